@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
-use command::http::{ListenOptions, Listener};
+use command::http::Listener;
 use pgthaw_lab::results::Store;
 use pgthaw_lab::serve::serve;
 use pgthaw_lab::study::{SweepRun, SweepTrial};
@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     }
     let store = Store::open_existing(&path).await?;
     let id = store.read_sweeps().await?.first().context("the store is empty")?.id.clone();
-    let server = Listener::bind(ListenOptions::listening(([127, 0, 0, 1], 0).into(), None)?).await?;
+    let server = Listener::bind(([127, 0, 0, 1], 0).into(), None).await?;
     let host = server.address()?.to_string();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(serve(server, store, async {

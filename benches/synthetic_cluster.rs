@@ -24,7 +24,7 @@ use host::linux::machine::LoadableMemory;
 use host::linux::page_cache::FakePageCache;
 use host::linux::process::Busy;
 use host::units::{Bytes, PageRange};
-use postgres::{ClusterState, DataDirectory, Database};
+use postgres::{DataDirectory, Database};
 use procfs::process::Process;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -177,7 +177,6 @@ async fn main() -> anyhow::Result<()> {
         path: root.path().to_owned(),
         version_major: 15,
         system_identifier: 7,
-        state: ClusterState::InProduction,
         block_size: BLOCK_BYTES,
         segment_blocks: (SEGMENT_BYTES / u64::from(BLOCK_BYTES)) as u32,
         owner_uid: 0,

@@ -16,10 +16,6 @@ const BUNDLE: &str = "../../web/dist/report.js.sha256";
 const INSTALLED: &str = "../../web/node_modules/.package-lock.json";
 
 fn main() {
-    embed_bundle();
-}
-
-fn embed_bundle() {
     for source in SOURCES.into_iter().chain([BUNDLE]) {
         println!("cargo::rerun-if-changed={source}");
     }

@@ -87,7 +87,7 @@ pub fn measure_again(trial: &mut SweepTrial) {
         wanted_bytes: Some(Bytes(total_bytes() as u64)),
         bound_seconds: Some(total_bytes() / RBPS),
         residency: warming.residency,
-        judgement: judge_samples(&trial.samples, Bytes(BLOCK_SIZE as u64), trial.point.facts(false))
+        judgement: judge_samples(&trial.samples, Some(Bytes(BLOCK_SIZE as u64)), trial.point.facts(false))
             .map_err(|error| error.to_string()),
     }));
     trial.transactions = trial.samples.iter().map(|sample| sample.transactions).sum();

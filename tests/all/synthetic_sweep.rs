@@ -244,7 +244,7 @@ impl Thaw {
                 before: strip(0.0),
                 after: strip(1.0 - left),
             }],
-            judgement: judge_samples(samples, Bytes(BLOCK_BYTES as u64), point.facts(false))
+            judgement: judge_samples(samples, Some(Bytes(BLOCK_BYTES as u64)), point.facts(false))
                 .map_err(|error| error.to_string()),
         })
     }

@@ -88,12 +88,11 @@ label: string,
  */
 ratio: Ratio, 
 /**
- * How often chance alone makes a difference as large as this, were there none: signs of the pairs turned over in
- * every way.
+ * Probability that chance alone makes a difference this large: a permutation test over the signs of the pairs.
  */
 p: number, 
 /**
- * The same for the study, that asks so in every cell (Holm).
+ * The same, adjusted for the number of cells (Holm).
  */
 p_holm: number, 
 /**
@@ -101,8 +100,7 @@ p_holm: number,
  */
 smallest_detectable: number | null, 
 /**
- * Whole cycles of checkpoints that both trials of a pair were cut to, of the pair with the fewest; 0: the trials as a
- * whole.
+ * Checkpoint cycles that both trials of a pair were cut to, of the pair with the fewest; 0: not cut.
  */
 cycles: number, };
 
@@ -453,18 +451,46 @@ export type Limits = { at_least: number,
 at_most: number | null, };
 
 /**
- * A second of it.
+ * A second of a trial, for a live display: what is kept comes with the trial's end.
  */
-export type LiveSample = { second: number, tps: number | null, device_read_bytes: Bytes, os_resident_bytes: Bytes, };
+export type LiveSecond = { 
+/**
+ * From 0, which is the start.
+ */
+second: number, 
+/**
+ * Transactions per second; `None` until pgbench says something.
+ */
+tps: number | null, 
+/**
+ * Read from the device in this second.
+ */
+device_read_bytes: Bytes, os_resident_bytes: Bytes, };
 
 /**
  * A trial that runs, with its seconds so far.
  */
-export type LiveTrial = { sweep_id: string, question: string, label: string, repeat: number, position: number, trials: number, seconds: number | null, 
+export type LiveTrial = { sweep_id: string, question: string, began_at: string, samples: Array<LiveSecond>, 
 /**
- * Until the whole study is over, when the trial began.
+ * The point, by what varies.
  */
-left_seconds: number, began_at: string, samples: Array<LiveSample>, };
+label: string, 
+/**
+ * From 1, of `repeats`.
+ */
+repeat: number, 
+/**
+ * From 1, of `trials`, those that ended earlier included.
+ */
+position: number, trials: number, 
+/**
+ * Seconds that it lasts; `None` when it ends by its transactions.
+ */
+seconds: number | null, 
+/**
+ * Until the whole sweep is over, and those that follow it.
+ */
+left_seconds: number, };
 
 /**
  * One look at both tiers while a warmer is at work.
@@ -573,7 +599,7 @@ count: number, total_ns: number,
 min_ns: number | null, max_ns: number | null, };
 
 /**
- * A' held against A, which are the same.
+ * The difference between the equal sides A' and A.
  */
 export type Noise = { metric: Metric, cells: Array<NoiseCell>, 
 /**
@@ -594,18 +620,14 @@ label: string,
  */
 ratio: Ratio, 
 /**
- * How often chance alone makes a difference as large.
+ * As in [`CellComparison`].
  */
 p: number, 
 /**
  * The ratio, above 1, that as many pairs of equal sides may reach: the end of the interval that is farther from 1.
  * `None` of fewer than three.
  */
-floor: number | null, 
-/**
- * What as many pairs find in 80 % of studies.
- */
-smallest_detectable: number | null, 
+floor: number | null, smallest_detectable: number | null, 
 /**
  * Of 1000 studies of eight of these pairs the share that finds a difference at p ≤ 0.05, though there is none; `None`
  * without more than eight.
@@ -1001,7 +1023,7 @@ trials: number, failures: number,
 damaged: string | null, };
 
 /**
- * B held against A.
+ * Side B compared with side A.
  */
 export type SweepComparison = { metric: Metric, a: string, b: string, cells: Array<CellComparison>, 
 /**
@@ -1009,7 +1031,7 @@ export type SweepComparison = { metric: Metric, a: string, b: string, cells: Arr
  */
 noise_floor: number | null, 
 /**
- * What speaks against it, and the same as texts.
+ * Verdicts against the comparison, and their texts.
  */
 verdicts: Array<MeasurementVerdict>, warnings: Array<string>, };
 
@@ -1390,8 +1412,8 @@ judgement: Judgement | null, no_verdict: string | null,
 steady_tps: number | null, } & ({ [figure in string]: number | null });
 
 /**
- * A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
- * stall of one second stays visible however many are joined.
+ * A trial's curves, column by column. Spans keep their minimum and maximum beside the mean, so that a stall of one second stays
+ * visible.
  */
 export type TrialSeries = { 
 /**

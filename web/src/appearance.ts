@@ -4,29 +4,37 @@ import { type Theme, theme } from "./palette";
 
 const THEME_KEY = "pgthaw-report-theme";
 
-export class Appearance {
+/** What others listen to. */
+class Teller {
   readonly #listeners = new Set<() => void>();
+
+  subscribe(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  forget(): void {
+    this.#listeners.clear();
+  }
+}
+
+export class Appearance extends Teller {
   readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
   #chosenTheme = readTheme();
   /** Paper is white, and needs every chart at once. */
   isPrinting = false;
 
   constructor() {
+    super();
     this.#prefersDark.addEventListener("change", () => this.#changed());
     for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => {
       this.isPrinting = event === "beforeprint";
       this.#changed();
     });
     this.#markTheme();
-  }
-
-  subscribe(listener: () => void): void {
-    this.#listeners.add(listener);
-  }
-
-  /** Nothing that was drawn until now is on the page any more. */
-  forget(): void {
-    this.#listeners.clear();
   }
 
   get theme(): Theme {
@@ -46,7 +54,7 @@ export class Appearance {
 
   #changed(): void {
     this.#markTheme();
-    for (const listener of this.#listeners) listener();
+    this.tell();
   }
 
   #markTheme(): void {
@@ -63,22 +71,13 @@ function readTheme(): string | null {
 }
 
 /** A part of the page that is drawn anew when the page's appearance changes, or what is chosen in it. */
-export class Stage {
-  readonly #listeners: (() => void)[] = [];
-
+export class Stage extends Teller {
   constructor(readonly appearance: Appearance) {
+    super();
     appearance.subscribe(() => this.tell());
   }
 
   get theme(): Theme {
     return this.appearance.theme;
-  }
-
-  subscribe(listener: () => void): void {
-    this.#listeners.push(listener);
-  }
-
-  tell(): void {
-    for (const listener of this.#listeners) listener();
   }
 }

@@ -44,6 +44,10 @@ export function heading(text: string): HTMLElement[] {
 export const section = (id: string, title: string, ...children: Child[]): HTMLElement =>
   element("section", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
 
+/** A part of a section, with what is to be known before it is read. */
+export const part = (id: string | null, title: string, lead: string, ...children: Child[]): HTMLElement =>
+  element("div", { id }, element("h3", {}, title), paragraph("lead", lead), ...children);
+
 export const paragraph = (className: string, ...text: Child[]): HTMLElement => element("p", { class: className }, ...text);
 
 /** A message that a screen reader reads at once. */

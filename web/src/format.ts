@@ -111,11 +111,7 @@ export function time(iso: string): string {
 }
 
 /** The middle of a spread, and its ends where they differ as shown. What was not reached is longer than `limit`. */
-export function spread(
-  value: Spread | null,
-  render: (value: number) => string,
-  limit: string,
-): { median: string; range: string | null } {
+export function spread(value: Spread | null, render: (value: number) => string, limit: string): { median: string; range: string | null } {
   if (value === null || value.repeats === 0) return { median: "–", range: null };
   const orBeyond = (one: number | null): string => (one === null ? `> ${limit}` : render(one));
   const [low, high] = [orBeyond(value.min), orBeyond(value.max)];

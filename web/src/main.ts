@@ -37,6 +37,7 @@ function showStudies(source: Source): void {
   const show = async (isFirst: boolean): Promise<void> => {
     turn += 1;
     const mine = turn;
+    // Nothing that was drawn until now is on the page any more.
     appearance.forget();
     document.getElementById("page")?.replaceChildren(navigation(appearance, source.isServed), content);
     const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "This cannot be shown"), alarm(error)]);

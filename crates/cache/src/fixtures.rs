@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{DatabaseBlocks, ForkMap, Lookups, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
-use host::units::Fork;
+use crate::trace::{FilmHeader, ProbeShare, Sampled};
+use host::units::{Bytes, Fork};
 use postgres::{Relation, RelationKind, RelationName, RelationPath};
 
 /// A map of these relations.
@@ -89,5 +90,28 @@ pub fn third_resident(blocks: u32) -> ForkMap {
 impl Lookups {
     pub fn of_database(name: &str, blocks: impl IntoIterator<Item = (u32, u64)>) -> Lookups {
         Lookups(BTreeMap::from([(name.to_owned(), blocks.into_iter().collect())]))
+    }
+}
+
+impl FilmHeader {
+    /// A header for films of tests.
+    pub fn for_tests() -> FilmHeader {
+        let map = map_of(Vec::new());
+        FilmHeader {
+            label: Some("nightly".into()),
+            recorded_at: map.taken_at,
+            source: map.source,
+            job: "psql -f report.sql".into(),
+            recorder: "by looking".into(),
+            seconds: 2.5,
+            lost_events: 3,
+            sampling: Some(Sampled { shift: 2, unit_blocks: 1 }),
+            probe: Some(ProbeShare { runs: 9, total_ns: 1800 }),
+            device_bytes: Some(Bytes(7)),
+            fetched_again: Some(Bytes(3)),
+            requested_bytes: Some(Bytes(9)),
+            remarks: vec!["one".into()],
+            ..FilmHeader::default()
+        }
     }
 }

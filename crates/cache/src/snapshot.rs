@@ -20,8 +20,8 @@ pub struct Snapshot {
     pub map: Map,
 }
 
-/// What a snapshot says of itself, without its rows.
-#[derive(Clone, Debug, PartialEq)]
+/// What a snapshot says of itself, without its rows. As JSON (docs/formats.md) without its lists of relations and databases.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotHeader {
     pub label: Option<String>,
     pub taken_at: Timestamp,
@@ -30,16 +30,22 @@ pub struct SnapshotHeader {
     pub buffers: TierState,
     pub os_heat: HeatSource,
     pub remarks: Vec<String>,
+    #[serde(rename = "relation_count")]
     pub relations: u64,
     /// [`Map::empty`] without PostgreSQL's own.
+    #[serde(skip)]
     pub empty: Vec<Relation>,
+    #[serde(skip)]
     pub partitioned: Vec<PartitionedTable>,
+    #[serde(skip)]
     pub lookups: Lookups,
     /// Blocks resident in the OS page cache.
     pub os_blocks: u64,
     /// Blocks resident in shared_buffers.
+    #[serde(rename = "buffers_blocks")]
     pub buffer_blocks: u64,
     /// What of these is of each database, without the catalogs that all share.
+    #[serde(skip)]
     pub databases: Vec<DatabaseBlocks>,
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 
 use postgres::{
-    Address, ConnectOptions, Error, Parameters, Psql, Server, SystemUser, hide_password, parse_connection_string,
-    quote_argument,
+    Address, ConnectOptions, Error, Parameters, Server, SystemUser, grant, hide_password, parse_connection_string,
+    psql_as, quote_argument,
 };
 use terminal::PastedCommands;
 
@@ -109,31 +109,30 @@ impl ConnectionArguments {
 
     /// The databases that are meant, in the order of the command line; none is all.
     pub fn databases(&self) -> Result<Vec<String>, Error> {
-        let mut names = Vec::new();
+        self.parse_databases().map(|(names, _)| names)
+    }
+
+    /// The parameters of the connection string among the `-d`; `None`: they are names.
+    fn connection_string(&self) -> Result<Option<Parameters>, Error> {
+        self.parse_databases().map(|(_, string)| string)
+    }
+
+    fn parse_databases(&self) -> Result<(Vec<String>, Option<Parameters>), Error> {
+        let (mut names, mut string) = (Vec::new(), None);
         for text in &self.databases {
             match parse_connection_string(text)? {
-                Some(parameters) => names.extend(parameters.get("dbname").map(str::to_owned)),
+                Some(_) if string.is_some() => {
+                    let reason = "there are two of them, and one server is meant".into();
+                    return Err(Error::ConnectionString { reason });
+                }
+                Some(parameters) => {
+                    names.extend(parameters.get("dbname").map(str::to_owned));
+                    string = Some(parameters);
+                }
                 None => names.push(text.clone()),
             }
         }
-        Ok(names)
-    }
-
-    /// What the connection string among the `-d` says; `None`: they are names.
-    fn connection_string(&self) -> Result<Option<Parameters>, Error> {
-        let mut found = None;
-        for text in &self.databases {
-            match parse_connection_string(text)? {
-                Some(_) if found.is_some() => {
-                    return Err(Error::ConnectionString {
-                        reason: "there are two of them, and one server is meant".into(),
-                    });
-                }
-                Some(parameters) => found = Some(parameters),
-                None => {}
-            }
-        }
-        Ok(found)
+        Ok((names, string))
     }
 
     /// The options for the first connection.
@@ -142,24 +141,19 @@ impl ConnectionArguments {
         if let Some(password) = self.asked.get() {
             parameters.set("password", password.clone());
         }
-        let port = self.port.as_deref().filter(|port| !port.is_empty());
-        let is_list = port.is_some_and(|port| port.contains(','));
-        if is_list && parameters.get("port").is_none() {
-            parameters.set("port", port.unwrap_or_default().to_owned());
+        let port = self.port.as_ref().filter(|port| !port.is_empty() && parameters.get("port").is_none());
+        if let Some(port) = port {
+            parameters.set("port", port.clone());
         }
         Ok(ConnectOptions {
             host: self.host.clone(),
-            port: match port.filter(|_| !is_list) {
-                Some(text) => Some(text.parse().map_err(|_| Error::wrong_port(text))?),
-                None => None,
-            },
             user: self.username.clone(),
             database: self.databases()?.first().cloned(),
             parameters,
             system_user: self.system_user.clone(),
-            address_was_read: false,
             preferred_database: self.preferred_database.clone(),
             keeps_first: self.keeps_first,
+            ..ConnectOptions::default()
         })
     }
 
@@ -186,7 +180,7 @@ impl ConnectionArguments {
             }
             outcome => outcome?,
         };
-        let monitor = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
+        let monitor = grant(&server.database, "pg_monitor", &server.facts.role);
         let monitor = Some(monitor.trim_matches('`').to_owned());
         let pasted = self.pasted_commands(&server.describe(), server.psql());
         terminal::complete_commands_with(PastedCommands { monitor, ..pasted });
@@ -209,8 +203,8 @@ impl ConnectionArguments {
         // Root is nobody there by himself.
         let socket = options.ok().and_then(|options| options.socket_file()).filter(|_| SystemUser::is_root());
         let psql = match socket.and_then(|file| SystemUser::owner_of_socket(&file)) {
-            Some(owner) if address.user.is_none() => Psql::as_user(&owner, &address),
-            _ => Psql::at(&address),
+            Some(owner) if address.user.is_none() => psql_as(&owner, &address),
+            _ => format!("psql{address}"),
         };
         terminal::complete_commands_with(self.pasted_commands(&address, psql));
     }
@@ -225,20 +219,16 @@ impl ConnectionArguments {
     }
 
     /// What leads to the same server and databases, as it would be typed.
-    fn pasted_commands(&self, address: &Address, psql: Psql) -> PastedCommands {
-        let directory = self.data_dir.as_ref().map(|path| path.display().to_string());
-        let string = self.connection_string().ok().flatten().map(|parameters| parameters.render_without_password());
-        let databases: Vec<Option<String>> = match &string {
+    fn pasted_commands(&self, address: &Address, psql: String) -> PastedCommands {
+        let render = |option: &str, value: &str| format!(" {option} {}", quote_argument(value));
+        let directory =
+            self.data_dir.as_ref().map(|path| render("-D", &path.display().to_string())).unwrap_or_default();
+        let system_user = self.system_user.as_ref().map(|user| render("--as", user)).unwrap_or_default();
+        let databases: String = match self.connection_string() {
             // As it was given: it says more than host, port and role, or wins over them.
-            Some(_) => vec![string.clone()],
-            None => self.databases.iter().cloned().map(Some).collect(),
+            Ok(Some(string)) => render("-d", &string.render_without_password()),
+            _ => self.databases.iter().map(|database| render("-d", database)).collect(),
         };
-        let render = |(option, value): (&str, &Option<String>)| {
-            value.as_ref().map(|value| format!(" {option} {}", quote_argument(value))).unwrap_or_default()
-        };
-        let directory = render(("-D", &directory));
-        let system_user = render(("--as", &self.system_user));
-        let databases: String = databases.iter().map(|database| render(("-d", database))).collect();
         // Of a directory that was named no server has to answer.
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
@@ -246,7 +236,7 @@ impl ConnectionArguments {
             // Another user is himself: he may be nobody else.
             options_without_user: format!("{}{directory}{databases}", Address { user: None, ..address.clone() }),
             options: format!("{address}{directory}{system_user}{databases}"),
-            psql: psql.to_string(),
+            psql,
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),
             untyped: unnamed.to_string(),
@@ -340,7 +330,7 @@ mod tests {
         let mut arguments = typed(&["shop", "$(reboot)"]);
         arguments.data_dir = Some("/srv/pg".into());
         let address = Address { host: Some("/tmp/a b".into()), port: Some(5433), user: None };
-        let pasted = arguments.pasted_commands(&address, Psql::at(&address));
+        let pasted = arguments.pasted_commands(&address, format!("psql{address}"));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
         assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
         // What a variable says is no address of a directory that is named alone.
@@ -349,10 +339,10 @@ mod tests {
         let both = ConnectionArguments { port: Some("5433".into()), ..alone };
         assert_eq!(both.told_address(address.clone()), address);
         let as_another = ConnectionArguments { system_user: Some("nobody".into()), ..typed(&[]) };
-        let pasted = as_another.pasted_commands(&Address::default(), Psql::anywhere());
+        let pasted = as_another.pasted_commands(&Address::default(), String::new());
         assert_eq!((&*pasted.options, &*pasted.options_without_user), (" --as nobody", ""));
         let string = typed(&["postgresql://app:geheim@db/shop?sslmode=require"]);
-        let pasted = string.pasted_commands(&address, Psql::at(&address));
+        let pasted = string.pasted_commands(&address, format!("psql{address}"));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -d 'dbname=shop host=db sslmode=require user=app'");
     }
 }

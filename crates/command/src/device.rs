@@ -3,16 +3,24 @@
 use std::path::Path;
 
 use cache::warm::probe::{DeviceRecord, ProfileStore};
-use cache::warm::{self, DeviceProfile, Error};
+use cache::warm::{DeviceProfile, Error};
 use host::linux::block_device::{BlockDevice, DEFAULT_READ_AHEAD, read_block_device};
 use host::linux::cgroup::{ReadLimit, read_limit_of};
 use host::units::Bytes;
 use model::{DEFAULT_LATENCY_SECONDS, Device, READ_CPU_SECONDS};
 
 /// The profile of a directory's device under the limit that this process has.
-pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {
+pub fn find_profile(directory: &Path) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(directory)?;
     ProfileStore::open().find(&device, own_limit(&device))
+}
+
+/// The same where there may be no directory. A device that cannot be found out has no profile either.
+pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>, Error> {
+    match directory.map(find_profile) {
+        None | Some(Err(Error::Linux(_))) => Ok(None),
+        Some(found) => found,
+    }
 }
 
 /// The device by the limits that are told, and where its figures are from.
@@ -20,39 +28,25 @@ pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,
     directory: Option<&Path>,
-) -> Result<(Device, String), warm::Error> {
-    let stored = match directory.map(find_profile) {
-        // A device that cannot be found out has no profile either.
-        None | Some(Err(warm::Error::Linux(_))) => None,
-        Some(found) => found?,
-    };
+) -> Result<(Device, String), Error> {
     let is_told = riops.is_some() || rbps.is_some();
-    let (device, source) = match stored {
+    let (known, source) = match find_profile_of(directory)? {
         Some(record) => {
-            let device = probed(&record);
             let day = record.measured_at.strftime("%Y-%m-%d");
             let source = if is_told { format!("as told; latency as probed {day}") } else { format!("probed {day}") };
-            let limited = Device {
-                reads_per_second: riops.unwrap_or(device.reads_per_second),
-                bandwidth: rbps.map_or(device.bandwidth, |rbps| rbps.0 as f64),
-                ..device
-            };
-            (limited, source)
+            (probed(&record), source)
         }
         None => {
-            let common = DeviceProfile::default();
-            let riops = riops.unwrap_or(common.reads_per_second);
-            let rbps = rbps.unwrap_or(common.bandwidth).0 as f64;
+            let DeviceProfile { reads_per_second, bandwidth, .. } = DeviceProfile::default();
             let source = if is_told { "as told" } else { "a common cloud volume, for nothing is known of this one" };
-            (Device::with_limits(riops, rbps, DEFAULT_LATENCY_SECONDS), source.to_owned())
+            (Device::with_limits(reads_per_second, bandwidth.0 as f64, DEFAULT_LATENCY_SECONDS), source.to_owned())
         }
     };
-    let described = format!(
-        "the device serves {:.0} reads/s and {} ({source})",
-        device.reads_per_second,
-        Bytes(device.bandwidth as u64).per_second()
-    );
-    Ok((device, described))
+    let reads_per_second = riops.unwrap_or(known.reads_per_second);
+    let bandwidth = rbps.map_or(known.bandwidth, |rbps| rbps.0 as f64);
+    let rate = Bytes(bandwidth as u64).per_second();
+    let described = format!("the device serves {reads_per_second:.0} reads/s and {rate} ({source})");
+    Ok((Device { reads_per_second, bandwidth, ..known }, described))
 }
 
 /// A measured device: how long a read takes by how many are in flight, without the kernel's own work.

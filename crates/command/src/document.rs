@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::files::{directory_of, draft_beside, open_regular, write_whole};
-use host::units::is_treacherous;
 
 /// How a report begins; another file is not replaced by one.
 pub const SIGNATURE: &str = "<!doctype html>\n<!-- pgthaw report -->\n";
@@ -75,19 +74,8 @@ pub fn escape_json(json: &str) -> String {
 
 /// A name may hold anything: what no page shows as it is becomes an escape such as `\u{1b}`, as in a terminal.
 pub fn escape_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\n' => escaped.push(character),
-            character if is_treacherous(character) => escaped.extend(character.escape_default()),
-            character => escaped.push(character),
-        }
-    }
-    escaped
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    escaped.split('\n').map(terminal::printable).collect::<Vec<_>>().join("\n")
 }
 
 // ---- file ----

@@ -164,24 +164,26 @@ pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Re
         Ok(host) => judge(token, host, headers, uri),
         Err(Ambiguous) => Verdict::Reject,
     };
-    let text = |status: StatusCode, kind: &'static str, body: &str| {
-        let mut response = Response::new(body.to_owned());
-        *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        response
-    };
-    const PLAIN: &str = "text/plain; charset=utf-8";
     match verdict {
         Verdict::Pass => None,
         Verdict::Remember(secret) => Some(remember(&secret)),
         Verdict::Ask => {
-            let mut form = text(StatusCode::UNAUTHORIZED, "text/html; charset=utf-8", FORM);
+            let mut form = respond(StatusCode::UNAUTHORIZED, "text/html; charset=utf-8", FORM);
             form.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
             Some(form)
         }
-        Verdict::Reject => Some(text(StatusCode::BAD_REQUEST, PLAIN, "the request does not say one host")),
-        Verdict::Refuse => Some(text(StatusCode::FORBIDDEN, PLAIN, "this name is not one of the loopback address")),
+        Verdict::Reject => Some(respond(StatusCode::BAD_REQUEST, PLAIN, "the request does not say one host")),
+        Verdict::Refuse => Some(respond(StatusCode::FORBIDDEN, PLAIN, "this name is not one of the loopback address")),
     }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+fn respond(status: StatusCode, kind: &'static str, body: impl Into<String>) -> Response<String> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
 }
 
 /// Adds the headers that every answer has.
@@ -227,7 +229,7 @@ fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, uri: &Ur
         return if host.is_some_and(is_loopback) { Verdict::Pass } else { Verdict::Refuse };
     };
     let is_right = |secret: &String| Token::digest(secret) == token;
-    if let Some(secret) = find_in_query(uri.query()).filter(is_right) {
+    if let Some(secret) = find_in_pairs(uri.query().unwrap_or_default(), "token").filter(is_right) {
         // A browser opens a page; Prometheus, which reads this one, keeps no cookie.
         return if uri.path() == "/metrics" { Verdict::Pass } else { Verdict::Remember(secret) };
     }
@@ -255,17 +257,16 @@ pub fn is_loopback_address(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-fn find_in_query(query: Option<&str>) -> Option<String> {
-    let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    pairs.find(|(name, _)| name == "token").map(|(_, value)| value.into_owned())
+/// The value of a name in `name=value&…`, as forms are sent.
+fn find_in_pairs(text: &str, name: &str) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(text.as_bytes());
+    pairs.find(|(one, _)| one == name).map(|(_, value)| value.into_owned())
 }
 
 fn find_in_cookies(headers: &HeaderMap) -> Vec<String> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
-    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let named = pairs.filter(|(name, _)| *name == COOKIE_NAME);
-    // As it was written: a secret may have characters that a cookie may not.
-    named.filter_map(|(_, value)| decode_hex(value)).collect()
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).map(str::trim);
+    pairs.filter_map(|pair| find_in_pairs(pair, COOKIE_NAME)).collect()
 }
 
 fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
@@ -275,20 +276,14 @@ fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
 }
 
 fn remember(secret: &str) -> Response<String> {
-    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let cookie = format!("{COOKIE_NAME}={hex}; HttpOnly; SameSite=Strict; Path=/");
-    let mut response = Response::new(String::new());
-    *response.status_mut() = StatusCode::SEE_OTHER;
+    // As in a form: a secret may have characters that a cookie may not.
+    let secret: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let cookie = format!("{COOKIE_NAME}={secret}; HttpOnly; SameSite=Strict; Path=/");
+    let mut response = respond(StatusCode::SEE_OTHER, PLAIN, "");
     response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
-    // Hexadecimal digits: every header takes them.
+    // Every header takes the characters of a form.
     response.headers_mut().extend(HeaderValue::try_from(cookie).ok().map(|cookie| (SET_COOKIE, cookie)));
     response
-}
-
-fn decode_hex(text: &str) -> Option<String> {
-    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
-    let bytes = digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte * 16 + digit)).collect();
-    String::from_utf8(bytes).ok()
 }
 
 // ---- connection ----
@@ -438,36 +433,23 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Where descriptors have run out, some may be free by then.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Where to listen, and who may ask.
-#[derive(Clone, Copy, Debug)]
-pub struct ListenOptions {
-    pub address: SocketAddr,
-    pub token: Option<Token>,
-}
-
-impl ListenOptions {
-    /// Any address.
-    ///
-    /// # Errors
-    /// Without a token, unless it is one of loopback, which nobody else can reach.
-    pub fn listening(address: SocketAddr, token: Option<Token>) -> Result<ListenOptions, Error> {
-        if token.is_none() && !is_loopback_address(address.ip()) {
-            return Err(Error::NoToken(address));
-        }
-        Ok(ListenOptions { address, token })
-    }
-}
-
 /// A socket that listens, and does not answer yet: neither pages nor metrics.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
-    token: Option<Token>,
+    /// Who may ask.
+    pub token: Option<Token>,
 }
 
 impl Listener {
-    pub async fn bind(options: ListenOptions) -> Result<Listener, Error> {
-        let ListenOptions { address, token } = options;
+    /// Listens on any address.
+    ///
+    /// # Errors
+    /// Without a token, unless it is a loopback address, which nobody else can reach; or when the address is taken.
+    pub async fn bind(address: SocketAddr, token: Option<Token>) -> Result<Listener, Error> {
+        if token.is_none() && !is_loopback_address(address.ip()) {
+            return Err(Error::NoToken(address));
+        }
         let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
         Ok(Listener { listener, token })
     }
@@ -475,11 +457,6 @@ impl Listener {
     /// Where it listens: of port 0 the one that was free.
     pub fn address(&self) -> Result<SocketAddr, Error> {
         self.listener.local_addr().map_err(Error::Serve)
-    }
-
-    /// Who may ask.
-    pub fn token(&self) -> Option<Token> {
-        self.token
     }
 
     /// Answers `/metrics` with what `render` says, until `end`.
@@ -520,23 +497,14 @@ impl Listener {
 }
 
 fn answer_metrics(render: impl Fn() -> String, token: Option<Token>, request: &Request<Incoming>) -> Response<String> {
-    let status = |status: StatusCode| {
-        let mut response = Response::new(String::new());
-        *response.status_mut() = status;
-        response
-    };
     let answer = || match (request.uri().path(), request.method()) {
-        ("/metrics", &Method::GET | &Method::HEAD) => {
-            let mut page = Response::new(render());
-            page.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(METRICS_TYPE));
-            page
-        }
+        ("/metrics", &Method::GET | &Method::HEAD) => respond(StatusCode::OK, METRICS_TYPE, render()),
         ("/metrics", _) => {
-            let mut refusal = status(StatusCode::METHOD_NOT_ALLOWED);
+            let mut refusal = respond(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "");
             refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
             refusal
         }
-        _ => status(StatusCode::NOT_FOUND),
+        _ => respond(StatusCode::NOT_FOUND, PLAIN, ""),
     };
     let mut response = refuse(token, request.uri(), request.headers()).unwrap_or_else(answer);
     add_headers(&mut response);

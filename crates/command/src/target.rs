@@ -11,7 +11,7 @@ use cache::{Databases, LastStart, Situation, Tiers};
 use host::failure::{ErrorKind, Explain, TOO_FEW_FILES};
 use host::linux::page_cache::SystemPageCache;
 use postgres::{
-    ConnectOptions, DataDirectory, Database, Error, Postmaster, Psql, Server, ServerFacts, read_configured_setting,
+    ConnectOptions, DataDirectory, Database, Error, Postmaster, Server, ServerFacts, grant, read_configured_setting,
     read_databases,
 };
 use terminal::printable;
@@ -19,7 +19,7 @@ use terminal::printable;
 impl Target {
     /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
-        let scope = Scope::of(&arguments.databases()?);
+        let scope = Scope(arguments.databases()?);
         Ok(match &arguments.data_dir {
             Some(path) if arguments.names_server() => open_both(arguments, path, scope).await?,
             Some(path) => open_directory(arguments, path, scope).await?,
@@ -61,7 +61,7 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
 // A cluster that is meant, and what it tells of itself.
 
 /// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Target {
     /// `None`: its files alone.
     pub server: Option<Server>,
@@ -76,28 +76,14 @@ pub struct Target {
     pub remarks: Vec<String>,
 }
 
-/// Which databases. The shared catalogs always belong to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
-    All,
-    Databases(Vec<String>),
-}
+/// The databases that are meant, by name; none stands for all. The shared catalogs always belong to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope(pub Vec<String>);
 
 impl Scope {
-    /// What `-d` means, as often as it was given.
-    pub fn of(databases: &[String]) -> Scope {
-        match databases {
-            [] => Scope::All,
-            names => Scope::Databases(names.to_vec()),
-        }
-    }
-
     /// Is this database meant? The shared catalogs' is empty.
     pub fn includes(&self, database: &str) -> bool {
-        match self {
-            Scope::All => true,
-            Scope::Databases(names) => database.is_empty() || names.iter().any(|name| name == database),
-        }
+        self.0.is_empty() || database.is_empty() || self.0.iter().any(|name| name == database)
     }
 }
 
@@ -119,17 +105,6 @@ impl Target {
         page_cache_of(self.data_directory.as_ref())
     }
 
-    /// What a directory is, by the server that runs in it.
-    pub fn of_directory(
-        directory: DataDirectory,
-        server: Option<Server>,
-        scope: Scope,
-        remarks: Vec<String>,
-    ) -> Target {
-        let data_directory = Some(directory);
-        Target { server, server_refusal: None, data_directory, directory_refusal: None, scope, remarks }
-    }
-
     /// Closes the first connection, where it was kept.
     pub fn let_go(&mut self) {
         if let Some(server) = &mut self.server {
@@ -140,27 +115,20 @@ impl Target {
     /// The databases in the scope, by name. Without a server only their oids are known, which stand for the names.
     pub async fn databases(&self) -> Result<Vec<Database>, Error> {
         let mut databases = match (&self.server, &self.data_directory) {
-            (Some(server), _) => {
-                let mut connection = server.connect_to(&server.database).await?;
-                let databases = read_databases(&mut connection).await?;
-                server.give_back(connection);
-                databases
-            }
+            (Some(server), _) => ask_databases(server).await?,
             (None, Some(directory)) => directory.list_databases()?,
             (None, None) => Vec::new(),
         };
-        if let Scope::Databases(names) = &self.scope {
-            let is_absent = |name: &&String| databases.iter().all(|database| database.name != **name);
-            if let Some(name) = names.iter().find(is_absent) {
-                let (database, cluster) = (name.clone(), self.address());
-                return Err(match self.server {
-                    Some(_) => Error::DatabaseMissing { database, cluster },
-                    None => {
-                        let oids: Vec<&str> = databases.iter().map(|known| known.name.as_str()).collect();
-                        Error::DatabaseUnknown { database, cluster, oids: oids.join(", ") }
-                    }
-                });
-            }
+        let is_absent = |name: &&String| databases.iter().all(|database| database.name != **name);
+        if let Some(name) = self.scope.0.iter().find(is_absent) {
+            let (database, cluster) = (name.clone(), self.address());
+            return Err(match self.server {
+                Some(_) => Error::DatabaseMissing { database, cluster },
+                None => {
+                    let oids: Vec<&str> = databases.iter().map(|known| known.name.as_str()).collect();
+                    Error::DatabaseUnknown { database, cluster, oids: oids.join(", ") }
+                }
+            });
         }
         databases.retain(|database| self.scope.includes(&database.name));
         Ok(databases)
@@ -184,7 +152,7 @@ impl Target {
         let os = tiers.os && (self.data_directory.is_some() || !tiers.buffers);
         let databases = match (&self.data_directory, &self.server) {
             (Some(directory), _) => databases_of(directory),
-            (None, Some(server)) => ask_databases(server).await.ok().flatten(),
+            (None, Some(server)) => ask_databases(server).await.ok().and_then(oids_of),
             (None, None) => None,
         };
         Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases)
@@ -206,16 +174,20 @@ impl Target {
     }
 }
 
-async fn ask_databases(server: &Server) -> Result<Option<Databases>, Error> {
+async fn ask_databases(server: &Server) -> Result<Vec<Database>, Error> {
     let mut connection = server.connect_to(&server.database).await?;
     let databases = read_databases(&mut connection).await?;
     server.give_back(connection);
-    Ok(Databases::of(databases.iter().map(|one| one.oid)))
+    Ok(databases)
+}
+
+fn oids_of(databases: Vec<Database>) -> Option<Databases> {
+    Databases::of(databases.iter().map(|one| one.oid))
 }
 
 /// Which databases have files; `None` where this user may not see that.
 fn databases_of(directory: &DataDirectory) -> Option<Databases> {
-    Databases::of(directory.list_databases().ok()?.iter().map(|one| one.oid))
+    directory.list_databases().ok().and_then(oids_of)
 }
 
 /// What decides which snapshot is to be restored into `tiers`, by the directory alone.
@@ -239,10 +211,10 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
 async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let server = arguments.connect(|options| options).await?;
-    require_same(&directory, &server)?;
-    let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
-    remarks.extend(different_place_remark(&directory, &server));
-    Ok(Target::of_directory(directory, Some(server), scope, remarks))
+    server.require_cluster_of(&directory)?;
+    let remarks = server.version_remark().into_iter().chain(different_place_remark(&directory, &server)).collect();
+    let (server, data_directory) = (Some(server), Some(directory));
+    Ok(Target { server, data_directory, scope, remarks, ..Target::default() })
 }
 
 /// Only the directory is named: the server that runs in it belongs to it.
@@ -256,22 +228,24 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
             ),
             None => format!("no server runs in {shown}: its files are looked at alone"),
         };
-        return Ok(Target::of_directory(directory, None, scope, vec![remark]));
+        return Ok(Target { data_directory: Some(directory), scope, remarks: vec![remark], ..Target::default() });
     };
-    match arguments.connect(|options| options_for(&postmaster, options)).await {
+    let (server, server_refusal, remark) = match arguments.connect(|options| options_for(&postmaster, options)).await {
         Ok(server) => {
-            require_same(&directory, &server)?;
-            let remarks = server.version_remark().into_iter().collect();
-            Ok(Target::of_directory(directory, Some(server), scope, remarks))
+            server.require_cluster_of(&directory)?;
+            let remark = server.version_remark();
+            (Some(server), None, remark)
         }
         // Databases are told apart by name only by the server.
-        Err(error) if scope != Scope::All => Err(error),
+        Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
             let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            let remarks = vec![format!("its files are looked at alone, for pgthaw {error}{hint}")];
-            Ok(Target { server_refusal: Some(error), ..Target::of_directory(directory, None, scope, remarks) })
+            let remark = format!("its files are looked at alone, for pgthaw {error}{hint}");
+            (None, Some(error), Some(remark))
         }
-    }
+    };
+    let (data_directory, remarks) = (Some(directory), remark.into_iter().collect());
+    Ok(Target { server, server_refusal, data_directory, scope, remarks, ..Target::default() })
 }
 
 /// How to reach the server that runs in a directory.
@@ -283,18 +257,6 @@ fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptio
         address_was_read: true,
         ..options
     }
-}
-
-fn require_same(directory: &DataDirectory, server: &Server) -> Result<(), Error> {
-    if directory.system_identifier == server.facts.system_identifier {
-        return Ok(());
-    }
-    Err(Error::OtherCluster {
-        path: directory.path.clone(),
-        directory: directory.system_identifier,
-        server: server.facts.system_identifier,
-        address: server.address.clone(),
-    })
 }
 
 /// A standby has its primary's system identifier: one that is named by mistake shows in the path.
@@ -326,7 +288,7 @@ async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Ta
             (None, Some(Refusal::with_detail(reason, why)))
         }
     };
-    Ok(Target { server: Some(server), data_directory, directory_refusal, scope, remarks, server_refusal: None })
+    Ok(Target { server: Some(server), data_directory, directory_refusal, scope, remarks, ..Target::default() })
 }
 
 /// The directory of a server that runs on this host; otherwise why not, and what would help.
@@ -341,7 +303,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
             );
             return Err((SkipReason::NoPermission, why));
         }
-        let remedy = Psql::anywhere().grant(&server.database, "pg_monitor", role);
+        let remedy = grant(&server.database, "pg_monitor", role);
         let why = format!(
             "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"
         );
@@ -451,9 +413,9 @@ mod cluster_tests {
 
     #[test]
     fn a_scope_always_has_the_shared_catalogs() {
-        let scope = Scope::Databases(vec!["shop".into()]);
+        let scope = Scope(vec!["shop".into()]);
         assert!(scope.includes("shop") && scope.includes("") && !scope.includes("shop2"));
-        assert!(Scope::All.includes("anything"));
+        assert!(Scope::default().includes("anything"));
     }
 }
 

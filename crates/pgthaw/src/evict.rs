@@ -9,6 +9,7 @@ use super::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, SelectionArguments,
     SnapshotsArguments, Target, read_current_map, require_lab_server,
 };
+use crate::map::view::keep_places;
 use crate::warm_progress::{WarmProgress, end_in_good_order};
 use cache::warm::Error;
 use cache::warm::evict::{BuffersStay, EvictReceipt, EvictedFork, EvictedTier, Eviction, Stay, StayReason};
@@ -92,12 +93,9 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     progress.finish();
     let mut receipt = receipt?;
     receipt.remarks.splice(0..0, map.remarks);
-    match output.json {
-        true => terminal::print_json(&receipt)?,
-        false => {
-            terminal::print_line(&render_evict_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width))
-        }
-    }
+    terminal::print_answer(&receipt, output.json, || {
+        render_evict_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width)
+    })?;
     Ok(match receipt {
         EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
         // Who asked for a cold start would not get one.
@@ -121,13 +119,9 @@ impl EvictArguments {
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
         let places = map.select(&self.selection.selection())?;
         let databases = self.named().databases()?;
-        let is_meant = |place: usize| {
-            let database = &map.relations[place].relation.name.database;
-            places.binary_search(&place).is_ok() && (self.all || databases.is_empty() || databases.contains(database))
-        };
-        let meant: Vec<bool> = (0..map.relations.len()).map(is_meant).collect();
-        let mut meant = meant.into_iter();
-        map.relations.retain(|_| meant.next() == Some(true));
+        keep_places(&mut map, &places, |one| {
+            self.all || databases.is_empty() || databases.contains(&one.relation.name.database)
+        });
         Ok(map)
     }
 }

@@ -67,7 +67,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
-    let (sharing, max_rate) = arguments.pace.get();
+    let (sharing, max_rate) = arguments.pace.pace;
     let receipt = tokio::task::spawn_blocking(move || {
         let hot = snapshot.as_ref().map(|snapshot| &snapshot.map);
         let traffic = ServerTraffic::new(|| directory.find_postmaster_pid());
@@ -88,10 +88,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     progress.finish();
     let mut receipt = receipt??;
     receipt.remarks.extend(remarks.into_iter().chain(unusable));
-    match output.json {
-        true => terminal::print_json(&receipt)?,
-        false => terminal::print_line(&render_hydration(&receipt)),
-    }
+    terminal::print_answer(&receipt, output.json, || render_hydration(&receipt))?;
     Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
 }
 

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{ask_one, collect_rows, in_time};
+use super::answer::{ask_one, collect_rows, count, in_time};
 use super::server::telling;
 use super::{Error, RelationKind};
 
@@ -70,13 +70,6 @@ impl RowCounts {
 
 /// The counts of the connected database.
 pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
-    const ACTION: &str = "read the statistics of the database";
-    let failed = |source| Error::Query { action: ACTION, source };
-    // Within a transaction statistics may be those of its first look.
-    let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection);
-    let row = in_time(ACTION, row).await?;
-    let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
-    let count = |row: &PgRow, column: &str| row.try_get::<i64, _>(column).map(|count| count.max(0) as u64);
     let relation = |row: &PgRow| {
         let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
         Ok(Some(RelationActivity {
@@ -98,14 +91,20 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
             tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
         }))
     };
-    Ok(Activity {
-        transactions: count(&row, "transactions").map_err(failed)?,
-        clients: count(&row, "clients").map_err(failed)? as u32,
-        blocks_hit: count(&row, "blocks_hit").map_err(failed)?,
-        blocks_read: count(&row, "blocks_read").map_err(failed)?,
-        pids: row.try_get::<Vec<i32>, _>("pids").map_err(failed)?.into_iter().map(i32::unsigned_abs).collect(),
-        relations: in_time(ACTION, collect_rows(rows, relation)).await?,
-    })
+    let read = async {
+        // Within a transaction statistics may be those of its first look.
+        let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
+        let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
+        Ok(Activity {
+            transactions: count(&row, "transactions")?,
+            clients: count(&row, "clients")? as u32,
+            blocks_hit: count(&row, "blocks_hit")?,
+            blocks_read: count(&row, "blocks_read")?,
+            pids: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs).collect(),
+            relations: collect_rows(rows, relation).await?,
+        })
+    };
+    in_time("read the statistics of the database", read).await
 }
 
 impl Activity {
@@ -185,25 +184,10 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
 //
 // Titles of the server's processes: `src/backend/utils/misc/ps_status.c`.
 
-const KINDS: [&str; 17] = [
-    "checkpointer",
-    "background writer",
-    "walwriter",
-    "autovacuum launcher",
-    "autovacuum worker",
-    "io worker",
-    PARALLEL_WORKER,
-    WALSENDER,
-    "walreceiver",
-    "archiver",
-    "startup",
-    "logger",
-    "logical replication launcher",
-    "logical replication apply worker",
-    "slotsync worker",
-    "walsummarizer",
-    "stats collector",
-];
+/// Kinds of background processes.
+const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launcher,autovacuum worker,io worker,\
+    parallel worker,walsender,walreceiver,archiver,startup,logger,logical replication launcher,\
+    logical replication apply worker,slotsync worker,walsummarizer,stats collector";
 
 const PARALLEL_WORKER: &str = "parallel worker";
 
@@ -228,7 +212,7 @@ pub fn leader_of(title: &str) -> Option<u32> {
 
 fn kind_of(told: &str) -> Option<&'static str> {
     let begins = |kind: &&str| told.strip_prefix(*kind).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-    let kind = KINDS.into_iter().find(begins)?;
+    let kind = KINDS.split(',').find(begins)?;
     (kind == WALSENDER || !told.split(' ').any(is_client)).then_some(kind)
 }
 
@@ -336,7 +320,7 @@ pub async fn read_lock_holders(connection: &mut PgConnection) -> Result<Vec<Lock
         let class: Option<String> = row.try_get("wait_event_type")?;
         Ok(Some(LockHolder {
             pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
-            waiters: row.try_get::<i64, _>("waiters")?.max(0) as u32,
+            waiters: count(row, "waiters")? as u32,
             backend: row.try_get("backend_type")?,
             state: row.try_get("state")?,
             query: row.try_get("query")?,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::{Stream, TryStreamExt as _};
-use sqlx::FromRow;
 use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{FromRow, Row as _};
 
 use super::Error;
 
@@ -32,26 +32,25 @@ pub(super) async fn within<T>(
     }
 }
 
-pub(super) async fn ask_one<T>(
+pub(super) async fn ask_one<T: for<'r> FromRow<'r, PgRow> + Send + Unpin>(
     connection: &mut PgConnection,
     action: &'static str,
     question: &'static str,
-) -> Result<T, Error>
-where
-    T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
-{
+) -> Result<T, Error> {
     in_time(action, sqlx::query_as(question).fetch_one(connection)).await
 }
 
-pub(super) async fn ask_all<T>(
+pub(super) async fn ask_all<T: for<'r> FromRow<'r, PgRow> + Send + Unpin>(
     connection: &mut PgConnection,
     action: &'static str,
     question: &'static str,
-) -> Result<Vec<T>, Error>
-where
-    T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
-{
+) -> Result<Vec<T>, Error> {
     in_time(action, sqlx::query_as(question).fetch_all(connection)).await
+}
+
+/// A column that counts; NULL is 0.
+pub(super) fn count(row: &PgRow, name: &str) -> Result<u64, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64)
 }
 
 /// The rows that `decode` makes something of. More than [`ROWS_MAX`] are an error.

@@ -7,7 +7,7 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::LIMIT;
+use super::answer::{LIMIT, count};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
 use super::{Error, Extension, RelationPath};
 
@@ -37,7 +37,6 @@ pub struct UsageSummary {
     pub usage_count: u8,
     pub buffers: u64,
     pub dirty: u64,
-    pub pinned: u64,
 }
 
 /// Visits every used buffer of the cluster, in no order. The connected database needs pg_buffercache
@@ -62,15 +61,13 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
         };
         Some(extension.place(question, &[]))
     };
-    match ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await {
-        Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
-        rows => rows?
-            .iter()
-            .flatten()
-            .map(decode_usage)
-            .collect::<Result<_, _>>()
-            .map_err(|source| Error::Query { action: ACTION, source }),
-    }
+    let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await?;
+    let decode = |row: &PgRow| {
+        let usage_count = row.try_get::<i32, _>("usage_count")? as u8;
+        Ok(UsageSummary { usage_count, buffers: count(row, "buffers")?, dirty: count(row, "dirty")? })
+    };
+    let summary: Result<_, _> = rows.iter().flatten().map(decode).collect();
+    summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
 /// The columns of buffers_13.sql, by position: there may be millions of rows.
@@ -89,34 +86,16 @@ fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty
     })
 }
 
-fn decode_usage(row: &PgRow) -> Result<UsageSummary, sqlx::Error> {
-    let count = |column: &str| row.try_get::<i64, _>(column).map(|count| count as u64);
-    Ok(UsageSummary {
-        usage_count: row.try_get::<i32, _>("usage_count")? as u8,
-        buffers: count("buffers")?,
-        dirty: count("dirty")?,
-        pinned: count("pinned")?,
-    })
-}
-
 // ---- eviction ----
 //
 // Making shared_buffers cold, as far as the server's version can.
 
-/// What became of the buffers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EvictedBuffers {
-    pub evicted: u64,
-    /// Pinned, or dirtied again meanwhile.
-    pub stayed: u64,
-}
-
-/// Evicts the buffers of `relations` (`None`: of all), after writing dirty ones. `Ok(None)` before PostgreSQL 17, where
+/// Evicts the buffers of `relations` (`None`: of all), after writing dirty ones. `Ok(false)` before PostgreSQL 17, where
 /// only a restart helps.
 pub async fn apply_evict_buffers(
     connection: &mut PgConnection,
     relations: Option<&[RelationPath]>,
-) -> Result<Option<EvictedBuffers>, Error> {
+) -> Result<bool, Error> {
     const ACTION: &str = "evict buffers";
     let oids = |oid: fn(&RelationPath) -> u32| match relations {
         Some(relations) => {
@@ -132,18 +111,8 @@ pub async fn apply_evict_buffers(
     let question = include_str!("sql/evict_buffers_17.sql");
     let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
     // However long writing the dirty ones takes.
-    let rows = match ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await {
-        Err(Error::Query { source, .. }) => {
-            return Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await);
-        }
-        rows => rows?,
-    };
-    let decode = |row: &PgRow| -> Result<EvictedBuffers, sqlx::Error> {
-        let count = |column: &str| row.try_get::<i64, _>(column).map(|count| count as u64);
-        Ok(EvictedBuffers { evicted: count("evicted")?, stayed: count("stayed")? })
-    };
-    let first = rows.iter().flatten().next().map(decode).transpose();
-    first.map_err(|source| Error::Query { action: ACTION, source })
+    let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?;
+    Ok(rows.is_some())
 }
 
 /// Writes dirty buffers, or they would return to evicted files.

@@ -10,8 +10,9 @@ use sqlx::postgres::PgConnection;
 
 use super::answer::in_time;
 use super::extension::read_lacking;
+use super::remedy::{create_extension, grant};
 use super::{
-    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, Psql, RelationPath, Server, ServerFacts, SystemUser,
+    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, RelationPath, Server, ServerFacts, SystemUser,
     find_extension, quote_argument, read_databases, read_usage_summary,
 };
 
@@ -103,7 +104,7 @@ async fn check_role(server: &Server) -> Found {
         true => Ok(format!("{role} has the privileges of pg_monitor")),
         false => Err(Lack::new(
             format!("{role} has not the privileges of pg_monitor"),
-            Psql::anywhere().grant(&server.database, "pg_monitor", role),
+            grant(&server.database, "pg_monitor", role),
         )),
     }
 }
@@ -131,8 +132,8 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
                 run_as(owner.uid),
             ),
             (Some(server), None) => {
-                let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
-                Lack::new("the role may not know where it is", format!("{grant}, or `pgthaw doctor -D DIRECTORY`"))
+                let command = grant(&server.database, "pg_monitor", &server.facts.role);
+                Lack::new("the role may not know where it is", format!("{command}, or `pgthaw doctor -D DIRECTORY`"))
             }
             (None, None) => Lack::new("no server answered and none was named", "`pgthaw doctor --data-dir DIRECTORY`"),
         });
@@ -156,15 +157,8 @@ fn run_as(uid: u32) -> String {
 
 fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
     let directory = DataDirectory::open(path)?;
-    match server {
-        Some(server) if server.facts.system_identifier != directory.system_identifier => Err(Error::OtherCluster {
-            path: path.to_owned(),
-            directory: directory.system_identifier,
-            server: server.facts.system_identifier,
-            address: server.address.clone(),
-        }),
-        _ => Ok(directory),
-    }
+    server.map_or(Ok(()), |server| server.require_cluster_of(&directory))?;
+    Ok(directory)
 }
 
 fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> String {
@@ -302,7 +296,13 @@ async fn look_for(
         Some(extension) => {
             found.present.push((database.to_owned(), extension.version));
             if name == PG_PREWARM {
-                let unreadable = count_unreadable(connection).await?;
+                // User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
+                let asked = sqlx::query_scalar(
+                    "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
+                     WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
+                );
+                let asked = asked.fetch_one(&mut *connection);
+                let unreadable: i64 = in_time("ask which tables the role may read", asked).await?;
                 found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
                 let lacking = in_time("ask what the role may use", read_lacking(connection, name)).await?;
                 found.lacking.extend(lacking.map(|privilege| (database.to_owned(), privilege)));
@@ -311,23 +311,12 @@ async fn look_for(
         None => found.absent.push(database.to_owned()),
     }
     if found.installable.is_none() {
-        found.installable = read_installable(connection, name).await?;
+        let asked =
+            sqlx::query_scalar("SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = $1");
+        let asked = asked.bind(name).fetch_optional(connection);
+        found.installable = in_time("look for an installable extension", asked).await?;
     }
     Ok(())
-}
-
-/// User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
-async fn count_unreadable(connection: &mut PgConnection) -> Result<i64, Error> {
-    let asked = sqlx::query_scalar(
-        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
-         WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
-    );
-    in_time("ask which tables the role may read", asked.fetch_one(connection)).await
-}
-
-async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
-    let asked = sqlx::query_scalar("SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = $1");
-    in_time("look for an installable extension", asked.bind(name).fetch_optional(connection)).await
 }
 
 fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, bool), presence: &Presence) -> Capability {
@@ -339,7 +328,7 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
         let role = &server.facts.role;
         let told: Vec<&str> = presence.lacking.iter().map(|(database, _)| database.as_str()).collect();
         found.push(format!("but {role} may not use it in {}", told.join(", ")));
-        let remedy = Psql::anywhere().grant(database, privilege, role);
+        let remedy = grant(database, privilege, role);
         let refused = Capability::no(EXTENSIONS, name, found.join(", "), remedy);
         return Capability { is_partly: told.len() < presence.present.len(), ..refused };
     }
@@ -373,12 +362,12 @@ fn reading_remedy(server: &Server) -> String {
     if server.facts.version_num < 140_000 {
         return "connect as a superuser".to_owned();
     }
-    let command = Psql::anywhere().grant(&server.database, "pg_read_all_data", &server.facts.role);
+    let command = grant(&server.database, "pg_read_all_data", &server.facts.role);
     format!("{command} (as a superuser)")
 }
 
 fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
-    let command = Psql::anywhere().create_extension(databases, name);
+    let command = create_extension(databases, name);
     if server.facts.in_recovery { format!("{command} (on the primary)") } else { command }
 }
 

@@ -57,7 +57,14 @@ pub struct RowCount {
 /// All databases of the cluster, by name.
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
     let rows = sqlx::query(include_str!("sql/databases_13.sql")).fetch(connection);
-    in_time("list the databases", collect_rows(rows, |row| decode_database(row).map(Some))).await
+    let decode = |row: &PgRow| {
+        Ok(Some(Database {
+            oid: row.try_get::<Oid, _>("oid")?.0,
+            name: decode_name(row, "datname")?.unwrap_or_default(),
+            allows_connections: row.try_get("allows_connections")?,
+        }))
+    };
+    in_time("list the databases", collect_rows(rows, decode)).await
 }
 
 /// Every relation with storage in `database`, in all tablespaces, by schema and name; without temporary ones, with
@@ -92,7 +99,12 @@ pub async fn read_partitioned_tables(
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
-    in_time("read the sizes of the relations", collect_rows(rows, decode_fork_blocks)).await
+    let decode = |row: &PgRow| {
+        let (fork, blocks) = (Fork::from_name(row.try_get("fork")?), row.try_get::<Option<i64>, _>("blocks")?);
+        let (Some(fork), Some(blocks @ 1..)) = (fork, blocks) else { return Ok(None) };
+        Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
+    };
+    in_time("read the sizes of the relations", collect_rows(rows, decode)).await
 }
 
 /// Statistics of every relation of the database, and of the shared catalogs.
@@ -125,14 +137,6 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
     in_time("read how many rows the tables have", collect_rows(rows, decode)).await
 }
 
-fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {
-    Ok(Database {
-        oid: row.try_get::<Oid, _>("oid")?.0,
-        name: decode_name(row, "datname")?.unwrap_or_default(),
-        allows_connections: row.try_get("allows_connections")?,
-    })
-}
-
 /// `None` for a relation dropped meanwhile, or in an unknown place.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
@@ -161,13 +165,6 @@ fn decode_relation_name(row: &PgRow, database: &str) -> Result<RelationName, sql
 fn decode_parent(row: &PgRow) -> Result<Option<String>, sqlx::Error> {
     let parent = decode_name(row, "parent_schema")?.zip(decode_name(row, "parent_name")?);
     Ok(parent.map(|(schema, name)| format!("{schema}.{name}")))
-}
-
-fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {
-    let fork = Fork::from_name(row.try_get("fork")?);
-    let blocks: Option<i64> = row.try_get("blocks")?;
-    let (Some(fork), Some(blocks @ 1..)) = (fork, blocks) else { return Ok(None) };
-    Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
 }
 
 /// PostgreSQL's names have 63 bytes; custom builds may have more.

@@ -16,7 +16,7 @@ use procfs::process::{Process, all_processes};
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath};
 
 /// Where PostgreSQL itself makes links: tablespaces, and a write-ahead log that is elsewhere.
-const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
+pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
 
 /// Bytes that a file of the server's settings may have.
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
@@ -29,8 +29,6 @@ pub struct DataDirectory {
     /// Major version of the server, from `PG_VERSION`.
     pub version_major: u32,
     pub system_identifier: u64,
-    /// What `global/pg_control` says; of a killed server it still says that it runs.
-    pub state: ClusterState,
     /// Bytes of a block.
     pub block_size: u32,
     /// Blocks of a segment file.
@@ -60,7 +58,6 @@ impl DataDirectory {
         Ok(DataDirectory {
             version_major,
             system_identifier: control.system_identifier,
-            state: control.state,
             block_size: control.block_size,
             segment_blocks: control.segment_blocks,
             owner_uid: files.owner(),
@@ -112,9 +109,11 @@ impl DataDirectory {
     /// database for its name. Follows symbolic links in `pg_tblspc` only.
     pub fn scan(&self) -> Result<Vec<Relation>, Error> {
         let mut found = BTreeSet::new();
-        self.scan_files("global", &mut found)?;
-        for directory in self.database_directories()? {
-            self.scan_files(&directory, &mut found)?;
+        for directory in [vec!["global".to_owned()], self.database_directories()?].concat() {
+            for entry in self.entries(&directory)?.iter().filter(|entry| entry.kind == EntryKind::File) {
+                let number = entry.name.to_str().and_then(relation_of_file);
+                found.extend(number.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
+            }
         }
         Ok(found.into_iter().map(unnamed_relation).collect())
     }
@@ -151,17 +150,6 @@ impl DataDirectory {
         Ok(directories)
     }
 
-    fn scan_files(&self, directory: &str, found: &mut BTreeSet<RelationPath>) -> Result<(), Error> {
-        for entry in self.entries(directory)? {
-            if entry.kind != EntryKind::File {
-                continue;
-            }
-            let relation = entry.name.to_str().and_then(relation_of_file);
-            found.extend(relation.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
-        }
-        Ok(())
-    }
-
     /// Names of what is in a directory; of links only those in pg_tblspc.
     fn list(&self, directory: &str) -> Result<Vec<String>, Error> {
         let is_wanted = |entry: &Entry| match entry.kind {
@@ -179,26 +167,6 @@ impl DataDirectory {
             Ok(entries) => Ok(entries),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(source) => Err(Error::file("list", &self.path.join(directory), source)),
-        }
-    }
-}
-
-#[cfg(any(test, feature = "fixtures"))]
-impl DataDirectory {
-    /// For tests with a fake page cache or foreign files; segments have 1 GB.
-    pub fn pretend(path: impl Into<PathBuf>) -> DataDirectory {
-        let path = path.into();
-        let place = if path.is_dir() { &path } else { Path::new("/") };
-        let files = Tree::open(place, DOORS).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
-        DataDirectory {
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
-            block_size: 8192,
-            segment_blocks: 131_072,
-            owner_uid: files.owner(),
-            files: Arc::new(files),
-            path,
         }
     }
 }
@@ -263,22 +231,12 @@ const SYSTEM_IDENTIFIER: usize = 0;
 const PG_CONTROL_VERSION: usize = 8;
 const STATE: usize = 16;
 
-/// `DBState`: how the cluster was left, or that it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterState {
-    StartingUp,
-    ShutDown,
-    ShutDownInRecovery,
-    ShuttingDown,
-    InCrashRecovery,
-    InArchiveRecovery,
-    InProduction,
-}
+/// `DB_IN_PRODUCTION` of `DBState`.
+const LAST_STATE: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ControlFile {
     pub system_identifier: u64,
-    pub state: ClusterState,
     /// `blcksz`: bytes of a block.
     pub block_size: u32,
     /// `relseg_size`: blocks of a segment file.
@@ -293,6 +251,10 @@ impl ControlFile {
         if !(1300..100_000).contains(&version) {
             return Err(format!("format {version} is none that pgthaw knows"));
         }
+        match number(STATE)? {
+            ..=LAST_STATE => {}
+            state => return Err(format!("{state} is no state of a cluster")),
+        }
         let sizes = find_sizes(contents).ok_or("it does not say the block size")?;
         let block_size = number(sizes)?;
         let segment_blocks = number(sizes + 4)?;
@@ -301,18 +263,10 @@ impl ControlFile {
         }
         Ok(ControlFile {
             system_identifier: u64::from_ne_bytes(read_bytes(contents, SYSTEM_IDENTIFIER)?),
-            state: cluster_state(number(STATE)?)?,
             block_size,
             segment_blocks,
         })
     }
-}
-
-fn cluster_state(number: u32) -> Result<ClusterState, String> {
-    use ClusterState::*;
-    let states =
-        [StartingUp, ShutDown, ShutDownInRecovery, ShuttingDown, InCrashRecovery, InArchiveRecovery, InProduction];
-    states.get(number as usize).copied().ok_or(format!("{number} is no state of a cluster"))
 }
 
 /// Where the sizes begin: after the constant, which is aligned to 8 bytes.
@@ -579,7 +533,6 @@ pub(super) mod control_file_tests {
     fn reads_identity_state_and_sizes() {
         let parsed = ControlFile::parse(&control_file(7_300_000_000_000_000_001, 8192, 131_072)).unwrap();
         assert_eq!(parsed.system_identifier, 7_300_000_000_000_000_001);
-        assert_eq!(parsed.state, ClusterState::InProduction);
         assert_eq!((parsed.block_size, parsed.segment_blocks), (8192, 131_072));
     }
 

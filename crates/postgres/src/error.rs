@@ -7,7 +7,8 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::PgDatabaseError;
 
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
-use super::{Psql, SystemUser, quote_argument};
+use super::remedy::{create_extension, grant};
+use super::{SystemUser, quote_argument};
 use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 
 /// What can go wrong with a server.
@@ -186,47 +187,6 @@ impl Error {
     }
 }
 
-impl Error {
-    /// A hint that repeats what the error names.
-    fn hint_by_name(&self) -> Option<String> {
-        Some(match self {
-            Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
-            Error::Query { action, source } => return query_hint(action, source).map(str::to_owned),
-            Error::Connect { address, source } => connect_hint(address, source),
-            Error::PasswordFileOpen { path } => format!("`chmod 600 {}`", quote_argument(&path.display().to_string())),
-            Error::OtherRole { database, role, .. } => format!(
-                "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
-                quote_argument(database),
-                quote_argument(role)
-            ),
-            Error::Unsupported { parameter } => format!(
-                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
-                 ignore it silently"
-            ),
-            Error::ServiceMissing { files, .. } => {
-                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-                format!("looked in {}; PGSERVICEFILE names another file", files.join(" and "))
-            }
-            Error::CannotActAs { user } => format!("`sudo -u {} pgthaw …`", quote_argument(user)),
-            Error::ExtensionMissing { name, database } => format!(
-                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
-                Psql::anywhere().create_extension(std::slice::from_ref(database), name)
-            ),
-            Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
-                format!("{}, or connect as a superuser", Psql::anywhere().grant(database, lacking, role))
-            }
-            Error::TableUnreadable { database, role } => format!(
-                "{} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more",
-                Psql::anywhere().grant(database, "pg_read_all_data", role)
-            ),
-            Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display())
-            }
-            _ => return None,
-        })
-    }
-}
-
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
 /// pgbouncer and others refuse unknown startup parameters, or drop them if configured.
@@ -290,7 +250,7 @@ impl Explain for Error {
         if self.is_too_few_files() {
             return Some(TOO_FEW_FILES.to_owned());
         }
-        let hint = match self {
+        let hint: &str = match self {
             Error::ConnectTimeout { .. } => {
                 "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds"
             }
@@ -333,7 +293,39 @@ impl Explain for Error {
                 "run pgthaw as the owner of the data directory (usually postgres) or as root"
             }
             Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
-            _ => return self.hint_by_name(),
+            Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
+            Error::Query { action, source } => return query_hint(action, source).map(str::to_owned),
+            Error::Connect { address, source } => &connect_hint(address, source),
+            Error::PasswordFileOpen { path } => &format!("`chmod 600 {}`", quote_argument(&path.display().to_string())),
+            Error::OtherRole { database, role, .. } => &format!(
+                "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
+                quote_argument(database),
+                quote_argument(role)
+            ),
+            Error::Unsupported { parameter } => &format!(
+                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
+                 ignore it silently"
+            ),
+            Error::ServiceMissing { files, .. } => {
+                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                &format!("looked in {}; PGSERVICEFILE names another file", files.join(" and "))
+            }
+            Error::CannotActAs { user } => &format!("`sudo -u {} pgthaw …`", quote_argument(user)),
+            Error::ExtensionMissing { name, database } => &format!(
+                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
+                create_extension(std::slice::from_ref(database), name)
+            ),
+            Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
+                &format!("{}, or connect as a superuser", grant(database, lacking, role))
+            }
+            Error::TableUnreadable { database, role } => &format!(
+                "{} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more",
+                grant(database, "pg_read_all_data", role)
+            ),
+            Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
+                &format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display())
+            }
+            _ => return None,
         };
         Some(hint.to_owned())
     }

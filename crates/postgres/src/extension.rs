@@ -56,10 +56,6 @@ impl Extension {
         text
     }
 
-    pub(super) fn is_movable(&self) -> bool {
-        self.is_movable
-    }
-
     /// Adds to `text` what keeps the extension in place, if needed and possible.
     fn keep(&self, text: &str) -> String {
         if !self.is_kept() {
@@ -91,7 +87,8 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// Runs a statement made for the extension's present schema; `None` without a statement.
+/// Runs a statement made for the extension's present schema; `None` without a statement. A refusal says which privilege
+/// is missing.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -104,6 +101,7 @@ pub(super) async fn ask_where_it_is(
         let Some(statement) = statement(&extension) else { return Ok(None) };
         match within(limit, action, ask_extension(connection, &extension, &statement)).await {
             Err(error) if was_moved(&error) && tries.next().is_some() => {}
+            Err(Error::Query { source, .. }) => return Err(explain_refusal(connection, name, action, source).await),
             answer => return answer.map(Some),
         }
     }
@@ -189,7 +187,10 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 /// Installs an extension in the connected database, in `public` if it exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
-    let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
+    let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
+                    WHERE nspname = 'public'), 'pg_catalog')";
+    let (schema,): (String,) = ask_one(connection, "look for a schema to install into", question).await?;
+    let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}");
     sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
     Ok(())
 }
@@ -224,13 +225,6 @@ pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> R
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
     ask_one(connection, "ask for the role and database", question).await
-}
-
-/// The quoted schema for CREATE EXTENSION: `public`, or pg_catalog without it.
-async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
-    let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
-                    WHERE nspname = 'public'), 'pg_catalog')";
-    ask_one(connection, "look for a schema to install into", question).await.map(|(schema,)| schema)
 }
 
 // ---- prewarm ----
@@ -321,7 +315,7 @@ impl Prewarmer {
             ("passes", passes.to_string()),
         ];
         let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);
-        let rows = match self.extension.is_movable() {
+        let rows = match self.extension.is_movable {
             true => {
                 ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
                     .await?

@@ -111,17 +111,11 @@ impl Drop for Lender {
 pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
-    let options: Vec<String> =
-        line.trim_end().split(" \"").skip(1).map(|part| part.trim_end_matches('"').to_owned()).collect();
-    without_data_directory(options)
-}
-
-/// The directory is given anew.
-fn without_data_directory(options: Vec<String>) -> Vec<String> {
+    let mut options = line.trim_end().split(" \"").skip(1).map(|part| part.trim_end_matches('"').to_owned());
     let mut kept = Vec::new();
-    let mut options = options.into_iter();
     while let Some(option) = options.next() {
         match option.as_str() {
+            // The directory is given anew.
             "-D" => drop(options.next()),
             joined if joined.starts_with("-D") => {}
             _ => kept.push(option),

@@ -13,6 +13,8 @@ mod connect;
 mod data_directory;
 mod error;
 mod extension;
+#[cfg(any(test, feature = "fixtures"))]
+mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inventory;
@@ -31,18 +33,15 @@ pub use activity::{
     read_activity, read_backend_pid, read_lock_holders, read_named_sessions, read_postmaster_start,
     read_relation_of_file, read_sessions, read_waits,
 };
-pub use buffercache::{
-    Buffer, EvictedBuffers, UsageSummary, apply_checkpoint, apply_evict_buffers, read_buffers, read_usage_summary,
-};
+pub use buffercache::{Buffer, UsageSummary, apply_checkpoint, apply_evict_buffers, read_buffers, read_usage_summary};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, PartitionedTable, Relation, RelationKind, RelationName, RelationPath,
     RelationPathError, RowCount, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
     read_partitioned_tables, read_relations, read_row_counts,
 };
-pub use connect::{
-    ConnectOptions, Parameters, PlainServer, Reached, SystemUser, hide_password, parse_connection_string,
-};
-pub use data_directory::{ClusterState, DataDirectory, Postmaster};
+use connect::Reached;
+pub use connect::{ConnectOptions, Parameters, PlainServer, SystemUser, hide_password, parse_connection_string};
+pub use data_directory::{DataDirectory, Postmaster};
 pub use error::Error;
 pub use extension::{
     Extension, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, apply_create_extension, find_extension,
@@ -54,8 +53,8 @@ pub use inventory::{
 };
 pub use lender::{Lender, SettingJudge, SettingRefusal, read_configured_setting};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
-pub use programs::{MissingProgram, Programs, ProgramsVersion};
-pub use remedy::{Address, Psql, quote_value};
+pub use programs::{Programs, ProgramsVersion};
+pub use remedy::{Address, grant, psql_as, quote_value};
 pub use statistics::{
     CheckpointPulse, RowDelta, ServerPulse, ServerStatistics, Statements, StatisticsDelta, read_all_transactions,
     read_checkpoint_pulse, read_lookups, read_pulse, read_server_statistics, read_statements, read_table_statistics,
@@ -70,5 +69,3 @@ pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use server::{can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;
-#[cfg(any(test, feature = "fixtures"))]
-pub use statistics::tests::statistics_of;

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::programs::run;
 use super::{ConnectOptions, Error, Programs};
 use ::pgbench::{BUILTIN_SCRIPTS, Intervals, LoggedTransaction, parse_interval, parse_transaction};
 use host::files::{open_regular, read_at_most, read_text_at_most};
@@ -118,9 +119,7 @@ pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTran
 
 /// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the line in which the program names itself.
 pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
-    let failed = |output: String| Error::Program { program: "pgbench".into(), output };
-    let output = Command::new(program).arg("--version").output().map_err(|source| failed(source.to_string()))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(run(Command::new(program).arg("--version"))?.trim().to_owned())
 }
 
 // ---- load ----

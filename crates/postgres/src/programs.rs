@@ -25,13 +25,6 @@ pub struct ProgramsVersion {
     pub text: String,
 }
 
-/// A program that is not there, and how to get it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingProgram {
-    pub name: String,
-    pub remedy: String,
-}
-
 impl Programs {
     /// The programs in `bin_dir`; else those of PATH's `pg_config` if it has a server; else the newest below
     /// `/usr/lib/postgresql`.
@@ -44,13 +37,9 @@ impl Programs {
                 named.filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir)
             }
         };
-        match found {
-            Some(bin_dir) => Ok(Programs { bin_dir, pgbench_dir: None }),
-            None => Err(Error::ProgramMissing(match bin_dir {
-                Some(named) => named.join("postgres").display().to_string(),
-                None => "postgres".to_owned(),
-            })),
-        }
+        let place = || bin_dir.map_or("postgres".into(), |named| named.join("postgres")).display().to_string();
+        let bin_dir = found.ok_or_else(|| Error::ProgramMissing(place()))?;
+        Ok(Programs { bin_dir, pgbench_dir: None })
     }
 
     /// The programs of a major version: `bin_dir` if given, else those of [`Programs::find`] if they fit, else below
@@ -94,25 +83,10 @@ impl Programs {
         found.ok_or_else(|| Error::ProgramMissing(name.to_owned()))
     }
 
-    /// Which of `names` are not there, with a remedy for each.
-    pub fn missing(&self, names: &[&str]) -> Vec<MissingProgram> {
-        let is_missing = |name: &&&str| self.path(name).is_err();
-        let missing = |name: &&str| MissingProgram { name: (*name).to_owned(), remedy: self.remedy(name) };
-        names.iter().filter(is_missing).map(missing).collect()
-    }
-
     /// Asks `postgres --version`.
     pub fn version(&self) -> Result<ProgramsVersion, Error> {
         let text = run(Command::new(self.path("postgres")?).arg("--version"))?;
         parse_version(&text).ok_or(Error::Version(text))
-    }
-
-    fn remedy(&self, name: &str) -> String {
-        let directory = self.bin_dir.display();
-        if is_client(name) {
-            return format!("`apt-get install postgresql-contrib` (no {name} in {directory} or in PATH)");
-        }
-        format!("`apt-get install postgresql` (no {name} in {directory})")
     }
 }
 
@@ -212,9 +186,6 @@ mod tests {
         install(root.path(), "15");
         let programs = Programs::find(Some(&root.path().join("15/bin"))).unwrap();
         assert!(matches!(programs.path("initdb"), Err(Error::ProgramMissing(_))));
-        let missing = programs.missing(&["postgres", "initdb"]);
-        assert_eq!(missing.len(), 1);
-        assert!(missing[0].remedy.contains("apt-get install postgresql"), "{}", missing[0].remedy);
     }
 
     #[test]

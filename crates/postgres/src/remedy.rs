@@ -1,7 +1,6 @@
 //! Commands that hints suggest. Names are chosen by others, so they are quoted, for SQL and the shell. Within a sentence a command stands
 //! between backticks (`terminal::complete_commands`).
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::SystemUser;
@@ -28,76 +27,50 @@ impl fmt::Display for Address {
     }
 }
 
-/// psql, with what makes it a superuser's on a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Psql(String);
-
-impl Psql {
-    /// Without a word of where: whatever prints it completes it ([`Server::psql`](super::Server::psql)).
-    pub fn anywhere() -> Psql {
-        Psql("psql".into())
-    }
-
-    /// psql at an address, as whoever that names.
-    pub fn at(address: &Address) -> Psql {
-        Psql(format!("psql{address}"))
-    }
-
-    /// As a user of the operating system.
-    pub fn as_user(user: &SystemUser, address: &Address) -> Psql {
-        let name = quote_argument(&user.name);
-        match SystemUser::is_root() {
-            true => Psql(format!("runuser -u {name} -- psql{address}")),
-            false => Psql(format!("sudo -u {name} psql{address}")),
-        }
-    }
-
-    /// The command that installs an extension in these databases.
-    pub fn create_extension(&self, databases: &[String], name: &str) -> String {
-        let statement = format!("CREATE EXTENSION {name}");
-        match databases {
-            [only] => self.run(only, &statement),
-            several => {
-                let several: Vec<String> =
-                    several.iter().map(|database| quote_argument(&name_database(database))).collect();
-                let statement = quote_argument(&statement);
-                format!("`for d in {}; do {} -d \"$d\" -c {statement}; done`", several.join(" "), self.0)
-            }
-        }
-    }
-
-    /// The command that makes a role a member of another one.
-    pub fn grant(&self, database: &str, granted: &str, role: &str) -> String {
-        self.run(database, &format!("GRANT {granted} TO {}", quote_identifier(role)))
-    }
-
-    fn run(&self, database: &str, statement: &str) -> String {
-        format!("`{} -d {} -c {}`", self.0, quote_argument(&name_database(database)), quote_argument(statement))
+/// psql as a user of the operating system, at an address.
+pub fn psql_as(user: &SystemUser, address: &Address) -> String {
+    let name = quote_argument(&user.name);
+    match SystemUser::is_root() {
+        true => format!("runuser -u {name} -- psql{address}"),
+        false => format!("sudo -u {name} psql{address}"),
     }
 }
 
-impl fmt::Display for Psql {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+/// The command that installs an extension in these databases. Printing it adds where the server is
+/// ([`Server::psql`](super::Server::psql)).
+pub(super) fn create_extension(databases: &[String], name: &str) -> String {
+    let statement = format!("CREATE EXTENSION {name}");
+    match databases {
+        [only] => run(only, &statement),
+        several => {
+            let several: Vec<String> = several.iter().map(|database| quote_database(database)).collect();
+            let statement = quote_argument(&statement);
+            format!("`for d in {}; do psql -d \"$d\" -c {statement}; done`", several.join(" "))
+        }
     }
+}
+
+/// The command that makes a role a member of another one. Printing it adds where the server is.
+pub fn grant(database: &str, granted: &str, role: &str) -> String {
+    run(database, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
+}
+
+fn run(database: &str, statement: &str) -> String {
+    format!("`psql -d {} -c {}`", quote_database(database), quote_argument(statement))
 }
 
 /// A database for psql's `-d`. A name that looks like a connection string could lead to another server, so it becomes
 /// `dbname=…`.
-fn name_database(name: &str) -> Cow<'_, str> {
-    if !name.contains('=') && !name.contains("://") {
-        return Cow::Borrowed(name);
+fn quote_database(name: &str) -> String {
+    match name.contains('=') || name.contains("://") {
+        true => quote_argument(&format!("dbname={}", quote_value(name))),
+        false => quote_argument(name),
     }
-    Cow::Owned(format!("dbname={}", quote_value(name)))
 }
 
 /// A value in quotes, as a connection string has it.
 pub fn quote_value(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
-}
-
-fn quote_identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 #[cfg(test)]
@@ -107,12 +80,9 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out_of_a_command() {
-        let several = at_tmp().create_extension(&["shop".into(), "$(reboot)".into()], "pg_prewarm");
-        assert_eq!(
-            several,
-            "`for d in shop '$(reboot)'; do psql -h /tmp -p 5433 -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done`"
-        );
-        let hostile = Psql::anywhere().grant("a'; rm -rf ~; '", "pg_monitor", "r\"; DROP ROLE x; --'");
+        let several = create_extension(&["shop".into(), "$(reboot)".into()], "pg_prewarm");
+        assert_eq!(several, "`for d in shop '$(reboot)'; do psql -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done`");
+        let hostile = grant("a'; rm -rf ~; '", "pg_monitor", "r\"; DROP ROLE x; --'");
         let words = shlex::split(hostile.trim_matches('`')).unwrap();
         assert_eq!(words[..4], ["psql", "-d", "a'; rm -rf ~; '", "-c"]);
         assert_eq!(words[4..], ["GRANT pg_monitor TO \"r\"\"; DROP ROLE x; --'\""]);
@@ -125,10 +95,10 @@ mod tests {
             ("postgresql://127.0.0.1:7777/evil", "dbname='postgresql://127.0.0.1:7777/evil'"),
             (r"a' host=\x", r"dbname='a\' host=\\x'"),
         ] {
-            let one = Psql::anywhere().create_extension(&[name.into()], "pg_prewarm");
+            let one = create_extension(&[name.into()], "pg_prewarm");
             let words = shlex::split(one.trim_matches('`')).unwrap();
             assert_eq!(words[2], named);
-            let several = Psql::anywhere().create_extension(&["shop".into(), name.into()], "pg_prewarm");
+            let several = create_extension(&["shop".into(), name.into()], "pg_prewarm");
             assert_eq!(shlex::split(&several).unwrap()[4].trim_end_matches(';'), named);
         }
     }
@@ -141,9 +111,5 @@ mod tests {
         assert_eq!(quoted, r"$'a\047\012\033]0;x\007\342\200\256\134 \303\251; reboot'");
         let echoed = std::process::Command::new("bash").args(["-c", &format!("printf %s {quoted}")]).output().unwrap();
         assert_eq!(String::from_utf8(echoed.stdout).unwrap(), name);
-    }
-
-    fn at_tmp() -> Psql {
-        Psql::at(&Address { host: Some("/tmp".into()), port: Some(5433), user: None })
     }
 }

@@ -83,10 +83,13 @@ pub fn keep_setting(name: &str, value: String) -> String {
 
 /// A text without what may be secret in it.
 pub fn keep_text(text: String) -> String {
-    match hide_parts(&text) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(kept) => kept,
+    let mut kept = text.into_bytes();
+    for part in PARTS.iter() {
+        if let Cow::Owned(changed) = part.replace_all(&kept, hide) {
+            kept = changed;
+        }
     }
+    String::from_utf8(kept).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Every text of a document, and what stands under names of secrets.
@@ -146,19 +149,6 @@ fn is_secret_setting(name: &str) -> bool {
 /// Unset, switches, disabled archiving.
 fn is_nothing(value: &str) -> bool {
     matches!(value, "" | "on" | "off" | "true" | "false" | "(disabled)")
-}
-
-fn hide_parts(text: &str) -> Cow<'_, str> {
-    let mut kept: Cow<'_, [u8]> = Cow::Borrowed(text.as_bytes());
-    for part in PARTS.iter() {
-        if part.is_match(&kept) {
-            kept = Cow::Owned(part.replace_all(&kept, hide).into_owned());
-        }
-    }
-    match kept {
-        Cow::Borrowed(_) => Cow::Borrowed(text),
-        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-    }
 }
 
 fn hide(found: &Captures<'_>) -> Vec<u8> {

@@ -10,7 +10,8 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::data_directory::is_child;
-use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, SystemUser, find_extension, read_databases};
+use super::remedy::psql_as;
+use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, find_extension, read_databases};
 use host::units::Bytes;
 
 /// From here on versions are newer than what pgthaw was tested with.
@@ -112,17 +113,17 @@ impl Server {
 
     /// psql as a superuser: as the connected role if it is one, else as the server's owner on this host, or as
     /// postgres.
-    pub fn psql(&self) -> Psql {
+    pub fn psql(&self) -> String {
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
-            return Psql::as_user(user, &address);
+            return psql_as(user, &address);
         }
         if self.facts.is_superuser {
-            return Psql::at(&address);
+            return format!("psql{address}");
         }
         match self.reached.socket_owner() {
-            Some(owner) => Psql::as_user(&owner, &Address { user: None, ..address }),
-            None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
+            Some(owner) => psql_as(&owner, &Address { user: None, ..address }),
+            None => format!("psql{}", Address { user: Some("postgres".into()), ..address }),
         }
     }
 
@@ -172,6 +173,19 @@ impl Server {
             Err(error) if !error.is_server_gone() => Ok(None),
             found => found,
         }
+    }
+
+    /// Refuses the data directory of another cluster.
+    pub fn require_cluster_of(&self, directory: &DataDirectory) -> Result<(), Error> {
+        if directory.system_identifier == self.facts.system_identifier {
+            return Ok(());
+        }
+        Err(Error::OtherCluster {
+            path: directory.path.clone(),
+            directory: directory.system_identifier,
+            server: self.facts.system_identifier,
+            address: self.address.clone(),
+        })
     }
 
     /// Does it still answer in the database of the first connection?

@@ -9,29 +9,8 @@ const VALUE: &str = "?";
 const LOOKED_AT_BYTES: usize = 4096;
 
 /// After these words a sign belongs to the number. Other words may be names.
-const BEFORE_A_SIGN: [&str; 21] = [
-    "and",
-    "as",
-    "between",
-    "by",
-    "case",
-    "default",
-    "else",
-    "from",
-    "in",
-    "like",
-    "limit",
-    "not",
-    "offset",
-    "on",
-    "or",
-    "return",
-    "returning",
-    "select",
-    "then",
-    "when",
-    "where",
-];
+const BEFORE_A_SIGN: &str = "and as between by case default else from in like limit not offset on or return returning \
+                             select then when where";
 
 /// Of operators and marks.
 const SYMBOLS: &str = "+-*/<>=~!@#%^&|?,();:[].{}";
@@ -118,7 +97,7 @@ impl Shown {
         if self.last == Part::Value && !self.is_apart && !is_quoted {
             return;
         }
-        let is_opening = !is_quoted && BEFORE_A_SIGN.contains(&word.to_lowercase().as_str());
+        let is_opening = !is_quoted && BEFORE_A_SIGN.split(' ').any(|one| one.eq_ignore_ascii_case(word));
         self.push(word, if is_opening { Part::Opening } else { Part::Operand });
     }
 

@@ -9,7 +9,7 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{LIMIT, ask_all, collect_rows, in_time};
+use super::answer::{LIMIT, ask_all, collect_rows, count, in_time};
 use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension};
@@ -91,10 +91,19 @@ pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<Serv
 
 impl ServerStatistics {
     /// From view names with rows in JSON.
-    fn of(rows: Vec<(String, String)>) -> Result<ServerStatistics, sqlx::Error> {
+    ///
+    /// # Errors
+    /// When a row is no JSON object.
+    pub fn of(rows: Vec<(String, String)>) -> Result<ServerStatistics, sqlx::Error> {
         let mut statistics = ServerStatistics::default();
         for (view, counters) in rows {
-            statistics.add(view, &counters).map_err(|source| sqlx::Error::Decode(source.into()))?;
+            let columns: BTreeMap<String, Value> =
+                serde_json::from_str(&counters).map_err(|source| sqlx::Error::Decode(source.into()))?;
+            let text = |name: &str| Some((name.to_owned(), columns.get(name)?.as_str()?.to_owned()));
+            let key = KEYS.into_iter().filter_map(text).collect();
+            let numbers = columns.iter().filter(|(name, _)| !NUMBERS.contains(&name.as_str()));
+            let numbers = numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
+            statistics.rows.insert((view, key), numbers);
         }
         Ok(statistics)
     }
@@ -103,16 +112,6 @@ impl ServerStatistics {
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
-    }
-
-    fn add(&mut self, view: String, counters: &str) -> Result<(), serde_json::Error> {
-        let columns: BTreeMap<String, Value> = serde_json::from_str(counters)?;
-        let text = |name: &str| Some((name.to_owned(), columns.get(name)?.as_str()?.to_owned()));
-        let key = KEYS.into_iter().filter_map(text).collect();
-        let numbers = columns.iter().filter(|(name, _)| !NUMBERS.contains(&name.as_str()));
-        let numbers = numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
-        self.rows.insert((view, key), numbers);
-        Ok(())
     }
 
     /// Changes since `earlier`; a new row began at 0.
@@ -237,7 +236,9 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
         // Not preloaded it answers with an error, and a forecast goes on without.
-        Err(Error::ExtensionMissing { .. } | Error::Query { .. }) => return Ok(None),
+        Err(Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::Query { .. }) => {
+            return Ok(None);
+        }
         rows => rows?,
     };
     let Some(row) = rows.as_ref().and_then(|rows| rows.first()) else { return Ok(None) };
@@ -300,15 +301,10 @@ pub struct CheckpointPulse {
 /// Reads the counters. `own_pids` are pgthaw's sessions. From version 15 on the query is in the statistics when it
 /// ends.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
-    const ACTION: &str = "read what the server counts";
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
-    let row = in_time(ACTION, question.fetch_one(connection)).await?;
-    decode_pulse(&row).map_err(|source| Error::Query { action: ACTION, source })
-}
-
-fn count(row: &PgRow, name: &str) -> Result<u64, sqlx::Error> {
-    Ok(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64)
+    let read = async { decode_pulse(&question.fetch_one(connection).await?) };
+    in_time("read what the server counts", read).await
 }
 
 fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
@@ -332,43 +328,34 @@ fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
 
 /// Asks for the checkpoints. On a standby these are its own restartpoints.
 pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse, Error> {
-    const ACTION: &str = "read what the server counts of checkpoints";
     let question = match version_num {
         170_000.. => include_str!("sql/checkpoints_17.sql"),
         _ => include_str!("sql/checkpoints_13.sql"),
     };
-    let row = in_time(ACTION, sqlx::query(question).fetch_one(connection)).await?;
-    let decode = |row: &PgRow| {
+    let read = async {
+        let row = sqlx::query(question).fetch_one(connection).await?;
         Ok(CheckpointPulse {
-            timed: count(row, "timed")?,
-            requested: count(row, "requested")?,
+            timed: count(&row, "timed")?,
+            requested: count(&row, "requested")?,
             write_ms: row.try_get("write_ms")?,
             sync_ms: row.try_get("sync_ms")?,
-            buffers: count(row, "buffers")?,
-            wal_bytes: count(row, "wal_bytes")?,
+            buffers: count(&row, "buffers")?,
+            wal_bytes: count(&row, "wal_bytes")?,
             since_seconds: row.try_get("since_seconds")?,
             timeout_seconds: row.try_get("timeout_seconds")?,
-            max_wal_bytes: count(row, "max_wal_bytes")?,
+            max_wal_bytes: count(&row, "max_wal_bytes")?,
         })
     };
-    decode(&row).map_err(|source| Error::Query { action: ACTION, source })
+    in_time("read what the server counts of checkpoints", read).await
 }
 
-#[cfg(any(test, feature = "fixtures"))]
-#[allow(clippy::unwrap_used)]
-#[cfg_attr(not(test), allow(unused))]
-pub mod tests {
+#[cfg(test)]
+mod statistics_tests {
     use super::*;
 
-    /// What views with these rows show.
-    pub fn statistics_of(rows: impl IntoIterator<Item = (String, String)>) -> ServerStatistics {
-        let mut statistics = ServerStatistics::default();
-        rows.into_iter().for_each(|(view, counters)| statistics.add(view, &counters).unwrap());
-        statistics
-    }
-
     fn statistics(rows: &[(&str, &str)]) -> ServerStatistics {
-        statistics_of(rows.iter().map(|(view, counters)| ((*view).to_owned(), (*counters).to_owned())))
+        let rows = rows.iter().map(|(view, counters)| ((*view).to_owned(), (*counters).to_owned()));
+        ServerStatistics::of(rows.collect()).unwrap()
     }
 
     #[test]

@@ -41,12 +41,8 @@ impl Column {
 
     /// Cells that its widest value or its title needs.
     fn width(&self) -> usize {
-        self.cells
-            .iter()
-            .map(|cell| measure_text_width(cell))
-            .chain([measure_text_width(&self.title)])
-            .max()
-            .unwrap_or(0)
+        let texts = self.cells.iter().chain([&self.title]);
+        texts.map(|text| measure_text_width(text)).max().unwrap_or(0)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use host::failure::quote_argument;
 
@@ -52,13 +52,7 @@ struct Run {
     hidden: Vec<(String, String)>,
 }
 
-static RUN: RwLock<Run> = RwLock::new(Run {
-    known: Vec::new(),
-    server: None,
-    store: String::new(),
-    results: String::new(),
-    hidden: Vec::new(),
-});
+static RUN: LazyLock<RwLock<Run>> = LazyLock::new(RwLock::default);
 
 fn change() -> RwLockWriteGuard<'static, Run> {
     RUN.write().unwrap_or_else(PoisonError::into_inner)

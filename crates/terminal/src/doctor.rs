@@ -1,5 +1,7 @@
 //! What is possible here: the answer in a sentence, and what it rests on as a list under headings.
 
+use std::collections::HashSet;
+
 use console::style;
 use serde_json::{Value, json};
 
@@ -65,15 +67,8 @@ fn render_readiness(readiness: &Readiness) -> String {
 
 /// What is missing, without what a command mends that is told already, whatever the words around it.
 fn told_once(missing: &[Missing]) -> Vec<&Missing> {
-    let mut told: Vec<&Missing> = Vec::new();
-    for one in missing {
-        let command = command_of(&one.remedy).map(|(command, _)| command);
-        let is_told = told.iter().any(|known| command_of(&known.remedy).map(|(command, _)| command) == command);
-        if command.is_none() || !is_told {
-            told.push(one);
-        }
-    }
-    told
+    let mut told = HashSet::new();
+    missing.iter().filter(|one| command_of(&one.remedy).is_none_or(|(command, _)| told.insert(command))).collect()
 }
 
 /// The command that a remedy begins with, and the words behind it.

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use host::units::counted;
+
 /// How long ago something was: `3 hours ago`.
 pub fn render_age(at: Timestamp) -> String {
     let seconds = Timestamp::now().as_second().saturating_sub(at.as_second()).max(0);
@@ -11,8 +13,7 @@ pub fn render_age(at: Timestamp) -> String {
         3600..86_400 => (seconds / 3600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural} ago")
+    format!("{} ago", counted(count, unit))
 }
 
 // ---- nanoseconds ----

@@ -87,6 +87,21 @@ pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
     Ok(())
 }
 
+/// Prints a command's answer on standard output: `as_json` as one document, otherwise as `text`.
+pub fn print_answer<T: serde::Serialize>(
+    answer: &T,
+    as_json: bool,
+    text: impl FnOnce() -> String,
+) -> serde_json::Result<()> {
+    match as_json {
+        true => print_json(answer),
+        false => {
+            print_line(&text());
+            Ok(())
+        }
+    }
+}
+
 /// Bytes of a JSON document that are printed at once.
 const PRINTED_AT_ONCE: usize = 64 << 10;
 

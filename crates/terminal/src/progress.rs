@@ -1,7 +1,6 @@
 //! A progress bar with time left, on standard error, and only where a person looks.
 
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use console::measure_text_width;
@@ -17,15 +16,8 @@ pub struct Progress {
     bar: ProgressBar,
     /// What is being done now.
     said: Arc<Mutex<String>>,
-    /// When it begins to be drawn, if it is not drawn from the start.
-    late: Option<Late>,
-}
-
-/// Something that is usually over before a person wonders.
-#[derive(Clone, Debug)]
-struct Late {
-    started_at: Instant,
-    drawn: Arc<Once>,
+    /// The start of something that is usually over before a person wonders: it is drawn only from [`PATIENCE`] on.
+    late: Option<Instant>,
 }
 
 /// Who waits longer than this wants to know how long still.
@@ -65,7 +57,7 @@ impl Progress {
 
     /// Counts steps, and is drawn only when they take more than two seconds. [`Progress::reach`] says how many there are.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
-        let late = visible.then(|| Late { started_at: Instant::now(), drawn: Arc::new(Once::new()) });
+        let late = visible.then(Instant::now);
         Progress { late, ..Progress::new(label, 0, step_parts, false) }
     }
 
@@ -91,10 +83,8 @@ impl Progress {
 
     /// Says how much of how much is done.
     pub fn reach(&self, done: u64, total: u64) {
-        if let Some(late) = &self.late
-            && late.started_at.elapsed() > PATIENCE
-        {
-            late.drawn.call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
+        if self.bar.is_hidden() && self.late.is_some_and(|started_at| started_at.elapsed() > PATIENCE) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
@@ -145,31 +135,26 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 /// A piece of the line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    what: What,
+    text: String,
+    /// The same in fewer cells.
+    shorter: String,
+    is_bar: bool,
     /// What stands between it and the piece before.
     joint: &'static str,
     /// The greatest goes first; 0 stays.
     priority: u8,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum What {
-    Text(String),
-    /// The second text says the same in fewer cells.
-    Figure(String, String),
-    /// A share, 0 to 1.
-    Bar(f64),
-}
-
 impl Part {
     /// What may go, the greatest `priority` first.
     pub fn text(joint: &'static str, priority: u8, text: impl Into<String>) -> Part {
-        Part { what: What::Text(text.into()), joint, priority }
+        let text = text.into();
+        Part { shorter: text.clone(), text, is_bar: false, joint, priority }
     }
 
     /// What stays, shorter if it has to be.
     pub fn figure(text: impl Into<String>, shorter: impl Into<String>) -> Part {
-        Part { what: What::Figure(text.into(), shorter.into()), joint: ", ", priority: 0 }
+        Part { text: text.into(), shorter: shorter.into(), is_bar: false, joint: ", ", priority: 0 }
     }
 
     /// This part with something else than a comma in front.
@@ -179,54 +164,36 @@ impl Part {
 
     /// How much is done: 0 to 1.
     pub fn bar(priority: u8, share: f64) -> Part {
-        Part { what: What::Bar(share), joint: " ", priority }
+        let (text, shorter) = (render_bar(share, BAR), render_bar(share, SHORTEST_BAR));
+        Part { text, shorter, is_bar: true, joint: " ", priority }
     }
-
-    fn render(&self, size: Size) -> String {
-        match (&self.what, size) {
-            (What::Text(text) | What::Figure(text, _), Size::Full) | (What::Text(text), _) => text.clone(),
-            (What::Figure(_, shorter), Size::Short) => shorter.clone(),
-            (What::Bar(share), Size::Full) => render_bar(*share, BAR),
-            (What::Bar(share), Size::Short) => render_bar(*share, SHORTEST_BAR),
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Size {
-    Full,
-    Short,
 }
 
 /// The parts in a line of at most `width` cells: bars shrink, then what has the greatest priority goes, then figures are
 /// written shorter.
 pub fn render_parts(parts: &[Part], width: usize) -> String {
-    let mut parts: Vec<&Part> = parts.iter().filter(|part| !part.render(Size::Full).is_empty()).collect();
-    let is_bar = |part: &Part| matches!(part.what, What::Bar(_));
-    let full = |_: &Part| Size::Full;
-    let short_bars = |part: &Part| if is_bar(part) { Size::Short } else { Size::Full };
+    let mut parts: Vec<&Part> = parts.iter().filter(|part| !part.text.is_empty()).collect();
     loop {
-        for size in [&full as &dyn Fn(&Part) -> Size, &short_bars] {
-            let line = join(&parts, size);
-            if measure_text_width(&line) <= width {
-                return line;
-            }
+        let ways: [fn(&Part) -> bool; 2] = [|_| false, |part| part.is_bar];
+        let fitting =
+            ways.map(|is_short| join(&parts, is_short)).into_iter().find(|line| measure_text_width(line) <= width);
+        if let Some(line) = fitting {
+            return line;
         }
         let least =
             (0..parts.len()).filter(|place| parts[*place].priority > 0).max_by_key(|place| parts[*place].priority);
         match least {
             Some(least) => parts.remove(least),
-            None => return shorten_middle(&join(&parts, &|_| Size::Short), width, "…"),
+            None => return shorten_middle(&join(&parts, |_| true), width, "…"),
         };
     }
 }
 
-fn join(parts: &[&Part], size: &dyn Fn(&Part) -> Size) -> String {
+fn join(parts: &[&Part], is_short: fn(&Part) -> bool) -> String {
     let mut line = String::new();
     for part in parts {
         let joint = if line.is_empty() { "" } else { part.joint };
-        // Writing to a String cannot fail.
-        let _ = write!(line, "{joint}{}", part.render(size(part)));
+        line.extend([joint, if is_short(part) { &*part.shorter } else { &*part.text }]);
     }
     line
 }

@@ -56,10 +56,9 @@ fn without_last_bracket(line: &str) -> Option<String> {
 }
 
 fn break_line(line: &str, width: usize) -> Vec<String> {
-    let margin = margin(line, width);
-    let (head, body) = line.split_at(margin.bytes);
-    let mut wrapped =
-        Wrapped { width, indent: margin.indent, lines: Vec::new(), line: head.to_owned(), is_empty: true };
+    let (margin, indent) = margin(line, width);
+    let (head, body) = line.split_at(margin);
+    let mut wrapped = Wrapped { width, indent, lines: Vec::new(), line: head.to_owned(), is_empty: true };
     for piece in split_pieces(body) {
         wrapped.add(&piece);
     }
@@ -67,14 +66,9 @@ fn break_line(line: &str, width: usize) -> Vec<String> {
     wrapped.lines
 }
 
-/// How far the first line's own margin reaches, and how far the others are indented.
-struct Margin {
-    bytes: usize,
-    indent: usize,
-}
-
-/// What stands in front of a sentence, such as `warning  `, is its margin, if it leaves room enough; else what is left blank.
-fn margin(line: &str, width: usize) -> Margin {
+/// The bytes of the first line's own margin, and how far the others are indented. What stands in front of a sentence,
+/// such as `warning  `, is its margin, if it leaves room enough; else what is left blank.
+fn margin(line: &str, width: usize) -> (usize, usize) {
     let blank = line.len() - line.trim_start().len();
     let widest = width * 2 / 5;
     let sentence_end = find_commands(line).first().map_or(line.len(), |command| command.start);
@@ -82,8 +76,8 @@ fn margin(line: &str, width: usize) -> Margin {
     let ends = gaps.map(|at| at + (line[at..].len() - line[at..].trim_start().len()));
     let fitting = ends.filter(|end| measure_text_width(&line[..*end]) <= widest).last();
     match fitting {
-        Some(bytes) => Margin { bytes, indent: measure_text_width(&line[..bytes]) },
-        None => Margin { bytes: blank, indent: blank.min(widest) + INDENT },
+        Some(bytes) => (bytes, measure_text_width(&line[..bytes])),
+        None => (blank, blank.min(widest) + INDENT),
     }
 }
 

@@ -3,7 +3,7 @@
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
 import { middles, type Values } from "../curves";
-import { element, keys, swatch, table } from "../element";
+import { element, keys, part, swatch, table } from "../element";
 import { BANDWIDTHS, compact, count, COUNTS, LATENCIES, percent, type Scale, seconds, SIZES } from "../format";
 import { GREY, type Hue, hueStyle, OCHRE, type SeriesStyle, seriesStyle, type Theme, WAITS } from "../palette";
 import type { LoadSample, Measure, SweepTrial, TimedPoint, TrialData, TrialSeries } from "../../generated/record";
@@ -271,8 +271,7 @@ export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElem
   if (second.length === 0) return null;
   if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of what was usual around it by more than chance.");
   const rows = all.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.join("; ") || "nothing"]);
-  return element("div", {},
-    element("h3", {}, all.length === 1 ? "One stall" : `${all.length} stalls`),
-    element("p", { class: "lead" }, "Seconds below half of what was usual around them, beyond what chance explains; marked in the chart."),
+  return part(null, all.length === 1 ? "One stall" : `${all.length} stalls`,
+    "Seconds below half of what was usual around them, beyond what chance explains; marked in the chart.",
     table("Stalls", ["stall", "slowest second (tps)", "usual around it (tps)", "seen meanwhile"], rows, { id: "stalls", className: "low stalls", texts: [0, 3] }));
 }

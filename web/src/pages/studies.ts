@@ -57,10 +57,8 @@ const textOf = (line: StudyLine): string => [line.id, line.question, line.host, 
 
 function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
   const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])];
-  const checkbox = ({ id, question }: StudyLine): HTMLElement => {
-    const box = element("input", { type: "checkbox", "aria-label": `Compare ${question}`, checked: chosen.includes(id), change: () => choose(id, box.checked) });
-    return box;
-  };
+  const checkbox = ({ id, question }: StudyLine): HTMLElement =>
+    element("input", { type: "checkbox", "aria-label": `Compare ${question}`, checked: chosen.includes(id), change: ({ target }) => choose(id, (target as HTMLInputElement).checked) });
   const rows = lines.map((line): Child[] => line.damaged !== null ? damagedRow(line, line.damaged, columns.length) : [
     element("a", { href: linkTo(["study", line.id]) }, line.question === "" ? line.id : line.question),
     time(line.started_at ?? "").slice(0, 19),

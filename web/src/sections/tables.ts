@@ -1,7 +1,7 @@
 // The tables of a study: its points, what their users got, who wrote the buffers, the noise, and two points beside each other.
 
 import { readAddress, remember, linkTo } from "../address";
-import { cell, type Child, code, element, folded, ofPoints, type Option, paragraph, select, table } from "../element";
+import { cell, type Child, code, element, folded, ofPoints, type Option, paragraph, part, select, table } from "../element";
 import { count, percent, ratio, ratioText } from "../format";
 import { columnOf, type Metric, METRICS, metricsOf, P50, P99, rangeText, renderMedian, TPS, WORST } from "../metrics";
 import { doubtOf, type StudyState } from "../pivot";
@@ -55,9 +55,8 @@ export function fooled(state: StudyState): HTMLElement {
     [element("a", { href: state.linkToPoint(point.number) }, point.label), ...metrics.map((metric, place) => bar(metric, place, point)), share(point)];
   const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
   const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
-  return element("div", { id: "fooled" },
-    element("h3", {}, "Don’t be fooled by throughput"),
-    paragraph("lead", "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point, and none that measured something else than was asked for. The worst second is that of the median trial, whose first and last are left out."),
+  return part("fooled", "Don’t be fooled by throughput",
+    "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point, and none that measured something else than was asked for. The worst second is that of the median trial, whose first and last are left out.",
     shown(points.slice(0, FIRST)),
     points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)));
 }
@@ -73,9 +72,8 @@ export function background({ study: { points } }: StudyState): HTMLElement {
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
   const rows = points.filter((point) => point.background !== null)
     .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);
-  return element("div", {},
-    element("h3", {}, "Checkpoints, and who wrote the buffers"),
-    paragraph("lead", "Counted by the server during a trial, the median of the trials. Buffers that backends wrote themselves made a user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages."),
+  return part(null, "Checkpoints, and who wrote the buffers",
+    "Counted by the server during a trial, the median of the trials. Buffers that backends wrote themselves made a user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages.",
     ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
 }
 
@@ -87,9 +85,8 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all",
     ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
   ]));
-  return element("div", {},
-    element("h3", {}, "What equal sides differ by"),
-    paragraph("lead", "Every point was measured twice, as A and A’, which are the same: what lies below the noise floor may be nothing. False alarms is how often a study of eight of these pairs would find a difference."),
+  return part(null, "What equal sides differ by",
+    "Every point was measured twice, as A and A’, which are the same: what lies below the noise floor may be nothing. False alarms is how often a study of eight of these pairs would find a difference.",
     table("What equal sides differ by", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
 }
 
@@ -118,9 +115,8 @@ export function beside({ study }: StudyState, source: Source): HTMLElement | nul
     remember({ [name]: value });
     void show();
   });
-  return element("div", { id: "beside" },
-    element("h3", {}, "Two points beside each other"),
-    paragraph("lead", "Medians, and what differs in the settings that the server said were in force. pgthaw results compare says whether chance could have made the difference."),
+  return part("beside", "Two points beside each other",
+    "Medians, and what differs in the settings that the server said were in force. pgthaw results compare says whether chance could have made the difference.",
     element("div", { class: "pivot" }, side("a"), side("b")),
     result);
 }

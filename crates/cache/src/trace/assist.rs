@@ -3,10 +3,9 @@
 //! And the receipt that says what was done.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::thread::sleep;
@@ -21,36 +20,22 @@ use super::decision::{
     Circumstances, Decision, Window, cut_windows, decide, forecast_alone, lost_reason, read_ahead_reason,
 };
 use super::error::Error;
-use super::film::{Film, FilmHeader, Totals};
+use super::film::{Film, FilmHeader, JobSeen, Totals};
 use super::put_back::PutBack;
-use super::record::{JobSeen, Own};
+use super::record::Own;
 use super::simulation::{DEPTH, Run, Way};
-use super::store::{FilmStore, Like, WHOLE};
+use super::store::{FilmStore, Like, WHOLE, Which};
 use super::touched::{Touched, TouchedFork};
 use crate::Map;
 use crate::files::Files;
 use crate::warm::plan::{Geometry, Read};
+use crate::warm::restore::OpenFiles;
 use crate::warm::{DeviceProfile, Room};
 use host::linux;
-use host::linux::page_cache::{CachedFile, PageCache};
+use host::linux::page_cache::PageCache;
 use host::linux::process::stand_behind_others;
 use host::linux::threads::on_threads;
-use host::units::{BlockRange, Bytes, PageRange};
-
-#[derive(Clone, Debug)]
-pub enum Which {
-    /// The best of those under a name, for this command.
-    Like {
-        label: String,
-        job: String,
-    },
-    File(PathBuf),
-}
-
-/// Did the run wait for the device, and had it for itself?
-fn tells_device(header: &FilmHeader) -> bool {
-    !header.totals.is_preloaded() && header.totals.is_fetched()
-}
+use host::units::{BlockRange, Bytes};
 
 /// Is most of the films' content still there?
 fn is_whole(touched: &Touched) -> bool {
@@ -60,8 +45,9 @@ fn is_whole(touched: &Touched) -> bool {
 /// What to decide by.
 #[derive(Debug)]
 pub struct Assist {
-    pub store: FilmStore,
     pub which: Which,
+    /// The job's command.
+    pub job: String,
     pub map: Arc<Map>,
     pub device: DeviceProfile,
     /// What can be cached and stay; `None` when nobody knows.
@@ -84,11 +70,13 @@ pub struct Planned {
     pub tells_device: bool,
     /// The command that the film is of.
     pub job: String,
+    /// What was brought so far.
+    pub preloaded: Option<Preloaded>,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
     /// The films of a job that is left alone before they were read.
-    unread: Option<Planning>,
+    unread: Option<(Assist, Like)>,
 }
 
 /// What blocks of a cluster's files are brought into the page cache with.
@@ -99,8 +87,6 @@ pub struct Means {
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
     pub progress: Arc<Progress>,
-    /// Set when the job has ended.
-    pub stop: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Means {
@@ -115,8 +101,8 @@ impl Assist {
     /// # Errors
     /// When the one film that was named is damaged, or of another cluster.
     pub fn plan(self) -> Result<Planned, Error> {
-        let is_the_one = matches!(self.which, Which::File(_));
-        match Arc::new(self).decide() {
+        let is_the_one = matches!(self.which, Which::Named(_));
+        match self.decide() {
             Err(error) if !is_the_one => Ok(Planned::nothing(format!("its films cannot be used: {error}"), Vec::new())),
             decided => decided,
         }
@@ -124,152 +110,121 @@ impl Assist {
 
     /// The films to go by, of those that were recorded after a moment, if one is named.
     fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
-        let cluster = self.map.source.system_identifier;
-        match &self.which {
-            Which::Like { label, job } => self.store.find_like(cluster, label, job, after),
-            Which::File(path) => {
-                let film = Film::open(path)?;
-                let of = film.header().source.system_identifier;
-                if of != cluster {
-                    return Err(Error::OtherCluster { path: path.clone(), film: of, cluster });
-                }
-                let name = path.display().to_string();
-                Ok(Like { film: Some(film), alone: None, name, remarks: Vec::new() })
-            }
+        let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
+        let path = match &self.which {
+            Which::Like(label) => return store.find_like(cluster, label, &self.job, after),
+            Which::Named(name) => store.find_of(Some(cluster), name)?,
+        };
+        let film = Film::open(&path)?;
+        let of = film.header().source.system_identifier;
+        match of == cluster {
+            true => Ok(Like { name: path.display().to_string(), films: vec![film], remarks: Vec::new() }),
+            false => Err(Error::OtherCluster { path, film: of, cluster }),
         }
     }
 
-    fn decide(self: Arc<Assist>) -> Result<Planned, Error> {
-        let like = self.find(None)?;
-        let (name, mut remarks) = (like.name, like.remarks);
-        let Some(film) = like.film else {
-            let called = match &self.which {
-                Which::Like { label, .. } => label.clone(),
-                Which::File(path) => path.display().to_string(),
-            };
+    fn decide(self) -> Result<Planned, Error> {
+        let mut like = self.find(None)?;
+        let mut remarks = std::mem::take(&mut like.remarks);
+        let Some(film) = like.films.first() else {
+            let (Which::Like(called) | Which::Named(called)) = &self.which;
             return Ok(Planned::nothing(format!("there is no film called {called} with anything in it yet"), remarks));
         };
-        let plan = self.planning(like.alone, film);
-        let header = plan.header();
+        let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
-        if let Some(reason) = read_ahead_reason(&plan.circumstances(of_film, 1.0), of_film) {
+        if let Some(reason) = read_ahead_reason(&self.circumstances(header, of_film, 1.0), of_film) {
             // The forecast takes a while: the job does not wait for it.
-            let (job, nothing) = (plan.header().job.clone(), Planned::nothing(reason, remarks));
-            return Ok(Planned { film: Some(name), job, tells_device: true, unread: Some(plan), ..nothing });
+            let (film, job) = (Some(like.name.clone()), header.job.clone());
+            let nothing = Planned::nothing(reason, remarks);
+            return Ok(Planned { film, job, tells_device: true, unread: Some((self, like)), ..nothing });
         }
-        let mut told = plan.tell(name)?;
+        let mut touched = self.read(&mut like)?;
         let mut lost = None;
-        if let Some(newer) = self.find_newer(&told)? {
-            remarks.push(format!("it goes by film {}, for most of {} is not there any more", newer.name, told.name));
-            lost = Some(std::mem::replace(&mut told, newer).name);
+        if let Some((newer, of_newer)) = self.find_newer(&like, &touched)? {
+            remarks.push(format!("it goes by film {}, for most of {} is not there any more", newer.name, like.name));
+            touched = of_newer;
+            lost = Some(std::mem::replace(&mut like, newer).name);
         }
-        let Told { name, plan, touched, remarks: of_film } = told;
-        remarks.extend(of_film);
-        let circumstances = plan.circumstances_of(&touched);
-        let geometry = plan.geometry();
-        let cut = |most: Bytes, device: DeviceProfile| cut_windows(&plan.films[0], &touched, most, device, geometry);
-        let decision = decide(&touched, circumstances, cut)?;
-        let header = plan.header();
-        let had_workers = header.workers.map(|workers| workers > 0);
-        // Time for relations that are gone counts as the job's own.
-        let tells_device = tells_device(header) && is_whole(&touched);
-        let (film, job) = (Some(name), header.job.clone());
-        Ok(Planned { film, job, lost, decision, tells_device, remarks, touched, had_workers, unread: None })
+        remarks.append(&mut like.remarks);
+        let (film, geometry) = (&like.films[0], Geometry::of(&self.map.source));
+        let cut = |most: Bytes, device: DeviceProfile| cut_windows(film, &touched, most, device, geometry);
+        let decision = decide(&touched, self.circumstances_of(film.header(), &touched), cut)?;
+        let header = film.header();
+        Ok(Planned {
+            job: header.job.clone(),
+            lost,
+            decision,
+            // Its run waited for the device, and had it for itself. Time for relations that are gone counts as the job's own.
+            tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
+            had_workers: header.workers.map(|workers| workers > 0),
+            remarks,
+            film: Some(like.name),
+            touched,
+            ..Planned::default()
+        })
     }
 
-    fn planning(self: &Arc<Assist>, alone: Option<Film<File>>, film: Film<File>) -> Planning {
-        Planning { assist: Arc::clone(self), films: alone.into_iter().chain([film]).collect() }
-    }
-
-    /// A newer film with more of what is there, where much of the best one was rewritten or truncated since. An older film of the same files
+    /// Newer films with more of what is there, where much of the best one was rewritten or truncated since. An older film of the same files
     /// lost the same.
-    fn find_newer(self: &Arc<Assist>, best: &Told) -> Result<Option<Told>, Error> {
-        let is_named = matches!(self.which, Which::File(_));
-        let mut after = best.plan.films.last().map(|film| film.header().recorded_at);
-        while !is_whole(&best.touched) && !is_named {
-            let like = self.find(after)?;
-            let Some(film) = like.film else { break };
-            after = Some(film.header().recorded_at);
-            let newer = self.planning(like.alone, film).tell(like.name)?;
-            if newer.touched.blocks() as f64 * WHOLE > best.touched.blocks() as f64 {
-                return Ok(Some(newer));
+    fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>, Error> {
+        let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
+        let mut after = recorded_at(best);
+        while !is_whole(touched) && matches!(self.which, Which::Like(_)) {
+            let mut newer = self.find(after)?;
+            after = recorded_at(&newer);
+            if after.is_none() {
+                break;
+            }
+            newer.remarks.clear();
+            let of_newer = self.read(&mut newer)?;
+            if of_newer.blocks() as f64 * WHOLE > touched.blocks() as f64 {
+                return Ok(Some((newer, of_newer)));
             }
         }
         Ok(None)
     }
-}
 
-/// What films tell of a job.
-struct Told {
-    name: String,
-    plan: Planning,
-    touched: Touched,
-    remarks: Vec<String>,
-}
-
-/// The films of a job, the one first that shows best how it goes alone.
-#[derive(Debug)]
-struct Planning {
-    assist: Arc<Assist>,
-    films: Vec<Film<File>>,
-}
-
-impl Planning {
-    fn header(&self) -> &FilmHeader {
-        self.films[0].header()
-    }
-
-    fn geometry(&self) -> Geometry {
-        let source = &self.assist.map.source;
-        Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
-    }
-
-    fn tell(self, name: String) -> Result<Told, Error> {
-        let mut remarks = Vec::new();
-        let touched = self.read(&mut remarks)?;
-        Ok(Told { name, plan: self, touched, remarks })
-    }
-
-    fn read(&self, remarks: &mut Vec<String>) -> Result<Touched, Error> {
-        let films: Vec<&Film<File>> = self.films.iter().collect();
-        let is_older = |film: &Film<File>| self.assist.started_at.is_some_and(|at| film.header().recorded_at < at);
-        let touched = Touched::read(&films, &self.assist.map, self.films.iter().all(is_older))?;
-        let bytes = |blocks| self.header().bytes(blocks);
+    /// What the films tell of the job. What of them is left out goes to their remarks.
+    fn read(&self, like: &mut Like) -> Result<Touched, Error> {
+        let films: Vec<_> = like.films.iter().collect();
+        let were_before_start =
+            self.started_at.is_some_and(|at| films.iter().all(|film| film.header().recorded_at < at));
+        let touched = Touched::read(&films, &*self.map, were_before_start)?;
+        let bytes = |blocks| films[0].header().bytes(blocks);
         if !touched.gone.is_empty() {
-            let told = format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", "));
-            remarks.push(format!(
-                "{told}, {} of the film's {}",
+            like.remarks.push(format!(
+                "left out, for they were dropped or rewritten since: {}, {} of the film's {}",
+                touched.gone.join(", "),
                 bytes(touched.gone_blocks),
                 bytes(touched.film_blocks())
             ));
         }
         if touched.truncated_blocks > 0 {
             let truncated = bytes(touched.truncated_blocks);
-            remarks.push(format!("left out, for their relations end before them now: {truncated} of the film"));
+            like.remarks.push(format!("left out, for their relations end before them now: {truncated} of the film"));
         }
         if touched.unproven_blocks > 0 {
             let unproven = bytes(touched.unproven_blocks);
-            remarks.push(format!(
+            like.remarks.push(format!(
                 "{unproven} of its relations were in shared_buffers when it was recorded, before the server was started again, and are not cached now: whether it needs them is not known. They are not brought, and in no forecast"
             ));
         }
         Ok(touched)
     }
 
-    fn circumstances_of(&self, touched: &Touched) -> Circumstances {
-        self.circumstances(self.header().bytes(touched.blocks()), 1.0 - touched.truncated_share())
+    fn circumstances_of(&self, header: &FilmHeader, touched: &Touched) -> Circumstances {
+        self.circumstances(header, header.bytes(touched.blocks()), 1.0 - touched.truncated_share())
     }
 
     /// For a job that touches so much and does this part of the film's work, 0 to 1.
-    fn circumstances(&self, touched: Bytes, part: f64) -> Circumstances {
-        let header = self.header();
+    fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
         // What the job reads goes through shared_buffers, which grow by it until they are full.
-        let grown = self.assist.untouched.min(touched);
+        let grown = self.untouched.min(touched);
         Circumstances {
             run: Run::of(header).part(part),
-            device: self.assist.device,
-            geometry: self.geometry(),
-            room: self.assist.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
+            device: self.device,
+            geometry: Geometry::of(&self.map.source),
+            room: self.room.map(|room| Bytes(room.0.saturating_sub(grown.0))),
             device_bytes: header.device_bytes.map(|bytes| Bytes((bytes.0 as f64 * part) as u64)),
             is_paced: header.requested_bytes.is_some(),
         }
@@ -281,45 +236,35 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    pub fn comes_first(&self) -> bool {
-        self.decision.way == Way::SetFirst
-    }
-
-    pub fn brings(&self) -> bool {
-        self.decision.way != Way::Nothing
-    }
-
-    /// Brings it, and blocks until the job has ended or all is there. `None` where nothing is to be brought; then the forecast is known.
-    pub fn bring(&mut self, means: &Means) -> Option<Preloaded> {
-        if let Some(plan) = self.unread.take() {
-            self.forecast_alone(&plan);
+    /// Brings it, and blocks until the job has ended or all is there. Where nothing is to be brought, the forecast is known afterwards.
+    pub fn bring(&mut self, means: &Means) {
+        if let Some((assist, like)) = self.unread.take() {
+            self.forecast_alone(&assist, like);
         }
-        match self.decision.way {
+        self.preloaded = match self.decision.way {
             Way::Nothing => None,
-            Way::Windowed => Some(
-                Windowed { means, touched: &self.touched, decision: &self.decision, had_workers: self.had_workers }
-                    .run(),
-            ),
+            Way::Windowed => {
+                let Planned { touched, decision, had_workers, .. } = &*self;
+                Some(Windowed { means, touched, decision, had_workers: *had_workers }.run())
+            }
             _ => Some(means.bring_all(&self.touched, &self.decision.reads)),
-        }
+        };
     }
 
     /// Forecasts a job that is left alone, while it runs.
-    fn forecast_alone(&mut self, plan: &Planning) {
-        let remarks = &mut self.remarks;
+    fn forecast_alone(&mut self, assist: &Assist, mut like: Like) {
         let forecast = || {
             stand_behind_others();
-            let touched = plan.read(remarks)?;
-            Ok::<_, Error>(
-                lost_reason(&touched)
-                    .map_or_else(|| Ok(forecast_alone(&touched, plan.circumstances_of(&touched))), Err),
-            )
+            let touched = assist.read(&mut like)?;
+            let circumstances = assist.circumstances_of(like.films[0].header(), &touched);
+            Ok::<_, Error>((lost_reason(&touched), forecast_alone(&touched, circumstances)))
         };
         // What a thread gives away of its turns it does not get back.
         let told = thread::scope(|scope| scope.spawn(forecast).join().unwrap_or_else(|panic| resume_unwind(panic)));
+        self.remarks.append(&mut like.remarks);
         match told {
-            Ok(Ok(forecasts)) => self.decision.forecasts = Some(forecasts),
-            Ok(Err(lost)) => self.decision.reason = lost.to_owned(),
+            Ok((None, forecasts)) => self.decision.forecasts = Some(forecasts),
+            Ok((Some(lost), _)) => self.decision.reason = lost.to_owned(),
             Err(error) => self.remarks.push(format!("nothing is forecast: {error}")),
         }
     }
@@ -465,52 +410,53 @@ pub struct Preloaded {
     pub stopped: Option<String>,
 }
 
-/// An open segment: which, and its file, if there is one.
-type Segment = ((usize, u64), Option<Box<dyn CachedFile>>);
-
 impl Means {
+    fn files(&self) -> Files<'_> {
+        Files { cache: &*self.page_cache, directory: &self.directory, geometry: self.geometry }
+    }
+
     /// Does these reads until all is there, the job has ended, or there is no room.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
-        let started = Instant::now();
-        let (next, reads, bytes) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let stopped: Mutex<Option<String>> = Mutex::default();
-        let is_stopped = || stopped.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let stop = |why: String| _ = stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
+        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
+        let stop = |why: String| _ = lock().stopped.get_or_insert(why);
+        let open = OpenFiles::new(self.files());
         on_threads(DEPTH, |_| {
-            let mut segment: Segment = ((usize::MAX, 0), None);
             let mut buffer = Vec::new();
-            while !is_stopped() {
+            while lock().stopped.is_none() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(read) = wanted.get(at) else { break };
                 if self.is_over() {
                     return stop(JOB_ENDED.to_owned());
                 }
-                if at.is_multiple_of(READS_PER_LOOK) && self.room.read_room().is_some_and(|room| room.bytes < ROOM_MIN)
-                {
+                if at.is_multiple_of(READS_PER_LOOK) && self.is_full() {
                     return stop("there was no memory left for it".to_owned());
                 }
-                match self.bring(&touched.forks[read.fork], *read, &mut segment, &mut buffer) {
+                match self.bring(&touched.forks[read.fork], *read, &open, &mut buffer) {
                     Ok(Bytes(0)) => {}
                     Ok(brought) => {
-                        reads.fetch_add(1, Ordering::Relaxed);
-                        bytes.fetch_add(brought.0, Ordering::Relaxed);
+                        let mut done = lock();
+                        done.reads += 1;
+                        done.bytes += brought;
                     }
                     Err(error) => return stop(error.to_string()),
                 }
             }
         });
-        Preloaded {
-            reads: reads.into_inner(),
-            bytes: Bytes(bytes.into_inner()),
-            seconds: started.elapsed().as_secs_f64(),
-            dropped_bytes: Bytes(0),
-            stopped: stopped.into_inner().unwrap_or_else(PoisonError::into_inner),
-        }
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Preloaded { seconds: started.elapsed().as_secs_f64(), ..done }
     }
 
     /// Has the job ended?
     fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.progress.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Is there no room left, of what is free or of what the job may have?
+    fn is_full(&self) -> bool {
+        let bound = Bytes(self.progress.cache_bytes.load(Ordering::Relaxed));
+        let is_small = |room: Bytes| room < ROOM_MIN || (bound > Bytes(0) && bound < ROOM_MIN);
+        self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
     /// Does one read, unless all of it is cached already, and tells what of it was not.
@@ -518,31 +464,25 @@ impl Means {
         &self,
         of: &TouchedFork,
         read: Read,
-        segment: &mut Segment,
+        open: &OpenFiles<'_>,
         buffer: &mut Vec<u8>,
     ) -> Result<Bytes, linux::Error> {
-        let TouchedFork { relation, path, fork, touched, .. } = of;
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
-        if segment.0 != (read.fork, number) {
-            let file = self.page_cache.open(&path.segment_file(&self.directory, *fork, number as u32))?;
-            *segment = ((read.fork, number), file);
-        }
         // Dropped or truncated meanwhile.
-        let Some(file) = &segment.1 else { return Ok(Bytes(0)) };
+        let Some(file) = open.get((read.fork, number as u32), &of.path, of.fork)? else { return Ok(Bytes(0)) };
         let first = number * segment_blocks;
         let range = BlockRange::new(read.range.start - first, read.range.end - first);
-        let (block_size, page_bytes) = (u64::from(self.geometry.block_size), self.page_cache.page_bytes());
-        let pages =
-            PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes));
+        let pages = self.files().pages(range);
         let cached = file.read_counts(pages)?.cached;
         if cached >= pages.pages() {
             return Ok(Bytes(0));
         }
-        self.own.add(*relation, *fork, read.range, touched);
+        self.own.add(of.relation, of.fork, read.range, &of.touched);
+        let block_size = u64::from(self.geometry.block_size);
         buffer.resize((range.blocks() * block_size) as usize, 0);
         file.apply_read(range.start * block_size, buffer)?;
-        Ok(Bytes((pages.pages() - cached) * page_bytes))
+        Ok(Bytes((pages.pages() - cached) * self.page_cache.page_bytes()))
     }
 }
 
@@ -682,8 +622,7 @@ impl Windowed<'_> {
 
     /// Drops blocks of a fork, and returns those of which something stayed.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
-        let Means { page_cache, directory, geometry, .. } = self.means;
-        let files = Files { cache: &**page_cache, directory, geometry: *geometry };
+        let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];
         let dropped = files.drop_blocks(path, *fork, blocks, |_, run| Ok(vec![files.pages(run)]));
         done.dropped_bytes.0 += dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0);
@@ -742,7 +681,6 @@ mod windowed_tests {
     use host::units::{BlockRange, Fork, PageRange};
     use postgres::RelationPath;
     use std::path::Path;
-    use std::sync::atomic::AtomicBool;
 
     const BLOCK: u64 = 8192;
     const FILE: &str = "/data/base/5/1";
@@ -766,7 +704,6 @@ mod windowed_tests {
         touched: Touched,
         decision: Decision,
         progress: Arc<Progress>,
-        stop: Arc<AtomicBool>,
     }
 
     impl Case {
@@ -784,7 +721,7 @@ mod windowed_tests {
                 found: RoaringBitmap::new(),
                 resident,
             };
-            let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::<Progress>::default());
+            let progress = Arc::<Progress>::default();
             let means = Means {
                 page_cache: Arc::clone(&cache) as _,
                 directory: "/data".into(),
@@ -792,7 +729,6 @@ mod windowed_tests {
                 own: Arc::default(),
                 room: Box::new(Endless),
                 progress: Arc::clone(&progress),
-                stop: Arc::clone(&stop),
             };
             let touched = Touched { forks: vec![fork], ..Touched::default() };
             let window = |at: u64| Window {
@@ -803,7 +739,7 @@ mod windowed_tests {
             };
             let windows = (0..10).map(window).collect();
             let decision = Decision { windows, window_room: Bytes(30 * BLOCK), ..Decision::default() };
-            Case { cache, means, touched, decision, progress, stop }
+            Case { cache, means, touched, decision, progress }
         }
 
         /// The job is there, with so many workers, and has asked for so much.
@@ -837,7 +773,7 @@ mod windowed_tests {
             while case.resident() != [PageRange::new(0, 6), PageRange::new(40, 100)] {
                 std::thread::yield_now();
             }
-            case.stop.store(true, Ordering::Relaxed);
+            case.progress.is_over.store(true, Ordering::Relaxed);
             let done = replay.join().unwrap();
             assert_eq!(done.stopped.as_deref(), Some(JOB_ENDED));
             assert_eq!((done.bytes, done.dropped_bytes), (Bytes(47 * BLOCK), Bytes(17 * BLOCK)));
@@ -866,7 +802,7 @@ mod windowed_tests {
             }
             case.move_to(2500, 0);
             wait_for(PageRange::new(40, 100));
-            case.stop.store(true, Ordering::Relaxed);
+            case.progress.is_over.store(true, Ordering::Relaxed);
             assert_eq!(replay.join().unwrap().dropped_bytes, Bytes(17 * BLOCK));
         });
     }

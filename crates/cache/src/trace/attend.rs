@@ -1,18 +1,18 @@
 //! Attends a job while it runs: finds its sessions on the server by who is connected to them, and isolates them from the others if it is
 //! asked to, with the share of the device that the others leave.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::warm::{DeviceProfile, Room};
+use super::whose::{IO_WORKER, Verdict, Wanted, Whose};
+use crate::warm::DeviceProfile;
 use host::linux::block_device::Devices;
 use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
-use host::linux::machine::{LoadableMemory, read_unused_memory};
-use host::linux::sockets::is_connected;
+use host::linux::machine::read_unused_memory;
 use host::linux::threads::Over;
 use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
@@ -81,6 +81,8 @@ pub struct Progress {
     pub workers_seen: AtomicUsize,
     /// The page cache that it may have; 0 where it is not set apart.
     pub cache_bytes: AtomicU64,
+    /// The job has ended, or will not begin.
+    pub is_over: AtomicBool,
     /// Do not wait for sessions that work on after the job's end.
     pub goes_on: AtomicBool,
 }
@@ -90,27 +92,6 @@ impl Progress {
     pub fn requested(&self) -> Option<Bytes> {
         let is_known = self.sessions_seen.load(Ordering::Relaxed) > 0;
         is_known.then(|| Bytes(self.requested_bytes.load(Ordering::Relaxed)))
-    }
-}
-
-/// Room for a preload: what is free, and no more than the job's bound.
-#[derive(Debug)]
-pub struct BoundedRoom<R> {
-    pub room: R,
-    pub progress: Arc<Progress>,
-}
-
-impl<R: Room> Room for BoundedRoom<R> {
-    fn read_room(&self) -> Option<LoadableMemory> {
-        let room = self.room.read_room();
-        match self.progress.cache_bytes.load(Ordering::Relaxed) {
-            0 => room,
-            most => room.map(|room| LoadableMemory { bytes: room.bytes.min(Bytes(most)), ..room }),
-        }
-    }
-
-    fn idle_age(&self) -> Option<Duration> {
-        self.room.idle_age()
     }
 }
 
@@ -154,25 +135,26 @@ impl Attend {
             remarks.extend(self.wait_for_sessions(apart.as_mut()));
         }
         let isolated = apart.map(|apart| apart.end(&mut remarks));
-        let (sessions, workers) = self.sessions.counts();
-        remarks
-            .extend(self.sessions.trouble().map(|why| format!("sessions of the job may not have been found: {why}")));
+        let trouble = self.sessions.whose.trouble.as_deref();
+        remarks.extend(trouble.map(|why| format!("sessions of the job may not have been found: {why}")));
         let requested_bytes = Bytes(self.sessions.read_asked().requested);
+        let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
+        let (sessions, workers) = (sessions_seen.load(Ordering::Relaxed), workers_seen.load(Ordering::Relaxed));
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
     /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read; returns a remark on it.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
-        let mut last = (begun, self.sessions.read_asked().requested);
+        let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
         loop {
             self.look(apart.as_deref_mut());
-            let requested = self.sessions.read_asked().requested;
-            if requested > last.1 {
-                last = (Instant::now(), requested);
+            let before = std::mem::replace(&mut requested, self.progress.requested_bytes.load(Ordering::Relaxed));
+            if requested > before {
+                read_at = Instant::now();
             }
             let waited = begun.elapsed();
-            let is_given_up = self.progress.goes_on.load(Ordering::Relaxed) || last.0.elapsed() > QUIET_FOR;
+            let is_given_up = self.progress.goes_on.load(Ordering::Relaxed) || read_at.elapsed() > QUIET_FOR;
             match self.sessions.count_there() {
                 0 if waited < TOLD_FROM => return None,
                 0 => {
@@ -193,12 +175,11 @@ impl Attend {
     }
 
     fn set_apart(&self, isolation: Isolation) -> Apart {
-        let ceiling = self.device.and_then(|device| read_limit_of(self.sessions.postmaster(), device).ok());
-        let ceiling = ceiling.unwrap_or_default();
+        let ceiling = self.device.and_then(|device| read_limit_of(self.sessions.postmaster, device).ok());
         let mut apart = Apart {
             isolation,
             devices: Devices::from(self.device),
-            share: Share::new(self.profile, ceiling),
+            share: Share::new(self.profile, ceiling.unwrap_or_default()),
             progress: Arc::clone(&self.progress),
             bound: Bytes(CACHE_MAX),
             last: Seen { at: Instant::now(), own: ReadUsage::default(), others: ReadUsage::default() },
@@ -206,18 +187,17 @@ impl Attend {
             shares: Vec::new(),
             trouble: None,
         };
-        apart.choose_bound(self.sessions.postmaster());
+        apart.choose_bound(self.sessions.postmaster);
         apart.last = apart.see();
         apart.limit(Step::default());
-        apart.shares.push(apart.share.ratio());
         apart
     }
 
     fn look(&mut self, apart: Option<&mut Apart>) {
-        if !process::is_alive(self.sessions.postmaster())
+        if !process::is_alive(self.sessions.postmaster)
             && let Some(postmaster) = self.directory.find_postmaster_pid()
         {
-            self.sessions.move_to(postmaster);
+            self.sessions.postmaster = postmaster;
         }
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let changed = self.sessions.look(&named);
@@ -228,9 +208,6 @@ impl Attend {
         let Asked { requested, fetched } = self.sessions.read_asked();
         self.progress.requested_bytes.store(requested, Ordering::Relaxed);
         self.progress.fetched_bytes.store(fetched, Ordering::Relaxed);
-        let (sessions, workers) = self.sessions.counts();
-        self.progress.sessions_seen.store(sessions, Ordering::Relaxed);
-        self.progress.workers_seen.store(workers, Ordering::Relaxed);
     }
 }
 
@@ -259,10 +236,9 @@ struct Seen {
 
 impl Apart {
     fn join(&mut self, pid: u32) {
-        if let Err(error) = self.isolation.join(pid)
-            && process::is_alive(pid)
-        {
-            self.trouble.get_or_insert(error);
+        let joined = self.isolation.join(pid);
+        if process::is_alive(pid) {
+            self.note(joined);
         }
     }
 
@@ -283,14 +259,14 @@ impl Apart {
             self.step();
         }
         if looks.is_multiple_of(LOOKS_PER_BOUND) {
-            self.choose_bound(sessions.postmaster());
+            self.choose_bound(sessions.postmaster);
         }
     }
 
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
         // Under a limit of its own the server has only what it reads itself; elsewhere everybody is in its way.
-        let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling());
+        let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
             since(ReadUsage { reads, read_bytes }, own)
@@ -309,13 +285,13 @@ impl Apart {
             others: since(now.others, before.others),
             others_waiting,
         });
-        self.shares.push(self.share.ratio());
     }
 
     fn limit(&mut self, step: Step) {
         let limit = self.share.next(step);
         let done = self.isolation.limit_reads(limit);
         self.note(done);
+        self.shares.push(self.share.ratio);
     }
 
     fn choose_bound(&mut self, postmaster: u32) {
@@ -328,11 +304,10 @@ impl Apart {
 
     fn end(self, remarks: &mut Vec<String>) -> Isolated {
         let ReadUsage { reads, read_bytes } = self.isolation.read_usage().unwrap_or_default();
-        let shares = || self.shares.iter().copied();
         let isolated = Isolated {
             cache_bytes: self.isolation.can_bound_cache().then_some(self.bound),
-            share_mean: shares().sum::<f64>() / self.shares.len().max(1) as f64,
-            share_min: shares().reduce(f64::min).unwrap_or_default(),
+            share_mean: self.shares.iter().sum::<f64>() / self.shares.len() as f64,
+            share_min: self.shares.iter().copied().fold(1.0, f64::min),
             reads,
             read_bytes,
         };
@@ -391,7 +366,8 @@ pub struct Step {
 /// The job's share of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    share: f64,
+    /// 0 to 1.
+    ratio: f64,
     /// What the device gives; of one that nobody measured the most that it was seen to give.
     capacity: DeviceProfile,
     is_known: bool,
@@ -412,16 +388,7 @@ impl Share {
             capacity.bandwidth = bytes;
         }
         let both = ceiling.reads_per_second.is_some() && ceiling.read_bytes_per_second.is_some();
-        Share { share: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
-    }
-
-    pub fn ratio(&self) -> f64 {
-        self.share
-    }
-
-    /// Is it the share of a limit of the server's?
-    pub fn has_ceiling(&self) -> bool {
-        self.has_ceiling
+        Share { ratio: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
     }
 
     /// The job's limit after such a step.
@@ -429,7 +396,7 @@ impl Share {
         if step.seconds > 0.0 {
             self.learn(step);
             let wanted = self.wanted(step);
-            self.share = if wanted < self.share { wanted } else { wanted.min(self.share + STEP) };
+            self.ratio = wanted.min(self.ratio + STEP);
         }
         self.limit()
     }
@@ -457,11 +424,11 @@ impl Share {
 
     fn limit(&self) -> ReadLimit {
         // All of a device needs no limit, and an unknown one can have none.
-        let is_free = self.share >= 1.0 && !self.has_ceiling;
+        let is_free = self.ratio >= 1.0 && !self.has_ceiling;
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
         }
-        let of = |whole: f64| ((whole * self.share).round() as u64).max(1);
+        let of = |whole: f64| ((whole * self.ratio).round() as u64).max(1);
         ReadLimit {
             reads_per_second: Some(of(self.capacity.reads_per_second)),
             read_bytes_per_second: Some(Bytes(of(self.capacity.bandwidth.0 as f64))),
@@ -474,22 +441,16 @@ const TITLE: &str = "postgres: ";
 
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// A client may have started since the job's processes were listed, so a backend is looked at a second time after this.
-const SEEN_TWICE: Duration = Duration::from_millis(15);
-
 /// The server's processes, as far as they serve a job.
 #[derive(Debug)]
 pub struct Sessions {
-    postmaster: u32,
-    /// The job's processes, with the ticks of their start, for pids are reused.
-    family: BTreeMap<u32, u64>,
+    pub postmaster: u32,
+    whose: Whose,
     children: HashMap<u32, Child>,
     /// What sessions had asked for that are gone.
     ended: Asked,
-    sessions: usize,
-    workers: usize,
-    /// Why it cannot be seen who is connected to whom.
-    trouble: Option<String>,
+    /// Counts those that were found so far.
+    progress: Arc<Progress>,
 }
 
 /// A child of the postmaster.
@@ -549,25 +510,11 @@ pub struct Changed {
 
 impl Sessions {
     /// Those of the job that runs as `job` and its children, on the server that runs as `postmaster`.
-    pub fn new(postmaster: u32, job: u32) -> Sessions {
-        let family = BTreeMap::from([(job, process::read_start_ticks(job).unwrap_or_default())]);
-        Sessions {
-            postmaster,
-            family,
-            children: HashMap::new(),
-            ended: Asked::default(),
-            sessions: 0,
-            workers: 0,
-            trouble: None,
-        }
-    }
-
-    pub fn move_to(&mut self, postmaster: u32) {
-        self.postmaster = postmaster;
-    }
-
-    pub fn postmaster(&self) -> u32 {
-        self.postmaster
+    pub fn new(postmaster: u32, job: u32, progress: Arc<Progress>) -> Sessions {
+        let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
+        whose.know_earlier();
+        let (children, ended) = Default::default();
+        Sessions { postmaster, whose, children, ended, progress }
     }
 
     /// Sessions of the job's own that were there at the last look.
@@ -577,10 +524,12 @@ impl Sessions {
 
     /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
-        self.look_at_family();
-        let pids = process::read_listed_children(self.postmaster).unwrap_or_default();
-        let there: BTreeSet<u32> = pids.iter().copied().collect();
-        for (_, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
+        self.whose.postmaster_pid = Some(self.postmaster);
+        self.whose.look_at_family();
+        let there: BTreeSet<u32> =
+            process::read_listed_children(self.postmaster).unwrap_or_default().into_iter().collect();
+        for (pid, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
+            self.whose.forget(pid);
             self.ended.add_since(gone.last, gone.first);
         }
         let mut changed = Changed::default();
@@ -596,42 +545,23 @@ impl Sessions {
         changed
     }
 
-    /// The job's processes: those that were known and live, and their children.
-    fn look_at_family(&mut self) {
-        self.family.retain(|pid, ticks| process::read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
-        let mut waiting: Vec<u32> = self.family.keys().copied().collect();
-        while let Some(parent) = waiting.pop() {
-            for child in process::read_listed_children(parent).unwrap_or_default() {
-                if let Ok(ticks) = process::read_start_ticks(child)
-                    && self.family.insert(child, ticks).is_none()
-                {
-                    waiting.push(child);
-                }
-            }
-        }
-    }
-
     fn find_kind(&mut self, pid: u32, before: Kind, since: Instant, named: &BTreeSet<u32>) -> Kind {
         match before {
             Kind::Session | Kind::Worker => return before,
             _ if named.contains(&pid) => return Kind::Named,
-            Kind::Named => return Kind::Other,
-            Kind::Other => return Kind::Other,
+            Kind::Named | Kind::Other => return Kind::Other,
             Kind::Unknown => {}
-        }
-        match is_connected(pid, &self.family.keys().copied().collect()) {
-            Ok(true) => return Kind::Session,
-            Ok(false) => {}
-            // One that has ended in this moment is no trouble.
-            Err(error) if process::is_alive(pid) => _ = self.trouble.get_or_insert(error.to_string()),
-            Err(_) => {}
         }
         let title = process::read_title(pid).unwrap_or_default();
         match leader_of(&title) {
             Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
             Some(_) => Kind::Other,
-            None if since.elapsed() > if title.starts_with(TITLE) { SEEN_TWICE } else { KNOWN_WITHIN } => Kind::Other,
-            None => Kind::Unknown,
+            // It may be about to say that it is a worker.
+            None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
+            // They read for anybody.
+            None if title.contains(IO_WORKER) => Kind::Other,
+            None if self.whose.of(pid) == Verdict::Wanted => Kind::Session,
+            None => Kind::Other,
         }
     }
 
@@ -643,7 +573,8 @@ impl Sessions {
                 // What an old process requested before was not the job's.
                 child.first = Asked::read(pid).unwrap_or_default();
                 child.last = child.first;
-                *(if now == Kind::Worker { &mut self.workers } else { &mut self.sessions }) += 1;
+                let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
+                (if now == Kind::Worker { workers_seen } else { sessions_seen }).fetch_add(1, Ordering::Relaxed);
                 changed.joined.push(pid);
             }
             (true, false) => {
@@ -668,16 +599,6 @@ impl Sessions {
     /// The server's other processes.
     pub fn others(&self) -> Vec<u32> {
         self.children.iter().filter(|(_, child)| !child.kind.is_own()).map(|(pid, _)| *pid).collect()
-    }
-
-    /// Sessions and workers that were found so far.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.sessions, self.workers)
-    }
-
-    /// Why some of them may not have been found.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
     }
 }
 
@@ -740,7 +661,8 @@ mod sessions_tests {
     fn who_is_called_so_is_the_jobs_until_he_is_not() {
         let (mut job, mut other) = (sleep(), sleep());
         // This process stands for the postmaster: both are its children.
-        let mut sessions = Sessions::new(std::process::id(), job.id());
+        let progress = Arc::<Progress>::default();
+        let mut sessions = Sessions::new(std::process::id(), job.id(), Arc::clone(&progress));
         let named = BTreeSet::from([other.id()]);
         assert_eq!(sessions.look(&named).joined, [other.id()]);
         assert_eq!(sessions.look(&named), Changed::default());
@@ -753,6 +675,9 @@ mod sessions_tests {
             one.wait().unwrap();
         }
         assert_eq!(sessions.look(&named), Changed::default());
-        assert_eq!(sessions.counts(), (2, 0));
+        assert_eq!(
+            (progress.sessions_seen.load(Ordering::Relaxed), progress.workers_seen.load(Ordering::Relaxed)),
+            (2, 0)
+        );
     }
 }

@@ -259,24 +259,21 @@ fn decide_windowed(
     let declined = |forecasts: Forecasts, why: &str| {
         Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(format!("{does_not_fit}; {why}")) })
     };
-    if let Some(reads_per_second) = saturating_reads(&now) {
-        let why = format!(
+    let why = match saturating_reads(&now) {
+        Some(reads_per_second) => Some(format!(
             "the job alone uses the device's reads ({reads_per_second:.0} a second, of {:.0}): whatever is read beside it is in its way",
             now.device.reads_per_second
-        );
+        )),
+        None => [
+            (!now.is_paced, "its film does not tell how far the job was when: only a film that `run` recorded does"),
+            (!now.run.is_cold, "most of its film was preloaded, so its order is not the job's"),
+            (most < WINDOW_ROOM_MIN, "that is too little to read ahead"),
+        ]
+        .into_iter()
+        .find_map(|(is_so, why)| is_so.then(|| why.to_owned())),
+    };
+    if let Some(why) = why {
         return declined(forecasts, &why);
-    }
-    if !now.is_paced {
-        return declined(
-            forecasts,
-            "its film does not tell how far the job was when: only a film that `run` recorded does",
-        );
-    }
-    if !now.run.is_cold {
-        return declined(forecasts, "most of its film was preloaded, so its order is not the job's");
-    }
-    if most < WINDOW_ROOM_MIN {
-        return declined(forecasts, "that is too little to read ahead");
     }
     let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device)?;
     let seconds = forecast_windows(&windows, &job.device, job.own_seconds);

@@ -89,9 +89,7 @@ impl Error {
             _ => None,
         }
     }
-}
 
-impl Error {
     /// What kind of failure it is, and what to do next.
     fn explain(&self) -> (ErrorKind, Option<String>) {
         use ErrorKind::{Failed, Privilege, Usage};

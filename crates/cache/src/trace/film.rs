@@ -43,24 +43,26 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    const ALL: [EventKind; 4] = [EventKind::Requested, EventKind::Again, EventKind::Fetched, EventKind::Buffers];
+    /// The kinds with their names, in their order.
+    const ALL: [(EventKind, &str); 4] = [
+        (EventKind::Requested, "requested"),
+        (EventKind::Again, "again"),
+        (EventKind::Fetched, "fetched"),
+        (EventKind::Buffers, "buffers"),
+    ];
 
     pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Requested => "requested",
-            EventKind::Again => "again",
-            EventKind::Fetched => "fetched",
-            EventKind::Buffers => "buffers",
-        }
+        EventKind::ALL[self as usize].1
     }
 
     pub fn from_name(name: &str) -> Option<EventKind> {
-        EventKind::ALL.into_iter().find(|kind| kind.name() == name)
+        EventKind::ALL.into_iter().find(|(_, one)| *one == name).map(|(kind, _)| kind)
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct FilmRelation {
+    #[serde(flatten)]
     pub name: RelationName,
     pub path: RelationPath,
 }
@@ -138,10 +140,36 @@ pub struct FilmHeader {
     /// The databases that the job asked for something of, in that order.
     pub databases: Vec<String>,
     pub remarks: Vec<String>,
+    /// Known after it was recorded, and not kept.
+    #[serde(skip)]
+    pub job_seen: JobSeen,
+    /// What was taken for the command's without having been seen to be; it stands in the remarks too.
+    #[serde(skip)]
+    pub guessed: Vec<String>,
+}
+
+/// Were server processes of the film's command seen?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobSeen {
+    /// The source cannot distinguish processes, or the film is of no command.
+    #[default]
+    Unknown,
+    Yes,
+    /// No, and no process read anything.
+    No,
+    /// No, and the film has all reads of the cluster.
+    Everybody,
+}
+
+/// A film that was recorded: its file, which is to be placed, and what it says of itself.
+#[derive(Debug)]
+pub struct Recorded {
+    pub draft: Draft,
+    pub header: FilmHeader,
 }
 
 /// Of which blocks every request is told: those whose hash is below 2^32 divided by 2 to the power of `shift`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
     pub shift: u32,
     /// Blocks that are told together, for they share a page.
@@ -234,48 +262,17 @@ fn encode(header: &FilmHeader) -> Result<Vec<KeyValue>, serde_json::Error> {
     Ok(encode_pairs(own.into_iter().chain(encode_source(&header.source))))
 }
 
-/// The header of a file that claims to be a film, with every value checked.
-fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
+/// The header of a file that claims to be a film, with every value checked. One that was compared with its checksum has to name that.
+fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
+    if is_verified {
+        sealed.check_digest(&metadata)?;
+    }
     let header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
     let is_possible = |sampled: &Sampled| sampled.shift < 32 && (1..=64).contains(&sampled.unit_blocks);
     match (0.0..1e9).contains(&header.seconds) && header.sampling.as_ref().is_none_or(is_possible) {
         true => Ok(header),
         false => Err(metadata.wrong(HEADER)),
-    }
-}
-
-/// The header of a file that was compared with its checksum, which has to be the one that it names.
-fn decode_verified(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
-    sealed.check_digest(&Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?)?;
-    decode(sealed)
-}
-
-#[cfg(any(test, feature = "fixtures"))]
-impl FilmHeader {
-    /// A header for films of tests.
-    pub fn for_tests() -> FilmHeader {
-        let map = crate::fixtures::map_of(Vec::new());
-        FilmHeader {
-            label: Some("nightly".into()),
-            recorded_at: map.taken_at,
-            source: map.source,
-            job: "psql -f report.sql".into(),
-            recorder: "by looking".into(),
-            recorder_pid: 0,
-            seconds: 2.5,
-            lost_events: 3,
-            sampling: Some(Sampled { shift: 2, unit_blocks: 1 }),
-            probe: Some(ProbeShare { runs: 9, total_ns: 1800 }),
-            totals: Totals::default(),
-            device_reads: None,
-            device_bytes: Some(Bytes(7)),
-            fetched_again: Some(Bytes(3)),
-            requested_bytes: Some(Bytes(9)),
-            workers: None,
-            databases: Vec::new(),
-            remarks: vec!["one".into()],
-        }
     }
 }
 
@@ -387,17 +384,9 @@ impl FilmWriter {
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
         let properties = Arc::new(film_properties().map_err(failed)?.build());
         let writer = SerializedFileWriter::new(file, schema().map_err(failed)?, properties).map_err(failed)?;
-        let (columns, path, recorder_pid) = (Columns::default(), path.to_owned(), std::process::id());
-        Ok(FilmWriter {
-            draft,
-            path,
-            writer,
-            columns,
-            last: None,
-            recorder_pid,
-            totals: Totals::default(),
-            databases: Vec::new(),
-        })
+        let (columns, totals, databases) = Default::default();
+        let (path, recorder_pid) = (path.to_owned(), std::process::id());
+        Ok(FilmWriter { draft, path, writer, columns, last: None, recorder_pid, totals, databases })
     }
 
     /// Adds an event. Those of one relation had better be neighbours.
@@ -406,19 +395,15 @@ impl FilmWriter {
         let last = last.unwrap_or_else(|| (Arc::clone(&event.relation), texts_of(&event.relation)));
         self.columns.push(event, &last.1);
         self.last = Some(last);
-        self.add_database(event);
+        let database = &event.relation.name.database;
+        if event.kind != EventKind::Buffers && !database.is_empty() && !self.databases.contains(database) {
+            self.databases.push(database.clone());
+        }
         self.totals.add(event, self.recorder_pid);
         if self.columns.len() == ROWS_PER_GROUP {
             self.write_group()?;
         }
         Ok(())
-    }
-
-    fn add_database(&mut self, event: &Event) {
-        let database = &event.relation.name.database;
-        if event.kind != EventKind::Buffers && !database.is_empty() && !self.databases.contains(database) {
-            self.databases.push(database.clone());
-        }
     }
 
     fn write_group(&mut self) -> Result<(), Error> {
@@ -428,17 +413,17 @@ impl FilmWriter {
     }
 
     /// Ends the film, which says of itself what `header` says, but for its totals and who recorded it. The file is ready to be placed.
-    pub fn finish(mut self, header: &FilmHeader) -> Result<(Draft, FilmHeader), Error> {
+    pub fn finish(mut self, header: FilmHeader) -> Result<Recorded, Error> {
         if self.columns.len() > 0 {
             self.write_group()?;
         }
         let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, self.databases);
-        let header = FilmHeader { totals, recorder_pid, databases, ..header.clone() };
+        let header = FilmHeader { totals, recorder_pid, databases, ..header };
         let pairs = encode(&header).map_err(|error| Error::file("write", &self.path, error.into()))?;
         pairs.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         self.writer.close().map_err(|error| Error::file("write", &self.path, as_io_error(error)))?;
         apply_checksum(self.draft.file()).map_err(|flaw| Error::of_flaw(flaw, &self.path))?;
-        Ok((self.draft, header))
+        Ok(Recorded { draft: self.draft, header })
     }
 }
 
@@ -463,7 +448,7 @@ pub struct Film<S> {
 impl FilmHeader {
     /// Reads what a film's footer says of it, and nothing else: the file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
-        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?));
+        let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?, false));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 }
@@ -479,7 +464,7 @@ impl<S: ChunkReader + 'static> Film<S> {
     /// A film in what is open already, or in memory; `path` is what errors call it.
     pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
         let opened = Sealed::read(&source).and_then(|sealed| {
-            let header = decode_verified(&sealed)?;
+            let header = decode(&sealed, true)?;
             let rows = sealed.check_shape("film", &COLUMNS, ROWS_PER_GROUP)?;
             match rows == header.totals.events {
                 true => Ok((sealed, header)),

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::film::{Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter};
-use super::record::{JobSeen, Recorded};
+use super::film::{Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, Recorded};
 use crate::ForkMap;
 use crate::fixtures::relation;
 use host::files::{Draft, draft_beside};
@@ -35,8 +34,7 @@ pub fn event(millisecond: u64, relation: &Arc<FilmRelation>, blocks: Range<u64>,
 /// Writes events to their end; `told` is what the film says of its job.
 pub fn record(mut writer: FilmWriter, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Recorded {
     events.into_iter().for_each(|event| writer.push(&event).unwrap());
-    let (draft, header) = writer.finish(told).unwrap();
-    Recorded { draft, header, job_seen: JobSeen::Unknown, guessed: Vec::new() }
+    writer.finish(told.clone()).unwrap()
 }
 
 /// A writer of the film that will be at a path.

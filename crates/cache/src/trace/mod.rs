@@ -13,19 +13,21 @@ mod requests;
 mod simulation;
 mod store;
 mod touched;
+mod whose;
 
-pub use assist::{
-    Assist, Judged, KeptFilm, Means, OthersSeen, Planned, Preloaded, RunReceipt, Which, describe_sessions,
-};
-pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, Sessions, WAITED_FOR, read_cache_bound};
+pub use assist::{Assist, Judged, KeptFilm, Means, OthersSeen, Planned, Preloaded, RunReceipt, describe_sessions};
+pub use attend::{Attend, Attended, Isolated, Progress, Sessions, WAITED_FOR, read_cache_bound};
 pub use decision::{Decision, Forecasts};
 pub use error::Error;
-pub use film::{Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, ProbeShare, Sampled, Totals};
+pub use film::{
+    Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, JobSeen, ProbeShare, Recorded, Sampled, Totals,
+};
 pub use put_back::{Journal, Journals, Left, PutBack, PuttingBack};
-pub use record::{Came, JobSeen, Own, Polling, Recorded, Recording, Source};
-pub use requests::{AskSessions, Named, Requests, Wanted};
+pub use record::{Came, Own, Polling, Recording, Source};
+pub use requests::Requests;
 pub use simulation::{Job, PriceSource, Run, Way};
-pub use store::{FilmStore, databases_of};
+pub use store::{FilmStore, Which};
 pub use touched::{
     COLUMNS, CurvePoint, FilmSummary, MOMENTS, MissRatioCurve, Moment, Picture, ROWS, RelationTouches, Touched,
 };
+pub use whose::{AskSessions, Named, Wanted};

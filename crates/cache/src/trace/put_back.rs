@@ -145,7 +145,7 @@ impl PuttingBack<'_> {
     }
 
     async fn drop_brought(&self, before: &Map, came: &Came, done: &mut PutBack) -> Gone {
-        let geometry = geometry_of(before);
+        let geometry = Geometry::of(&before.source);
         let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
         let mut gone = drop_brought(files, compute_brought(before, came), &self.control).await;
         done.remarks.append(&mut gone.remarks);
@@ -154,7 +154,7 @@ impl PuttingBack<'_> {
 
     /// Brings back what is gone, as a restore does, and takes its word for what is there then.
     async fn bring_back(&self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
-        let geometry = geometry_of(&gone);
+        let geometry = Geometry::of(&gone.source);
         let buffers_budget = done.buffers_gone_bytes;
         let tiers = Tiers { os: true, buffers: sees_buffers && buffers_budget > Some(Bytes(0)) };
         let options = RestoreOptions {
@@ -204,10 +204,6 @@ fn compute_passing(brought: &Came, gone: &Map) -> Came {
         *passing.entry((relation.path.clone(), fork.fork)).or_default() |= fork.all_buffers();
     }
     passing
-}
-
-fn geometry_of(map: &Map) -> Geometry {
-    Geometry { block_size: map.source.block_size, segment_blocks: map.source.segment_blocks }
 }
 
 /// The forks of a map by file.
@@ -481,9 +477,8 @@ impl Journals {
     /// could not be removed, in words.
     pub fn remove_left_cgroups(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let Ok(entries) = self.directory.entries() else { return remarks };
-        let names = entries.iter().filter_map(|entry| Some(entry.name.to_str()?.strip_suffix(CGROUPS)?.to_owned()));
-        for name in names.filter(|name| !self.is_alive(name)) {
+        let names = self.names(CGROUPS).unwrap_or_default();
+        for name in names.into_iter().filter(|name| !self.is_locked(name, LOCK)) {
             let file = format!("{name}{CGROUPS}");
             match self.read_cgroups(&file) {
                 Ok(left) => match left.iter().try_for_each(LeftCgroup::remove) {
@@ -546,10 +541,6 @@ impl Journals {
         Ok(entries.into_iter().filter_map(name).collect())
     }
 
-    fn is_alive(&self, name: &str) -> bool {
-        self.is_locked(name, LOCK)
-    }
-
     fn is_locked(&self, name: &str, ending: &str) -> bool {
         let lock = self.directory.open_file(format!("{name}{ending}"));
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
@@ -558,16 +549,16 @@ impl Journals {
     /// What all have left, when none lives. `own` is the one that has just ended.
     fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
         let names = self.names(LOCK)?;
-        if names.iter().any(|name| self.is_alive(name)) {
+        if names.iter().any(|name| self.is_locked(name, LOCK)) {
             return Ok(None);
         }
         let _ = remove_abandoned_drafts(&self.directory, DRAFT_PREFIX);
-        let (before, brought) = (None, Came::new());
-        let mut left = Left { before, brought, runs: 0, remarks: Vec::new(), names, _turn: turn };
-        for name in left.names.clone() {
-            self.add(&mut left, &name, own == Some(&name));
+        let (before, brought, remarks) = Default::default();
+        let mut left = Left { before, brought, runs: 0, remarks, names: Vec::new(), _turn: turn };
+        for name in &names {
+            self.add(&mut left, name, own == Some(name));
         }
-        Ok(Some(left))
+        Ok(Some(Left { names, ..left }))
     }
 
     /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
@@ -601,25 +592,19 @@ impl Journals {
                 return;
             }
         };
-        for one in brought.into_iter().flat_map(|map| map.relations) {
-            for fork in one.forks {
-                *left.brought.entry((one.relation.path.clone(), fork.fork)).or_default() |= fork.os;
-            }
+        for (relation, fork) in brought.iter().flat_map(Map::forks) {
+            *left.brought.entry((relation.path.clone(), fork.fork)).or_default() |= &fork.os;
         }
     }
 
     /// All is cleaned up.
     pub fn forget(&self, left: Left) -> Result<(), Error> {
         let endings = [CGROUPS, BROUGHT, BEFORE, LOCK];
-        for (name, ending) in left.names.iter().flat_map(|name| endings.map(|ending| (name, ending))) {
-            match self.directory.remove_file(format!("{name}{ending}")) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.failed("remove a file in")(source));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let mut files = left.names.iter().flat_map(|name| endings.map(|ending| format!("{name}{ending}")));
+        files.try_for_each(|file| match self.directory.remove_file(file) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(self.failed("remove a file in")(source)),
+            _ => Ok(()),
+        })
     }
 }
 

@@ -13,9 +13,8 @@ use roaring::RoaringBitmap;
 
 use super::attend::Progress;
 use super::error::Error;
-use super::film::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, ProbeShare, Sampled};
+use super::film::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, Recorded};
 use crate::{Map, RelationMap, TierState, read_resident_blocks};
-use host::files::Draft;
 use host::linux;
 use host::linux::block_device::{DeviceCounters, Devices};
 use host::linux::page_cache::PageCache;
@@ -27,29 +26,17 @@ use postgres::RelationPath;
 /// What came, by file and fork.
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// A film that was recorded: its file, which is to be placed, and what it says of itself.
-#[derive(Debug)]
-pub struct Recorded {
-    pub draft: Draft,
-    pub header: FilmHeader,
-    /// Were server processes of its command seen?
-    pub job_seen: JobSeen,
-    /// What was taken for the command's without having been seen to be; it stands in the header too.
-    pub guessed: Vec<String>,
-}
-
 /// A film that is being recorded, by a thread of its own. Dropping it ends that, and leaves nothing behind.
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
-    /// Hands back its writer, and what the source said at its end.
-    thread: JoinHandle<Result<(FilmWriter, SourceEnd), Error>>,
-    came: Arc<Mutex<Came>>,
-    started: Instant,
-    header: FilmHeader,
+    /// Hands back what it worked with.
+    thread: JoinHandle<Result<Looking, Error>>,
+    /// What came so far: whoever asks may look at it until it lets go.
+    pub came: Arc<Mutex<Came>>,
     devices: Devices,
     before: Option<DeviceCounters>,
-    progress: Arc<Progress>,
+    is_nameless: bool,
 }
 
 impl Recording {
@@ -69,61 +56,48 @@ impl Recording {
         let came = Arc::new(Mutex::new(Came::new()));
         let looking = Looking {
             writer,
+            header: FilmHeader { recorder: source.describe(), ..header },
             source,
             came: Arc::clone(&came),
-            block_size: map.source.block_size.into(),
             job_bytes: Bytes(0),
-            progress: Arc::clone(&progress),
-            started: Instant::now(),
+            progress,
             begun: read_monotonic(),
             last: Duration::ZERO,
         };
-        let header = FilmHeader { recorder: looking.source.describe(), ..header };
-        let started = looking.started;
         let thread = thread::Builder::new().spawn(move || looking.run(&over));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
-        Ok(Recording { going, thread, came, started, header, devices, before, progress })
-    }
-
-    /// What came so far: whoever asks may look at it until it lets go.
-    pub fn came(&self) -> Arc<Mutex<Came>> {
-        Arc::clone(&self.came)
+        Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
     /// Takes the film's name from it, for its command failed: what that would have needed is not known, and no other is to go by it.
-    pub fn without_name(mut self) -> Recording {
-        if let Some(label) = self.header.label.take() {
-            self.header.remarks.push(format!(
-                "it is not called {label}, for its command failed: what that would have needed is not known"
-            ));
-        }
-        self
+    pub fn without_name(self) -> Recording {
+        Recording { is_nameless: true, ..self }
     }
 
     /// Looks a last time, and ends the film.
     pub fn end(self) -> Result<Recorded, Error> {
-        let seconds = self.started.elapsed().as_secs_f64();
+        let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
         drop(self.going);
-        let (writer, end) = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let looking = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let Looking { writer, progress, begun, mut header, .. } = looking;
+        if let Some(label) = header.label.take_if(|_| self.is_nameless) {
+            let why = "for its command failed: what that would have needed is not known";
+            header.remarks.push(format!("it is not called {label}, {why}"));
+        }
+        header.remarks.extend(header.guessed.iter().cloned());
         let device = self.before.zip(after);
-        let requested = self.progress.requested();
+        let requested = progress.requested();
         let header = FilmHeader {
             requested_bytes: requested,
-            workers: requested.map(|_| self.progress.workers_seen.load(Ordering::Relaxed) as u64),
-            seconds,
-            lost_events: end.lost_events,
-            sampling: end.sampling,
-            fetched_again: end.fetched_again,
-            probe: end.cost,
-            remarks: self.header.remarks.into_iter().chain(end.remarks).chain(end.guessed.iter().cloned()).collect(),
+            workers: requested.map(|_| progress.workers_seen.load(Ordering::Relaxed) as u64),
+            seconds: ended.saturating_sub(begun).as_secs_f64(),
             device_reads: device.map(|(before, after)| after.reads.saturating_sub(before.reads)),
             device_bytes: device.map(|(before, after)| Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0))),
-            ..self.header
+            ..header
         };
-        let (draft, header) = writer.finish(&header)?;
-        Ok(Recorded { draft, header, job_seen: end.job_seen, guessed: end.guessed })
+        writer.finish(header)
     }
 }
 
@@ -154,13 +128,12 @@ fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
 /// What the thread works with.
 struct Looking {
     writer: FilmWriter,
+    header: FilmHeader,
     source: Box<dyn Source>,
     came: Arc<Mutex<Came>>,
-    block_size: u64,
     job_bytes: Bytes,
     progress: Arc<Progress>,
-    started: Instant,
-    /// The same moment by the monotonic clock.
+    /// By the monotonic clock.
     begun: Duration,
     /// When the last event was, since then.
     last: Duration,
@@ -168,42 +141,39 @@ struct Looking {
 
 impl Looking {
     /// Looks again and again until it is over, and once more.
-    fn run(mut self, over: &Over) -> Result<(FilmWriter, SourceEnd), Error> {
+    fn run(mut self, over: &Over) -> Result<Looking, Error> {
         let mut took = Duration::ZERO;
         while self.source.wait(took, over) {
             let begun = Instant::now();
             self.look(|source, visit| source.look(visit))?;
             took = begun.elapsed();
         }
-        let end = self.look(|source, visit| source.end(visit))?;
-        Ok((self.writer, end))
+        let mut header = std::mem::take(&mut self.header);
+        self.look(|source, visit| source.end(visit, &mut header))?;
+        Ok(Looking { header, ..self })
     }
 
     fn look<T>(
         &mut self,
         look: impl FnOnce(&mut dyn Source, &mut dyn FnMut(Touch)) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let now = self.started.elapsed();
         let requested = self.progress.requested();
         let mut touches = Vec::new();
         let seen = look(&mut *self.source, &mut |touch| touches.push(touch))?;
         let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        for Touch { relation, fork, blocks, kind, pid, at, job_bytes, is_of_film, came: has_come } in touches {
+        for Touch { event, is_of_film, came: has_come } in touches {
             if has_come {
-                let key = (relation.path.clone(), fork);
-                came.entry(key).or_default().insert_range(blocks.start as u32..blocks.end as u32);
+                let blocks = event.blocks.start as u32..event.blocks.end as u32;
+                came.entry((event.relation.path.clone(), event.fork)).or_default().insert_range(blocks);
             }
             if !is_of_film {
                 continue;
             }
             // A preload is paced by what sessions ask files for: where that is known, a film has the same measure.
-            let own_count = if pid == std::process::id() { 0 } else { blocks.blocks() * self.block_size };
-            let read = requested.or(job_bytes).unwrap_or(self.job_bytes + Bytes(own_count));
-            self.job_bytes = self.job_bytes.max(read);
+            self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // What was told late, or by another processor, is not before what stands there already.
-            let time = at.map_or(now, |at| at.saturating_sub(self.begun)).max(self.last);
-            self.last = time;
-            self.writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: self.job_bytes })?;
+            self.last = event.time.saturating_sub(self.begun).max(self.last);
+            self.writer.push(&Event { time: self.last, job_bytes: self.job_bytes, ..event })?;
         }
         Ok(seen)
     }
@@ -212,16 +182,8 @@ impl Looking {
 /// Neighbouring blocks that were touched since the last look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
-    pub relation: Arc<FilmRelation>,
-    pub fork: Fork,
-    pub blocks: BlockRange,
-    pub kind: EventKind,
-    /// 0 where unknown.
-    pub pid: u32,
-    /// By the monotonic clock; `None`: at some time since the last look.
-    pub at: Option<Duration>,
-    /// What the job has read by then, this included; `None` where the source does not count.
-    pub job_bytes: Option<Bytes>,
+    /// Its time is by the monotonic clock.
+    pub event: Event,
     /// It is part of the film, unlike gaps that pgthaw reads over, and what came without a request.
     pub is_of_film: bool,
     pub came: bool,
@@ -230,38 +192,14 @@ pub struct Touch {
 impl Touch {
     /// Is `next` of the same kind and moment, with the blocks that follow?
     pub fn goes_on_with(&self, next: &Touch) -> bool {
-        let same = |one: &Touch| (one.fork, one.kind, one.pid, one.at, one.is_of_film, one.came);
-        self.blocks.end == next.blocks.start && Arc::ptr_eq(&self.relation, &next.relation) && same(self) == same(next)
+        let same = |one: &Touch| {
+            let Event { fork, kind, pid, time, .. } = one.event;
+            (fork, kind, pid, time, one.is_of_film, one.came)
+        };
+        let (own, next_event) = (&self.event, &next.event);
+        let follows = own.blocks.end == next_event.blocks.start && Arc::ptr_eq(&own.relation, &next_event.relation);
+        follows && same(self) == same(next)
     }
-}
-
-/// Were server processes of the film's command seen?
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum JobSeen {
-    /// The source cannot distinguish processes, or the film is of no command.
-    #[default]
-    Unknown,
-    Yes,
-    /// No, and no process read anything.
-    No,
-    /// No, and the film has all reads of the cluster.
-    Everybody,
-}
-
-/// What a source says of itself when it ends.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SourceEnd {
-    pub lost_events: u64,
-    /// Blocks of which every request was seen; `None` where requests are not seen.
-    pub sampling: Option<Sampled>,
-    /// What came for the job though it had come before; `None` where that is not seen.
-    pub fetched_again: Option<Bytes>,
-    /// What its BPF programs cost; `None` where it has none.
-    pub cost: Option<ProbeShare>,
-    pub job_seen: JobSeen,
-    /// Processes that it assumed to be the job's, and why.
-    pub guessed: Vec<String>,
-    pub remarks: Vec<String>,
 }
 
 pub trait Source: Send {
@@ -274,7 +212,8 @@ pub trait Source: Send {
     /// How it sees and what it cannot see, for people.
     fn describe(&self) -> String;
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error>;
+    /// Looks a last time, and adds to the film's header what is known by now.
+    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error>;
 }
 
 /// Time from look to look at least ...
@@ -289,9 +228,9 @@ pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
 /// Blocks that pgthaw brings for the job, and those that it reads over on its way.
 #[derive(Clone, Debug, Default)]
-struct Brought {
-    wanted: RoaringBitmap,
-    read_over: RoaringBitmap,
+pub struct Brought {
+    pub wanted: RoaringBitmap,
+    pub read_over: RoaringBitmap,
 }
 
 impl Own {
@@ -305,13 +244,8 @@ impl Own {
         own.wanted |= all & touched;
     }
 
-    /// Those of `blocks` that pgthaw brought for the job.
-    pub fn wanted_among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> RoaringBitmap {
-        self.among(relation, fork, blocks).wanted
-    }
-
     /// Those of `blocks` that pgthaw brought.
-    fn among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> Brought {
+    pub fn among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> Brought {
         let own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let among = |own: &Brought| Brought { wanted: &own.wanted & blocks, read_over: &own.read_over & blocks };
         own.get(&(relation, fork)).map(among).unwrap_or_default()
@@ -339,6 +273,8 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
+    /// What others have fetched so far.
+    fetched: Bytes,
 }
 
 impl Polling {
@@ -364,6 +300,7 @@ impl Polling {
             relations,
             segments,
             own,
+            fetched: Bytes(0),
         })
     }
 
@@ -394,6 +331,7 @@ impl Source for Polling {
     }
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        let time = read_monotonic();
         for at in 0..self.segments.len() {
             // A file that cannot be looked at now, as one that is being dropped, is no reason to lose the others.
             let Ok(come) = self.look_at(at) else { continue };
@@ -403,21 +341,12 @@ impl Source for Polling {
             let Segment { relation, fork, .. } = self.segments[at];
             let own = self.own.among(relation, fork, &come);
             let (rest, pid) = (&(&come - &own.wanted) - &own.read_over, std::process::id());
-            for (blocks, pid, is_read_over) in [(rest, 0, false), (own.wanted, pid, false), (own.read_over, pid, true)]
-            {
+            for (blocks, pid, is_of_film) in [(rest, 0, true), (own.wanted, pid, true), (own.read_over, pid, false)] {
                 for blocks in runs(&blocks) {
-                    let relation = Arc::clone(&self.relations[relation]);
-                    visit(Touch {
-                        relation,
-                        fork,
-                        blocks,
-                        kind: EventKind::Fetched,
-                        pid,
-                        at: None,
-                        job_bytes: None,
-                        is_of_film: !is_read_over,
-                        came: true,
-                    });
+                    self.fetched.0 += if pid == 0 { blocks.blocks() * self.block_size } else { 0 };
+                    let (relation, job_bytes) = (Arc::clone(&self.relations[relation]), self.fetched);
+                    let event = Event { time, relation, fork, blocks, kind: EventKind::Fetched, pid, job_bytes };
+                    visit(Touch { event, is_of_film, came: true });
                 }
             }
         }
@@ -430,9 +359,8 @@ impl Source for Polling {
             .to_owned()
     }
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
-        self.look(visit)?;
-        Ok(SourceEnd::default())
+    fn end(&mut self, visit: &mut dyn FnMut(Touch), _header: &mut FilmHeader) -> Result<(), Error> {
+        self.look(visit)
     }
 }
 
@@ -468,7 +396,7 @@ mod source_tests {
 
     fn looked(polling: &mut Polling) -> Vec<(u64, u64, u32)> {
         let mut seen = Vec::new();
-        polling.look(&mut |touch| seen.push((touch.blocks.start, touch.blocks.end, touch.pid))).unwrap();
+        polling.look(&mut |Touch { event, .. }| seen.push((event.blocks.start, event.blocks.end, event.pid))).unwrap();
         seen
     }
 

@@ -192,11 +192,6 @@ impl Job {
     }
 }
 
-/// The device as one of `at_once` processes finds it that ask at the same time: while it waits the others are served.
-fn beside(device: DeviceProfile, at_once: f64) -> DeviceProfile {
-    DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device }
-}
-
 /// [`DeviceProfile::seconds`], of a part of a read too.
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
@@ -216,38 +211,18 @@ const AHEAD_SINGLES_MAX: f64 = 0.1;
 /// How the job fetches blocks, as far as the film tells.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    singles: Singles,
+    /// The part of the blocks that came one by one, of stretches that are too short to be read ahead and of long ones, 0 to 1.
+    short_singles: f64,
+    long_singles: f64,
     ahead_blocks: u32,
     large_blocks: f64,
 }
 
-/// The part of the blocks that came one by one, of stretches that are too short to be read ahead and of long ones, 0 to 1.
-#[derive(Clone, Copy, Debug)]
-struct Singles {
-    short: f64,
-    long: f64,
-}
-
-impl Singles {
-    /// Where nobody counted.
-    const USUAL: Singles = Singles { short: 1.0, long: 0.0 };
-
-    /// Of so many reads: long stretches take the fewest that they can do with, short ones what is left, up to one for each block, and
-    /// what is left then came of long stretches again. Neighbours of short ones come together where the kernel reads around.
-    fn of(reads: u64, short_blocks: u64, long_blocks: u64, long_fewest: u64) -> Singles {
-        let left = reads.saturating_sub(long_fewest);
-        let of_short = left.min(short_blocks);
-        let of_long = (left - of_short).min(long_blocks - long_fewest);
-        let part = |reads: u64, blocks: u64, none: f64| if blocks > 0 { reads as f64 / blocks as f64 } else { none };
-        Singles {
-            short: part(of_short, short_blocks, Singles::USUAL.short),
-            long: part(of_long, long_blocks - long_fewest, Singles::USUAL.long),
-        }
-    }
-}
-
 impl Fetching {
-    /// By the reads of the device, where the film was of a cold run and they were counted.
+    /// By the reads of the device, where the film was of a cold run and they were counted: long stretches take the fewest that they can do
+    /// with, short ones what is left, up to one for each block, and what is left then came of long stretches again. Neighbours of short ones
+    /// come together where the kernel reads around. Where nobody counted, all of the short ones' blocks came one by one, and none of the
+    /// long ones'.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -259,9 +234,13 @@ impl Fetching {
                 short_blocks += u64::from(blocks);
             }
         }
-        let singles = counted_reads.map(|reads| Singles::of(reads, short_blocks, long_blocks, long_fewest));
+        let left = counted_reads.map_or(short_blocks, |reads| reads.saturating_sub(long_fewest));
+        let of_short = left.min(short_blocks);
+        let of_long = (left - of_short).min(long_blocks - long_fewest);
+        let part = |reads: u64, blocks: u64, none: f64| if blocks > 0 { reads as f64 / blocks as f64 } else { none };
         Fetching {
-            singles: singles.unwrap_or(Singles::USUAL),
+            short_singles: part(of_short, short_blocks, 1.0),
+            long_singles: part(of_long, long_blocks - long_fewest, 0.0),
             ahead_blocks,
             large_blocks: (LARGE_READ_BYTES / u64::from(block_size)) as f64,
         }
@@ -275,8 +254,8 @@ impl Fetching {
     pub fn reads_of(self, blocks: u32) -> u32 {
         let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
         let reads = match self.is_long(blocks) {
-            true => ahead + self.singles.long * (f64::from(blocks) - ahead),
-            false => self.singles.short * f64::from(blocks),
+            true => ahead + self.long_singles * (f64::from(blocks) - ahead),
+            false => self.short_singles * f64::from(blocks),
         };
         reads.round() as u32
     }
@@ -285,13 +264,13 @@ impl Fetching {
     pub fn priced_reads_of(self, blocks: u32) -> f64 {
         let large = f64::from(blocks) / self.large_blocks;
         match self.is_long(blocks) {
-            true => large + self.singles.long * (f64::from(blocks) - large),
-            false => large.max(self.singles.short * f64::from(blocks)),
+            true => large + self.long_singles * (f64::from(blocks) - large),
+            false => large.max(self.short_singles * f64::from(blocks)),
         }
     }
 
     pub fn is_ahead(self, blocks: u32) -> bool {
-        self.is_long(blocks) && self.singles.long <= AHEAD_SINGLES_MAX
+        self.is_long(blocks) && self.long_singles <= AHEAD_SINGLES_MAX
     }
 }
 
@@ -303,8 +282,8 @@ pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
 /// What the device did for a job that found little cached.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cold {
-    blocks: u64,
-    ahead_blocks: u64,
+    blocks: f64,
+    ahead_blocks: f64,
     /// For what the job waits for, and for what the kernel reads ahead of it.
     single_reads: f64,
     ahead_reads: f64,
@@ -313,30 +292,24 @@ struct Cold {
 impl Cold {
     /// `fetches`: how often each block was fetched.
     fn new(touched: &Touched, fetching: Fetching, fetches: f64) -> Cold {
-        let once = touched.pieces.iter().fold(Cold::default(), |mut sum, piece| {
-            let blocks = fetched_blocks(touched, piece);
-            let reads = fetching.priced_reads_of(blocks);
-            sum.blocks += u64::from(blocks);
-            if fetching.is_ahead(blocks) {
-                sum.ahead_blocks += u64::from(blocks);
+        touched.pieces.iter().fold(Cold::default(), |mut sum, piece| {
+            let once = fetched_blocks(touched, piece);
+            let (blocks, reads) = (f64::from(once) * fetches, fetching.priced_reads_of(once) * fetches);
+            sum.blocks += blocks;
+            if fetching.is_ahead(once) {
+                sum.ahead_blocks += blocks;
                 sum.ahead_reads += reads;
             } else {
                 sum.single_reads += reads;
             }
             sum
-        });
-        Cold {
-            blocks: (once.blocks as f64 * fetches) as u64,
-            ahead_blocks: (once.ahead_blocks as f64 * fetches) as u64,
-            single_reads: once.single_reads * fetches,
-            ahead_reads: once.ahead_reads * fetches,
-        }
+        })
     }
 
     /// The device, when it has done all of it within so many seconds: it gives no fewer reads and bytes than that takes, and works off
     /// as much of the one while it does the other; and who asked for one read after another waited no longer.
     fn prove(self, device: DeviceProfile, run_seconds: f64, block_size: u32) -> DeviceProfile {
-        let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks as f64 * f64::from(block_size));
+        let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks * f64::from(block_size));
         let reads_per_second = device.reads_per_second.max(reads / run_seconds);
         let bandwidth = (device.bandwidth.0 as f64).max(bytes / run_seconds);
         let (of_reads, of_bytes) = (reads / reads_per_second, bytes / bandwidth);
@@ -349,11 +322,11 @@ impl Cold {
 
     /// The seconds that are the job's own of so many: spread evenly over its blocks, and hidden behind what is read ahead.
     fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
-        let bytes = |blocks: u64| blocks as f64 * f64::from(block_size);
+        let bytes = |blocks: f64| blocks * f64::from(block_size);
         let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks))
             + self.single_reads * device.wait_seconds();
         let ahead_seconds = seconds(device, self.ahead_reads, bytes(self.ahead_blocks));
-        let ahead_share = self.ahead_blocks as f64 / self.blocks.max(1) as f64;
+        let ahead_share = self.ahead_blocks / self.blocks.max(1.0);
         let own = (run_seconds - single_seconds - ahead_seconds) / (1.0 - ahead_share);
         if own * ahead_share <= ahead_seconds { own } else { run_seconds - single_seconds }
     }
@@ -368,7 +341,8 @@ impl Job {
         let least = run.seconds * OWN_SHARE_MIN;
         let proves = run.is_cold && run.seconds > 0.0;
         let (readers, at_once) = (steps_of_readers(touched), touched.at_once.max(1.0));
-        let device = beside(device, at_once);
+        // Of processes that ask at the same time one waits while the others are served.
+        let device = DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device };
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
         // A job that was helped worked while it was brought what it needs, or afterwards: at least what is left of its time was its own.
         // A preload takes at least its bytes: its reads are large.
@@ -385,13 +359,19 @@ impl Job {
         let cold_steps = touched.pieces.iter().map(|piece| step(piece, fetched_blocks(touched, piece))).collect();
         let blocks = touched.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         let mut cheaper = 1.0;
-        let order = by_position(touched);
+        let mut order: Vec<u32> = (0..touched.pieces.len() as u32).collect();
+        order.sort_unstable_by_key(|at| (touched.pieces[*at as usize].fork, touched.pieces[*at as usize].start));
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
             // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
             match job.fetches_at_once() {
-                true => job.own_seconds *= (run.seconds / job.simulate_without_misses()).min(1.0),
+                true => {
+                    // Where it misses nothing the longest of its processes has its own work.
+                    let steps = job.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
+                    let without_misses = Job { steps, ..job.clone() }.simulate(&[]);
+                    job.own_seconds *= (run.seconds / without_misses).min(1.0);
+                }
                 false => job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least),
             }
             cheaper = job.make_cheaper(run.seconds);
@@ -449,12 +429,6 @@ impl Job {
         cheaper
     }
 
-    /// Seconds that it takes where it misses nothing: the longest of its processes has its own work.
-    fn simulate_without_misses(&self) -> f64 {
-        let steps = self.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
-        Job { steps, ..self.clone() }.simulate(&[])
-    }
-
     /// Seconds until the job ends, `reads` being brought in this order while it runs.
     pub fn simulate(&self, reads: &[Read]) -> f64 {
         Simulation::new(self, reads).run()
@@ -465,13 +439,6 @@ impl Job {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
     }
-}
-
-/// The places of the pieces, by fork and position.
-fn by_position(touched: &Touched) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..touched.pieces.len() as u32).collect();
-    order.sort_unstable_by_key(|at| (touched.pieces[*at as usize].fork, touched.pieces[*at as usize].start));
-    order
 }
 
 /// The steps of each process that has any, in order.

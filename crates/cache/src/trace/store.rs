@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::error::Error;
-use super::film::{Film, FilmHeader};
-use super::record::Recorded;
+use super::film::{Film, FilmHeader, Recorded};
 use crate::warm::{STATE, state_directory};
 use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use host::files::{Draft, draft_beside};
@@ -29,13 +28,23 @@ const BELOW_STATE: &str = "films";
 #[derive(Clone, Debug)]
 pub struct FilmStore(SnapshotStore);
 
-/// The film that a job goes by, and what was passed over for it.
+/// How a job's films are named.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// The best of those under this label, for the job's command.
+    Like(String),
+    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
+    Named(String),
+}
+
+/// The films that a job goes by, and what was passed over for them.
 #[derive(Debug)]
 pub struct Like {
-    pub film: Option<Film<File>>,
-    /// The film that shows best the job's order and time without help, where that is another one: of the films as large, not preloaded
-    /// before preloaded, the one whose job found the least in memory.
-    pub alone: Option<Film<File>>,
+    /// None where there is none. The last one is the one that was chosen. Before it stands the one that shows best the job's order and time
+    /// without help, where that is another: of the films as large, not preloaded before preloaded, the one whose job found the least in
+    /// memory.
+    pub films: Vec<Film<File>>,
+    /// The chosen one's.
     pub name: String,
     pub remarks: Vec<String>,
 }
@@ -72,7 +81,7 @@ impl FilmStore {
 
     /// Places a film in the store or at `path`, which must not exist.
     pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
-        let Recorded { draft, header, .. } = recorded;
+        let Recorded { draft, header } = recorded;
         let path = match path {
             Some(path) => {
                 let placed = draft.place_new(path.file_name().unwrap_or_default());
@@ -91,7 +100,7 @@ impl FilmStore {
     pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
-        Ok(Films::new(self.root().to_owned(), films))
+        Ok(Films { root: self.root().to_owned(), films })
     }
 
     /// As [`Films::find_of`].
@@ -103,10 +112,14 @@ impl FilmStore {
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
-        let one = || all.films.iter().find(|one| one.path == path).map(|one| vec![one]);
-        let meant = all.labelled(&path, name).or_else(one);
-        let unknown = || Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() };
-        Ok(meant.ok_or_else(unknown)?.into_iter().cloned().collect())
+        let mut meant = all.labelled(&path, name);
+        if meant.is_empty() {
+            meant.extend(all.films.iter().find(|one| one.path == path));
+        }
+        match meant.is_empty() {
+            true => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
+            false => Ok(meant.into_iter().cloned().collect()),
+        }
     }
 
     /// Removes a film.
@@ -114,33 +127,24 @@ impl FilmStore {
         Ok(self.0.forget(film)?)
     }
 
-    /// The film of [`Films::find_alone`], and what to tell of the choice.
-    pub fn open_alone(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
-        self.open_sound(name, |films| films.find_alone(cluster, name))
-    }
-
-    /// The film of [`Films::find_newest`], and what to tell of the choice.
-    pub fn open_newest(&self, cluster: Option<u64>, name: &str) -> Result<(Film<File>, Vec<String>), Error> {
-        self.open_sound(name, |films| films.find_newest(cluster, name))
-    }
-
-    /// Opens what `find` returns. Where `name` could mean several films, a damaged one gives way to another; if there is none, its damage is
-    /// the error.
-    fn open_sound(
+    /// Opens the film of [`Films::find`]; also returns what to tell of the choice. Where `name` could mean several films, a damaged one gives
+    /// way to another; if there is none, its damage is the error.
+    pub fn open_sound(
         &self,
+        cluster: Option<u64>,
         name: &str,
-        find: impl Fn(&Films) -> Result<Chosen, Error>,
+        alone: bool,
     ) -> Result<(Film<File>, Vec<String>), Error> {
         // A path is looked for in no store.
-        let nowhere = || Films::new(self.root().to_owned(), Vec::new());
+        let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
         loop {
-            let found =
-                find(&films).map(|chosen| (name == NEWEST || films.labelled(&chosen.path, name).is_some(), chosen));
-            let (could_be_another, chosen) = match found {
-                Ok((false, _)) | Err(_) if !damage.is_empty() => return Err(damage.swap_remove(0)),
-                found => found?,
+            let could_be_another = |chosen: &Chosen| name == NEWEST || !films.labelled(&chosen.path, name).is_empty();
+            let chosen = match films.find(cluster, name, alone) {
+                Ok(chosen) if damage.is_empty() || could_be_another(&chosen) => chosen,
+                Err(error) if damage.is_empty() => return Err(error),
+                _ => return Err(damage.swap_remove(0)),
             };
             match Film::open(&chosen.path) {
                 Ok(film) => {
@@ -148,7 +152,7 @@ impl FilmStore {
                         damage.iter().map(|error| format!("{error}; {} was taken instead", chosen.path.display()));
                     return Ok((film, passed_over.chain(chosen.remark(name)).collect()));
                 }
-                Err(error) if could_be_another && error.is_damage() => {
+                Err(error) if could_be_another(&chosen) && error.is_damage() => {
                     films.leave_out(&chosen.path);
                     damage.push(error);
                 }
@@ -157,27 +161,47 @@ impl FilmStore {
         }
     }
 
-    /// The databases that the jobs of a cluster's films under `label` used, the newest film's first. `None` without a film.
-    pub fn databases_like(&self, cluster: u64, label: &str) -> Option<Vec<String>> {
-        let films = self.0.read_generations(cluster).ok()?;
-        let headers = read_headers(films.iter().filter(|one| one.label() == Some(label)));
-        let headers = headers.into_iter().map(|(_, header)| header);
-        databases_of(headers.filter(|header| header.source.system_identifier == cluster))
+    /// The films of a cluster under `label`, the newest first.
+    fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>, Error> {
+        let mut films = self.0.read_generations(cluster)?;
+        films.retain(|one| one.label() == Some(label));
+        Ok(films)
     }
 
-    /// The database that a job is likely to use first, where the newest films under `label` of all clusters agree: the cluster is not known yet.
-    pub fn first_database_like(&self, label: &str) -> Option<String> {
-        let films = self.read_all().ok()?;
-        let headers = read_headers(films.newest_of_clusters(label));
-        let mut firsts = headers.iter().map(|(_, header)| header.first_database());
+    /// What a job's films say of themselves, the newest first. Where the cluster is not known yet, the newest of each.
+    fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>, Error> {
+        let films = match (which, cluster) {
+            (Which::Named(name), _) => return Ok(vec![FilmHeader::read_unverified(&self.find_of(cluster, name)?)?]),
+            (Which::Like(label), Some(cluster)) => read_headers(self.labelled(cluster, label)?.iter()),
+            (Which::Like(label), None) => read_headers(self.read_all()?.newest_of_clusters(label)),
+        };
+        Ok(films.into_iter().map(|(_, header)| header).collect())
+    }
+
+    /// The databases that the jobs of a cluster's films used, the newest film's first. `None` where they are not known.
+    pub fn databases(&self, which: &Which, cluster: u64) -> Option<Vec<String>> {
+        let mut all = Vec::new();
+        let headers = self.read_which(which, Some(cluster)).ok()?;
+        let own = headers.into_iter().filter(|header| header.source.system_identifier == cluster);
+        for name in own.flat_map(|header| header.databases) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        (!all.is_empty()).then_some(all)
+    }
+
+    /// The database that a job is likely to use first, where the newest films of all clusters agree: the cluster is not known yet.
+    pub fn first_database(&self, which: &Which) -> Option<String> {
+        let headers = self.read_which(which, None).ok()?;
+        let mut firsts = headers.iter().map(FilmHeader::first_database);
         let first = firsts.next()??;
         firsts.all(|other| other == Some(first)).then(|| first.to_owned())
     }
 
     /// The newest film of a cluster under `label`, if there is any.
     pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
-        let films = self.0.read_generations(cluster)?;
-        Ok(films.into_iter().find(|one| one.label() == Some(label)).map(|one| one.path))
+        Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
     /// The film under `label` that says best what `job` will touch: of those with the most similar command and four fifths of the largest
@@ -186,7 +210,7 @@ impl FilmStore {
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
-        for one in self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label)) {
+        for one in self.labelled(cluster, label)? {
             match read_header(&one) {
                 Ok(header) if header.source.system_identifier != cluster => remarks.push(format!(
                     "film {} was passed over: {}",
@@ -198,10 +222,8 @@ impl FilmStore {
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
-        let alike: Vec<f64> = films.iter().map(|(_, header)| likeness(&header.job, job)).collect();
-        let most = alike.iter().copied().fold(0.0, f64::max);
-        let mut alike = alike.into_iter();
-        films.retain(|_| alike.next() == Some(most));
+        let most = films.iter().map(|(_, header)| likeness(&header.job, job)).fold(0.0, f64::max);
+        films.retain(|(_, header)| likeness(&header.job, job) == most);
         let day = |at: Timestamp| at.to_zoned(TimeZone::system()).weekday();
         let today = day(Timestamp::now());
         let of = |(_, header): &(_, FilmHeader)| (header.totals.wanted_blocks(), day(header.recorded_at) == today);
@@ -210,7 +232,9 @@ impl FilmStore {
             let (one, _) = films.remove(at);
             let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
             match Film::open(&one.path) {
-                Ok(film) => return Ok(Like { film: Some(film), alone, name: one.name, remarks }),
+                Ok(film) => {
+                    return Ok(Like { films: alone.into_iter().chain([film]).collect(), name: one.name, remarks });
+                }
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
@@ -221,25 +245,23 @@ impl FilmStore {
         if self.read_all()?.find_other_clusters(cluster, label).is_some() {
             remarks.push(format!("the films called {label} are of other clusters than this server's"));
         }
-        Ok(Like { film: None, alone: None, name: String::new(), remarks })
+        Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
     /// Is this film a slip: of a command that no other film under `label` has, with next to nothing of the largest film's blocks? As the
     /// newest it would stand for the job. `lost` does not count: most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
-        let films = self.0.read_generations(header.source.system_identifier)?;
-        let is_there = |one: &&Generation| one.label() == Some(label) && Some(one.name.as_str()) != lost;
-        let known = read_headers(films.iter().filter(is_there));
+        let films = self.labelled(header.source.system_identifier, label)?;
+        let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let is_known = known.iter().any(|(_, known)| known.job == header.job);
         let largest = largest_blocks(&known) as f64;
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
     /// Removes all films of a label but the newest [`KEPT`], the largest, and those that show best how the job goes alone, of all of them and
-    /// of the newest one's command; returns how many. Not of each command: one that contains the date is new every day. `lost` is not spared.
-    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<usize, Error> {
-        let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
-        let films: Vec<Generation> = films.collect();
+    /// of the newest one's command. Not of each command: one that contains the date is new every day. `lost` is not spared.
+    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<(), Error> {
+        let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
         let largest = known.iter().rev().max_by_key(size).map(|(one, _)| one);
@@ -248,25 +270,11 @@ impl FilmStore {
         let alone = [&known, &of_job].map(|films| find_alone(films, largest_blocks(films)));
         let is_spared =
             |one: &Generation| [largest, alone[0], alone[1]].iter().flatten().any(|spared| spared.path == one.path);
-        let mut removed = 0;
-        for one in films.into_iter().skip(KEPT).filter(|one| !is_spared(one)) {
-            removed += usize::from(self.0.drop_if_there(&one)?);
+        for one in films.iter().skip(KEPT).filter(|one| !is_spared(one)) {
+            self.0.drop_if_there(one)?;
         }
-        Ok(removed)
+        Ok(())
     }
-}
-
-/// The databases of films, in the films' order; `None` where there is none.
-pub fn databases_of(headers: impl Iterator<Item = FilmHeader>) -> Option<Vec<String>> {
-    let mut all = Vec::new();
-    for header in headers {
-        for name in header.databases {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-    }
-    (!all.is_empty()).then_some(all)
 }
 
 /// Chooses among films, the newest first, by their blocks and whether they are of this day of the week; `None` when none has any block.
@@ -300,18 +308,17 @@ pub struct Chosen {
     pub path: PathBuf,
     /// Films of its command that the name could mean, this one among them.
     pub films: usize,
-    why: &'static str,
+    /// It was chosen for telling best how the job goes alone.
+    alone: bool,
     /// Other clusters have films that are called so too.
     has_others: bool,
 }
 
-const NEWEST_OF_THEM: &str = "is the newest";
-const TELLS_ALONE: &str = "tells best how the job goes alone";
-
 impl Chosen {
     /// Says which of how many was taken, where there was a choice.
     pub fn remark(&self, name: &str) -> Option<String> {
-        let Chosen { films, why, has_others, .. } = self;
+        let Chosen { films, alone, has_others, .. } = self;
+        let why = if *alone { "tells best how the job goes alone" } else { "is the newest" };
         let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
         match films {
             1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
@@ -321,10 +328,6 @@ impl Chosen {
 }
 
 impl Films {
-    fn new(root: PathBuf, films: Vec<Generation>) -> Films {
-        Films { root, films }
-    }
-
     pub fn has_label(&self, label: &str) -> bool {
         self.films.iter().any(|one| one.label() == Some(label))
     }
@@ -377,39 +380,26 @@ impl Films {
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
     }
 
-    /// The films of a label, of the cluster of the film at `path`, which `name` means; `None` where it is no label.
-    fn labelled(&self, path: &Path, name: &str) -> Option<Vec<&Generation>> {
-        let is_meant = |one: &&Generation| one.path == path && one.label() == Some(name) && name != NEWEST;
-        let cluster = self.films.iter().find(is_meant)?.system_identifier;
-        let is_like = |one: &&Generation| one.label() == Some(name) && one.system_identifier == cluster;
-        Some(self.films.iter().filter(is_like).collect())
+    /// The films of a label, of the cluster of the film at `path`, which `name` means; none where it is no label.
+    fn labelled(&self, path: &Path, name: &str) -> Vec<&Generation> {
+        let labelled = || self.films.iter().filter(|one| one.label() == Some(name) && name != NEWEST);
+        let meant = labelled().find(|one| one.path == path);
+        labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// As [`Films::find_of`], but where `name` is a label that film of its newest command which tells best how the job goes alone, of
-    /// those that know what it asked for.
-    pub fn find_alone(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
-        let newest = self.find_newest(cluster, name)?;
-        let mut films = self.read_alike(&newest.path, name);
-        films.retain(|(_, header)| header.sampling.is_some());
-        let path = find_alone(&films, largest_blocks(&films)).map_or(newest.path, |one| one.path.clone());
-        Ok(Chosen { path, why: TELLS_ALONE, ..newest })
-    }
-
-    /// As [`Films::find_of`], with how many there were to choose from.
-    pub fn find_newest(&self, cluster: Option<u64>, name: &str) -> Result<Chosen, Error> {
+    /// As [`Films::find_of`], with how many of its command there were to choose from where `name` is a label. With `alone` it is then the one
+    /// of them that tells best how the job goes alone, of those that know what it asked for.
+    pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
-        let films = self.read_alike(&path, name).len();
-        // Where it is a label, clusters that are not this one may have films of it too.
-        let has_others = films > 0 && self.newest_of_clusters(name).count() > 1;
-        Ok(Chosen { path, films: films.max(1), why: NEWEST_OF_THEM, has_others })
-    }
-
-    /// The films of the command of this one, which `name` means, that are called so; none where it is no label.
-    fn read_alike(&self, path: &Path, name: &str) -> Vec<(Generation, FilmHeader)> {
-        let mut films = read_headers(self.labelled(path, name).into_iter().flatten());
+        let mut films = read_headers(self.labelled(&path, name).into_iter());
         let job = films.first().map(|(_, header)| header.job.clone());
         films.retain(|(_, header)| Some(&header.job) == job.as_ref());
-        films
+        let count = films.len();
+        // Where it is a label, clusters that are not this one may have films of it too.
+        let has_others = count > 0 && self.newest_of_clusters(name).count() > 1;
+        films.retain(|(_, header)| alone && header.sampling.is_some());
+        let path = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
+        Ok(Chosen { path, films: count.max(1), alone, has_others })
     }
 }
 
@@ -527,11 +517,11 @@ mod tests {
         let cold = keep_film(&store, "psql -f a", "x", 0, 0);
         let warm = keep_film(&store, "psql -f a", "x", 0, 100);
         let helped = keep_film(&store, "psql -f a", "x", 60, 60);
-        let alone = |name: &str| store.read_all().unwrap().find_alone(None, name).unwrap();
+        let alone = |name: &str| store.read_all().unwrap().find(None, name, true).unwrap();
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
         let told = alone("x").remark("x").unwrap();
         assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
-        let newest = |name: &str| store.read_all().unwrap().find_newest(None, name).unwrap();
+        let newest = |name: &str| store.read_all().unwrap().find(None, name, false).unwrap();
         let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!(newest(own).remark(own), None);
         let newest = newest("x");
@@ -541,7 +531,7 @@ mod tests {
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
         assert_eq!(alone(own).remark(own), None);
         let cluster = FilmHeader::for_tests().source.system_identifier;
-        let like = || store.find_like(cluster, "x", "psql -f a", None).unwrap().alone.unwrap().path().to_owned();
+        let like = || store.find_like(cluster, "x", "psql -f a", None).unwrap().films[0].path().to_owned();
         assert_eq!(like(), cold);
         std::fs::remove_file(&cold).unwrap();
         assert_eq!(alone("x").path, warm, "rather than the one that found less, for that was brought");
@@ -576,17 +566,18 @@ mod tests {
         bytes[10] ^= 1;
         std::fs::write(&newest, bytes).unwrap();
         for name in ["x", NEWEST] {
-            for (film, told) in [store.open_newest(None, name).unwrap(), store.open_alone(None, name).unwrap()] {
+            for alone in [false, true] {
+                let (film, told) = store.open_sound(None, name, alone).unwrap();
                 assert_eq!(film.path(), older, "{name}");
                 assert!(told[0].contains("is damaged") && told[0].contains("was taken instead"), "{told:?}");
             }
         }
         let own = newest.file_stem().unwrap().to_str().unwrap();
         for named in [own, newest.to_str().unwrap()] {
-            assert!(store.open_newest(None, named).unwrap_err().is_damage() && store.open_alone(None, named).is_err());
+            assert!([false, true].iter().all(|alone| store.open_sound(None, named, *alone).unwrap_err().is_damage()));
         }
         std::fs::remove_file(&older).unwrap();
-        assert!(store.open_newest(None, "x").unwrap_err().is_damage(), "there is no other");
+        assert!(store.open_sound(None, "x", false).unwrap_err().is_damage(), "there is no other");
     }
 
     #[test]
@@ -603,23 +594,24 @@ mod tests {
             let event = fixtures::event(0, &relation, 0..1, EventKind::Fetched);
             store.place(fixtures::record(writer, &told, [event]), None).unwrap();
         };
-        assert_eq!((store.databases_like(7, "x"), store.first_database_like("x")), (None, None));
+        let like = |label: &str| Which::Like(label.to_owned());
+        assert_eq!((store.databases(&like("x"), 7), store.first_database(&like("x"))), (None, None));
         keep(7, "shop");
-        assert_eq!(store.databases_like(7, "x").unwrap(), ["shop"]);
-        assert_eq!((store.databases_like(8, "x"), store.databases_like(7, "y")), (None, None), "nobody knows");
-        assert_eq!(store.first_database_like("x").unwrap(), "shop");
+        assert_eq!(store.databases(&like("x"), 7).unwrap(), ["shop"]);
+        assert_eq!((store.databases(&like("x"), 8), store.databases(&like("y"), 7)), (None, None), "nobody knows");
+        assert_eq!(store.first_database(&like("x")).unwrap(), "shop");
         keep(8, "stock");
         assert_eq!(
-            (store.databases_like(8, "x").unwrap(), store.first_database_like("x")),
+            (store.databases(&like("x"), 8).unwrap(), store.first_database(&like("x"))),
             (vec!["stock".into()], None)
         );
         keep(7, "stock");
-        assert_eq!(store.databases_like(7, "x").unwrap(), ["stock", "shop"]);
-        assert_eq!(store.first_database_like("x").unwrap(), "stock");
+        assert_eq!(store.databases(&like("x"), 7).unwrap(), ["stock", "shop"]);
+        assert_eq!(store.first_database(&like("x")).unwrap(), "stock");
         // Recorded without a server: an oid stands for the name.
         [7, 8].into_iter().for_each(|cluster| keep(cluster, "16384"));
-        assert_eq!(store.databases_like(8, "x").unwrap(), ["16384", "stock"]);
-        assert_eq!(store.first_database_like("x"), None);
+        assert_eq!(store.databases(&like("x"), 8).unwrap(), ["16384", "stock"]);
+        assert_eq!(store.first_database(&like("x")), None);
     }
 
     #[test]
@@ -643,7 +635,7 @@ mod tests {
         let cluster = FilmHeader::for_tests().source.system_identifier;
         store.prune(cluster, "x", None).unwrap();
         assert!(cold.exists());
-        assert_eq!(store.read_all().unwrap().find_alone(None, "x").unwrap().path, cold);
+        assert_eq!(store.read_all().unwrap().find(None, "x", true).unwrap().path, cold);
         store.prune(cluster, "x", cold.file_stem().unwrap().to_str()).unwrap();
         assert!(!cold.exists(), "most of it is not there any more");
     }
@@ -665,7 +657,7 @@ mod choice_tests {
 
     #[test]
     fn which_was_taken_is_told_where_there_was_a_choice() {
-        let of = |films, has_others| Chosen { path: "f".into(), films, why: NEWEST_OF_THEM, has_others };
+        let of = |films, has_others| Chosen { path: "f".into(), films, alone: false, has_others };
         assert_eq!(of(1, false).remark("x"), None);
         assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
         assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));

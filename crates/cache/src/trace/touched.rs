@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parquet::file::reader::ChunkReader;
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 use serde::Serialize;
 
 use super::error::Error;
@@ -84,26 +84,17 @@ pub struct Touched {
 impl Touched {
     /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both
     /// are known. What was in shared_buffers alone is not proven, and left out: it may be there still, and is counted where
-    /// `buffers_are_gone`.
-    pub fn read<S: ChunkReader + 'static>(
+    /// `buffers_are_gone`. Without a map all is there as it was recorded, and nothing is cached.
+    pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
-        map: &Map,
+        map: impl Into<Option<&'a Map>>,
         buffers_are_gone: bool,
     ) -> Result<Touched, Error> {
-        Touched::read_against(films, Some(map), buffers_are_gone)
-    }
-
-    /// Reads a film as it was recorded: all of it is there, and nothing is cached.
-    pub fn recorded<S: ChunkReader + 'static>(film: &Film<S>) -> Result<Touched, Error> {
-        Touched::read_against(&[film], None, false)
-    }
-
-    fn read_against<S: ChunkReader + 'static>(
-        films: &[&Film<S>],
-        map: Option<&Map>,
-        buffers_are_gone: bool,
-    ) -> Result<Touched, Error> {
-        let there = map.map(there).unwrap_or_default();
+        let map = map.into();
+        let mut there = HashMap::new();
+        for (at, one) in map.iter().flat_map(|map| map.relations.iter().enumerate()) {
+            there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
+        }
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
@@ -313,29 +304,25 @@ fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) ->
     now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
 
-/// Where each fork of a map is.
-fn there(map: &Map) -> HashMap<(&RelationPath, Fork), (usize, &ForkMap)> {
-    let relations = map.relations.iter().enumerate();
-    let forks =
-        relations.flat_map(|(at, one)| one.forks.iter().map(move |fork| ((&one.relation.path, fork.fork), (at, fork))));
-    forks.collect()
-}
-
 /// Moments at which the working set is told.
 pub const MOMENTS: usize = 20;
 
 /// What of one relation a job touched.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelationTouches {
-    pub relation: Arc<FilmRelation>,
+    #[serde(flatten)]
+    pub relation: FilmRelation,
     /// Distinct blocks that came, or were asked for, of all forks.
     pub blocks: u64,
     /// Distinct blocks that were in shared_buffers before.
     pub buffers_blocks: u64,
     /// Events: stretches of neighbouring blocks that came at one look.
+    #[serde(rename = "pieces")]
     pub events: u64,
     /// Seconds into the film at which the first and the last of them were seen; `None` where there was nothing but buffers.
-    pub span: Option<(f64, f64)>,
+    pub first_seconds: Option<f64>,
+    pub last_seconds: Option<f64>,
+    #[serde(skip)]
     pub picture: Picture,
 }
 
@@ -351,7 +338,7 @@ pub struct Moment {
 }
 
 /// A film in numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FilmSummary {
     /// The relation with the most blocks first.
     pub relations: Vec<RelationTouches>,
@@ -361,24 +348,23 @@ pub struct FilmSummary {
     pub curve: Option<MissRatioCurve>,
 }
 
-/// Blocks of each fork.
-type Forks = BTreeMap<Fork, RoaringBitmap>;
-
 /// One relation while events are added up.
 #[derive(Default)]
 struct Sum {
-    blocks: Forks,
-    buffers: Forks,
+    blocks: RoaringTreemap,
+    buffers: RoaringTreemap,
     /// Since the last moment.
-    recent: Forks,
+    recent: RoaringTreemap,
     events: u64,
-    span: Option<(f64, f64)>,
+    first_seconds: Option<f64>,
+    last_seconds: Option<f64>,
     picture: Picture,
 }
 
-/// Adds an event's blocks, and returns how many of them are new.
-fn insert(forks: &mut Forks, event: &Event) -> u64 {
-    forks.entry(event.fork).or_default().insert_range(event.blocks.start as u32..event.blocks.end as u32)
+/// Adds an event's blocks to those of all forks, and returns how many of them are new.
+fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
+    let fork = (event.fork as u64) << 32;
+    all.insert_range(fork + event.blocks.start..fork + event.blocks.end)
 }
 
 impl FilmSummary {
@@ -414,17 +400,18 @@ impl FilmSummary {
             if event.kind != EventKind::Again {
                 blocks += insert(&mut sum.blocks, &event);
                 sum.events += 1;
-                sum.span = Some((sum.span.map_or(seconds, |(first, _)| first), seconds));
+                sum.first_seconds.get_or_insert(seconds);
+                sum.last_seconds = Some(seconds);
             }
         })?;
         while moments.len() < MOMENTS {
             moments.push(Moment { seconds: moment(moments.len()), blocks, recent_blocks });
             recent_blocks = 0;
         }
-        let count = |forks: &Forks| forks.values().map(RoaringBitmap::len).sum();
-        let finish = |(relation, Sum { blocks, buffers, events, span, picture, .. }): (_, Sum)| {
-            let (blocks, buffers_blocks) = (count(&blocks), count(&buffers));
-            RelationTouches { relation, blocks, buffers_blocks, events, span, picture }
+        let finish = |(relation, sum): (_, Sum)| {
+            let Sum { blocks, buffers, events, first_seconds, last_seconds, picture, .. } = sum;
+            let (relation, blocks, buffers_blocks) = (Arc::unwrap_or_clone(relation), blocks.len(), buffers.len());
+            RelationTouches { relation, blocks, buffers_blocks, events, first_seconds, last_seconds, picture }
         };
         let mut relations: Vec<RelationTouches> = sums.into_iter().map(finish).collect();
         relations.sort_by_key(|one| Reverse((one.blocks, one.buffers_blocks)));
@@ -492,7 +479,7 @@ impl MissRatioCurve {
 type Block = (u32, u32);
 
 /// Adds requests up, in their order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reuse {
     sampled: Sampled,
     /// Beyond what the film was sampled by.
@@ -511,16 +498,7 @@ pub struct Reuse {
 impl Reuse {
     /// For a film that was sampled so.
     pub fn new(sampled: Sampled) -> Reuse {
-        Reuse {
-            sampled,
-            shift: sampled.shift,
-            forks: HashMap::new(),
-            last: HashMap::new(),
-            order: RoaringBitmap::new(),
-            next: 0,
-            first_requests: 0,
-            needed: BTreeMap::new(),
-        }
+        Reuse { sampled, shift: sampled.shift, ..Reuse::default() }
     }
 
     /// These blocks were asked for.

@@ -154,15 +154,11 @@ impl SettingsFile {
             toml::Value::Array(list) => list.iter().map(as_typed).collect(),
             one => as_typed(one).map(|text| vec![text]),
         };
-        let setting = Setting {
-            table: table.map(str::to_owned),
-            option: option.replace('_', "-"),
-            values: values.clone().unwrap_or_default(),
-        };
-        match values {
-            Some(_) => Ok(setting),
-            None => Err(self.error(&setting.key(), "must be a text, a number, true, false, or a list of such".into())),
-        }
+        let (table, option) = (table.map(str::to_owned), option.replace('_', "-"));
+        let mut setting = Setting { table, option, values: Vec::new() };
+        let wrong = || self.error(&setting.key(), "must be a text, a number, true, false, or a list of such".into());
+        setting.values = values.ok_or_else(wrong)?;
+        Ok(setting)
     }
 }
 

@@ -71,23 +71,19 @@ fn make_command<C: Parser>() -> Command {
 }
 
 /// Ends the program as clap does; what it says against the command line fits the terminal as all else does.
-fn refuse(error: clap::Error) -> ! {
+fn refuse(mut error: clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
     }
     let code = error.exit_code();
-    let text = without_tip(error).render();
-    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
-    terminal::print_complaint(text.trim_end());
-    terminal::exit(code)
-}
-
-/// An error without the tip to pass as a value what was meant as an option: that is never what was meant.
-fn without_tip(mut error: clap::Error) -> clap::Error {
+    // The tip to pass as a value what was meant as an option is never what was meant.
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }
-    error
+    let text = error.render();
+    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
+    terminal::print_complaint(text.trim_end());
+    terminal::exit(code)
 }
 
 /// Gives the options of `command` and its subcommands the defaults that the file names. A key that no option has, and

@@ -58,7 +58,7 @@ pub fn find_beside(name: &str) -> Option<PathBuf> {
 }
 
 /// A program of this name on PATH, or in one of these directories.
-pub(super) fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
+pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(others.iter().map(PathBuf::from));
     places.map(|directory| directory.join(name)).find(|program| program.is_file())

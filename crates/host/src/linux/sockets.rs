@@ -1,6 +1,6 @@
 //! The processes of this host at the other ends of a process's sockets.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -10,10 +10,7 @@ use rustix::net::{AddressFamily, getpeername, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::Error;
-use super::process::read_parent;
-
-/// More generations than anybody starts one from another.
-const GENERATIONS_MAX: usize = 256;
+use super::process::read_start_ticks;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
@@ -25,55 +22,23 @@ enum Client {
     },
 }
 
-/// Does a process hold a socket that one of `clients` opened? For a Unix socket the kernel noted who connected; for TCP
-/// the holder of the other end counts. Behind a pooler it is the pooler.
+/// Does a process hold a socket that one of `family` opened? For a Unix socket the kernel noted who connected; for TCP
+/// the holder of the other end counts. Behind a pooler it is the pooler. `None` where who connected has ended.
 ///
 /// # Errors
 /// Without the right to trace the process (its owner, or root), or when it has ended.
-pub fn is_connected(pid: u32, clients: &BTreeSet<u32>) -> Result<bool, Error> {
-    let is_one = |client: Client| match client {
-        Client::Process(pid) => clients.contains(&pid),
-        Client::Address { own, to } => clients.iter().any(|client| holds_connection(*client, own, to)),
-    };
-    Ok(read_clients(pid)?.into_iter().any(is_one))
-}
-
-/// Is `pid` `ancestor` or a descendant? `None` if it has ended.
-pub fn descends_from(pid: u32, ancestor: u32) -> Option<bool> {
-    let mut at = pid;
-    for _ in 0..GENERATIONS_MAX {
-        if at == ancestor {
-            return Some(true);
-        }
-        match read_parent(at) {
-            Ok(parent) => at = parent,
-            // The first process has no parent.
-            Err(_) if at == 1 || Process::new(at as i32).is_ok() => return Some(false),
-            Err(_) => return None,
-        }
-    }
-    Some(false)
-}
-
-/// Does a server's process serve `family`, a process or its descendants? `None` if that is no longer known.
-///
-/// # Errors
-/// Those of [`is_connected`].
-pub fn serves(server_pid: u32, family: u32) -> Result<Option<bool>, Error> {
+pub fn serves(pid: u32, family: &[u32]) -> Result<Option<bool>, Error> {
     let mut known = Some(false);
-    for client in read_clients(server_pid)? {
-        let is_one = match client {
-            Client::Process(pid) => descends_from(pid, family),
+    for client in read_clients(pid)? {
+        match client {
+            Client::Process(client) if family.contains(&client) => return Ok(Some(true)),
+            Client::Process(client) if read_start_ticks(client).is_err() => known = None,
+            Client::Process(_) => {}
             Client::Address { own, to } => {
-                let all = procfs::process::all_processes().into_iter().flatten().flatten().map(|one| one.pid as u32);
-                let mut members = all.filter(|pid| descends_from(*pid, family) == Some(true));
-                Some(members.any(|member| holds_connection(member, own, to)))
+                if family.iter().any(|member| holds_connection(*member, own, to)) {
+                    return Ok(Some(true));
+                }
             }
-        };
-        match is_one {
-            Some(true) => return Ok(Some(true)),
-            Some(false) => {}
-            None => known = None,
         }
     }
     Ok(known)
@@ -150,18 +115,18 @@ mod sockets_tests {
     fn a_connection_is_found_by_either_kind_of_socket() {
         let own = std::process::id();
         let mut other = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-        let strangers = BTreeSet::from([other.id()]);
-        assert!(!is_connected(own, &strangers).unwrap());
+        let strangers = [other.id()];
+        assert_eq!(serves(own, &strangers).unwrap(), Some(false));
 
         let place = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(place.path().join("socket")).unwrap();
         let _client = UnixStream::connect(place.path().join("socket")).unwrap();
         let _server = listener.accept().unwrap();
-        assert!(is_connected(own, &BTreeSet::from([own])).unwrap());
-        assert!(!is_connected(own, &strangers).unwrap());
+        assert_eq!(serves(own, &[own]).unwrap(), Some(true));
+        assert_eq!(serves(own, &strangers).unwrap(), Some(false));
         other.kill().unwrap();
         other.wait().unwrap();
-        assert!(is_connected(other.id(), &BTreeSet::from([own])).is_err());
+        assert!(serves(other.id(), &[own]).is_err());
     }
 
     #[test]
@@ -171,10 +136,10 @@ mod sockets_tests {
         let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; read line <&3");
         let mut client = Command::new("bash").args(["-c", &script]).spawn().unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        let found = is_connected(std::process::id(), &BTreeSet::from([client.id()]));
+        let found = serves(std::process::id(), &[client.id()]);
         client.kill().unwrap();
         client.wait().unwrap();
-        assert!(found.unwrap());
+        assert_eq!(found.unwrap(), Some(true));
         assert_eq!(server.read(&mut [0]).unwrap_or(0), 0);
     }
 }
@@ -199,17 +164,6 @@ mod clients_tests {
         let Some(Client::Address { own, to }) = client_of(&OwnedFd::from(theirs)) else { panic!("no address") };
         assert_eq!((own, to), (mine.local_addr().unwrap(), tcp.local_addr().unwrap()));
         assert!(holds_connection(me, own, to) && !holds_connection(me, to, to));
-        assert_eq!(serves(me, me).unwrap(), Some(true));
-    }
-
-    #[test]
-    fn descent_is_known_while_a_process_lives() {
-        let me = std::process::id();
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        assert_eq!(descends_from(child.id(), me), Some(true));
-        assert_eq!(descends_from(me, child.id()), Some(false));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(descends_from(child.id(), me), None);
+        assert_eq!(serves(me, &[me]).unwrap(), Some(true));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::resident::{Looker, Probe};
-use super::warmer::{ActiveContender, Contender};
+use super::warmer::{ActiveContender, Contender, io_workers_serve};
 use crate::lab::{Error, Generator, Lab, Start, Stop, Work};
 use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Strategy};
 use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
@@ -16,8 +16,8 @@ use host::units::Bytes;
 use model::{Collector, Facts, Verdict, judge};
 use observe::time::TimeSampler;
 use observe::{
-    BackendReads, BackendRole, Cadence, GaugeSources, MachineReading, Reading, Sources, compute_seconds,
-    compute_tenths, sample_counters, sample_gauges,
+    BackendReads, Cadence, GaugeSources, MachineReading, Reading, Sources, compute_seconds, compute_tenths,
+    sample_counters, sample_gauges,
 };
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
@@ -49,8 +49,6 @@ pub struct Entrants<'a> {
     pub ends_by_itself: bool,
     /// That the server lies on.
     pub devices: Devices,
-    /// Whom io workers read for.
-    pub io_workers_serve: BackendRole,
     pub watched: Watched,
     /// The first segments of relations whose residency is counted on its own.
     pub relations: Vec<PathBuf>,
@@ -67,7 +65,7 @@ impl Entrants<'_> {
     fn sources(&self, lab: &Lab) -> Result<Sources, Error> {
         Ok(Sources {
             devices: self.devices.clone(),
-            backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
+            backends: BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.contender.strategy)),
             files: lab.open_files_of(&self.relations)?,
             relations: self.relations.len(),
             page_bytes: lab.page_cache.page_bytes(),
@@ -91,7 +89,9 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     let generator = entrants.generator;
     let mut contender = entrants.contender.ready(lab, work.directory, limit.as_ref())?;
 
-    let start = choose_start(entrants.time.as_ref(), generator.lead());
+    // It does not begin before the account of its time can.
+    entrants.time.iter().for_each(TimeSampler::wait_until_open);
+    let start = Start::choose(generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
     let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
@@ -129,8 +129,8 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     };
     let Entrants { ends_by_itself, cadence, .. } = entrants;
     let course = Course { lab, start, seconds, ends_by_itself, cadence, stop: work.stop };
-    let load_began_after = if load_waits { course.begin_after(&mut contender, generator)? } else { Duration::ZERO };
-    let is_early = course.follow(generator, &mut contender, &mut watch, probe.as_ref())?;
+    let begun = (!load_waits).then_some(Duration::ZERO);
+    let (is_early, load_began_after) = course.follow(begun, generator, &mut contender, &mut watch, probe.as_ref())?;
     if is_early {
         generator.end_early();
     }
@@ -166,12 +166,6 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     })
 }
 
-/// When it begins: not before the account of its time can.
-fn choose_start(time: Option<&TimeSampler>, lead: Duration) -> Start {
-    time.into_iter().for_each(TimeSampler::wait_until_open);
-    Start::choose(lead)
-}
-
 /// The way of a race to its end.
 struct Course<'a> {
     lab: &'a Lab,
@@ -183,40 +177,37 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Lets the load begin when what warms the server has ended, or the race is over. Says how long after the start that was.
-    fn begin_after(&self, contender: &mut ActiveContender, generator: &mut dyn Generator) -> Result<Duration, Error> {
-        let last = self.start.after(self.seconds);
-        while contender.ended_at().is_none() && clock::read_monotonic() < last {
-            self.stop.check()?;
-            contender.poll(self.lab);
-            std::thread::sleep(poll_interval(self.cadence));
-        }
-        generator.go();
-        Ok(clock::read_monotonic().saturating_sub(self.start.monotonic))
-    }
-
-    /// Looks at everybody until it is over. True when that is before its seconds are.
+    /// Follows the race to its end. Returns whether it ended before its seconds were over, and how long after the start the load began.
+    /// A load that has not begun yet begins when the warmer has ended, or when the race is over.
     fn follow(
         &self,
+        mut begun: Option<Duration>,
         generator: &mut dyn Generator,
         contender: &mut ActiveContender,
         watch: &mut Watch<'_>,
         probe: Option<&Probe>,
-    ) -> Result<bool, Error> {
+    ) -> Result<(bool, Duration), Error> {
+        let begin = |generator: &mut dyn Generator| {
+            generator.go();
+            clock::read_monotonic().saturating_sub(self.start.monotonic)
+        };
         let last = self.start.after(self.seconds);
         let (mut is_early, mut end) = (false, last);
         while !is_early && clock::read_monotonic() < end {
             self.stop.check()?;
             contender.poll(self.lab);
+            if begun.is_none() && contender.ended_at.is_some() {
+                begun = Some(begin(generator));
+            }
             is_early = watch.poll(generator);
             is_early |= generator.poll()?.is_some() && self.ends_by_itself;
-            if end == last && probe.is_some_and(|probe| probe.is_over(contender.ended_at())) {
+            if end == last && probe.is_some_and(|probe| probe.is_over(contender.ended_at)) {
                 // Its last second is measured as a whole.
                 end = end.min(self.start.end_of_second(clock::read_monotonic()) + LAST_READING);
             }
             std::thread::sleep(poll_interval(self.cadence));
         }
-        Ok(is_early || end < last)
+        Ok((is_early || end < last, begun.unwrap_or_else(|| begin(generator))))
     }
 }
 

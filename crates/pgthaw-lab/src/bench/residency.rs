@@ -24,21 +24,6 @@ pub struct StripRelation {
 }
 
 impl StripRelation {
-    /// The largest of the user's own relations. `sizes` are main forks in blocks, by the relations' oid.
-    pub fn choose(relations: Vec<Relation>, sizes: &HashMap<u32, u64>, block_bytes: u64) -> Vec<StripRelation> {
-        let mut chosen: Vec<StripRelation> = relations
-            .into_iter()
-            .filter(|relation| !relation.is_system)
-            .filter_map(|relation| {
-                let blocks = *sizes.get(&relation.oid)?;
-                Some(StripRelation { relation, total_bytes: Bytes(blocks * block_bytes), block_bytes })
-            })
-            .collect();
-        chosen.sort_by_key(|one| std::cmp::Reverse(one.total_bytes));
-        chosen.truncate(RELATIONS);
-        chosen
-    }
-
     /// The strip as it is now. `buffers` are all used ones; none when the server does not run.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip, Error> {
         let mut os = Strip::new(self.total_bytes.0);
@@ -51,10 +36,6 @@ impl StripRelation {
             }
             segment_start += file.size_bytes();
         }
-        Ok(ResidencyStrip { os: os.shares(), buffers: self.compute_buffer_strip(buffers) })
-    }
-
-    fn compute_buffer_strip(&self, buffers: &[Buffer]) -> Vec<f32> {
         let path = &self.relation.path;
         let is_own = |buffer: &&Buffer| {
             (buffer.relfilenumber, buffer.database_oid, buffer.fork)
@@ -65,7 +46,7 @@ impl StripRelation {
             let start = u64::from(buffer.block) * self.block_bytes;
             strip.add(start, start + self.block_bytes);
         }
-        strip.shares()
+        Ok(ResidencyStrip { os: os.shares(), buffers: strip.shares() })
     }
 
     /// Name and size.
@@ -91,7 +72,7 @@ impl StripRelation {
     }
 }
 
-/// The relations of the benchmark's database that get a strip. The server runs.
+/// The largest of the user's own relations in the benchmark's database. The server runs.
 pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     let databases = read_databases(&mut connection).await?;
@@ -101,7 +82,15 @@ pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
     let forks = read_fork_blocks(&mut connection, &oids).await?;
     let sizes: HashMap<u32, u64> =
         forks.into_iter().filter(|fork| fork.fork == Fork::Main).map(|fork| (fork.relation_oid, fork.blocks)).collect();
-    Ok(StripRelation::choose(relations, &sizes, server.facts.block_size.into()))
+    let block_bytes = u64::from(server.facts.block_size);
+    let own = relations.into_iter().filter(|relation| !relation.is_system).filter_map(|relation| {
+        let total_bytes = Bytes(sizes.get(&relation.oid)? * block_bytes);
+        Some(StripRelation { relation, total_bytes, block_bytes })
+    });
+    let mut chosen: Vec<StripRelation> = own.collect();
+    chosen.sort_by_key(|one| std::cmp::Reverse(one.total_bytes));
+    chosen.truncate(RELATIONS);
+    Ok(chosen)
 }
 
 /// The strips of relations while the server runs.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -38,15 +38,13 @@ pub struct Looker {
     /// To look at the buffers through; `None` of a warmer that leaves them alone.
     connection: Option<PgConnection>,
     start: Duration,
-    seen: Seen,
     come: Arc<Mutex<Come>>,
 }
 
 /// What has come so far, in seconds since the start.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Come {
-    is_resident: bool,
-    are_buffers_back: bool,
+    seen: Seen,
     /// When more was seen than before, and how much that was of both tiers.
     last_gain: f64,
     most: (Bytes, Option<Bytes>),
@@ -79,7 +77,6 @@ impl Looker {
             strategy,
             connection: strategy.fills_buffers().then_some(connection),
             start: Duration::ZERO,
-            seen: Seen::default(),
             come: Arc::default(),
         })
     }
@@ -103,22 +100,20 @@ impl Looker {
             }
             pause = ((clock::read_monotonic() - began) * REST_PER_LOOK).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         }
-        self.seen.resident_bytes = Bytes(self.watch.recount()? * self.wanted.page_bytes);
-        Ok(self.seen)
+        let resident_bytes = Bytes(self.watch.recount()? * self.wanted.page_bytes);
+        Ok(Seen { resident_bytes, ..std::mem::take(&mut lock(&self.come).seen) })
     }
 
     fn has_seen_all(&self) -> bool {
-        let are_buffers_back = self.connection.is_none() || self.seen.buffers_after_seconds.is_some();
-        self.seen.resident_after_seconds.is_some() && are_buffers_back
+        let seen = &lock(&self.come).seen;
+        seen.resident_after_seconds.is_some() && (self.connection.is_none() || seen.buffers_after_seconds.is_some())
     }
 
     /// Looks at both tiers. What is seen is dated to the end of the look: rather late than early.
     fn look(&mut self, runtime: &Handle) -> Result<(), Error> {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
-        if looked.is_exact && looked.pages >= self.goal_pages {
-            self.seen.resident_after_seconds.get_or_insert(seconds);
-        }
+        let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
         // A backend that looks all the time is traffic that a restore makes way for.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
@@ -126,10 +121,8 @@ impl Looker {
             Some(connection) if is_near => Some(runtime.block_on(former.look(connection))?),
             _ => None,
         };
-        if buffers.is_some_and(|buffers| former.is_back(buffers)) {
-            let now = self.elapsed();
-            self.seen.buffers_after_seconds.get_or_insert(now);
-        }
+        let is_back = buffers.is_some_and(|buffers| former.is_back(buffers));
+        let back_seconds = self.elapsed();
         let bytes = |blocks: u64| Bytes(blocks * self.wanted.block_bytes);
         let sample = LoadSample {
             seconds,
@@ -138,8 +131,15 @@ impl Looker {
             buffers_bytes: buffers.map(|buffers| bytes(buffers.blocks)),
             hot_bytes: buffers.map(|buffers| bytes(buffers.hot_blocks)),
         };
-        self.come.lock().unwrap_or_else(PoisonError::into_inner).add(&sample, &self.seen);
-        self.seen.looks.push(sample);
+        let mut come = lock(&self.come);
+        let seen = &mut come.seen;
+        seen.resident_after_seconds = seen.resident_after_seconds.or(is_resident.then_some(seconds));
+        seen.buffers_after_seconds = seen.buffers_after_seconds.or(is_back.then_some(back_seconds));
+        seen.looks.push(sample);
+        let most = (come.most.0.max(sample.resident_bytes), come.most.1.max(sample.buffers_bytes));
+        if most != come.most {
+            (come.most, come.last_gain) = (most, sample.seconds);
+        }
         Ok(())
     }
 
@@ -148,23 +148,16 @@ impl Looker {
     }
 }
 
-impl Come {
-    fn add(&mut self, sample: &LoadSample, seen: &Seen) {
-        self.is_resident = seen.resident_after_seconds.is_some();
-        self.are_buffers_back = seen.buffers_after_seconds.is_some();
-        let most = (self.most.0.max(sample.resident_bytes), self.most.1.max(sample.buffers_bytes));
-        if most != self.most {
-            (self.most, self.last_gain) = (most, sample.seconds);
-        }
-    }
+fn lock(come: &Mutex<Come>) -> MutexGuard<'_, Come> {
+    come.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Probe {
     /// Has all come that can come? `ended_at` is when the warmer's command ended, which may have left reads to the kernel.
     pub fn is_over(&self, ended_at: Option<Duration>) -> bool {
-        let come = *self.come.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_there = come.is_resident || !self.strategy.fills_cache();
-        let is_back = come.are_buffers_back || !self.strategy.fills_buffers();
+        let come = lock(&self.come);
+        let is_there = come.seen.resident_after_seconds.is_some() || !self.strategy.fills_cache();
+        let is_back = come.seen.buffers_after_seconds.is_some() || !self.strategy.fills_buffers();
         let last_gain = self.start + Duration::from_secs_f64(come.last_gain);
         let is_past = |at: Duration| clock::read_monotonic() > at.max(last_gain) + AFTERMATH;
         self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
@@ -188,7 +181,8 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     }
     let (riops, bandwidth) = (disk.riops?, disk.rbps?);
     let Wanted { files, page_bytes, .. } = wanted;
-    let mut gaps: Vec<u64> = files.iter().flat_map(|file| file.runs.windows(2)).map(gap_pages).collect();
+    let gap = |neighbours: &[PageRange]| neighbours[1].start - neighbours[0].end;
+    let mut gaps: Vec<u64> = files.iter().flat_map(|file| file.runs.windows(2)).map(gap).collect();
     gaps.sort_unstable();
     let (pages, runs) = (wanted.pages(), wanted.pieces());
     let bound = |reads: u64, pages: u64| {
@@ -206,10 +200,6 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
         }
     }
     Some(best)
-}
-
-fn gap_pages(neighbours: &[host::units::PageRange]) -> u64 {
-    neighbours[1].start - neighbours[0].end
 }
 
 /// Pages that are looked at together: 4 MiB of the usual ones.
@@ -470,8 +460,7 @@ pub fn apply_read_ranges(list: &Path) -> Result<(), Error> {
     for line in text.lines() {
         let (start, bytes, path) = parse_line(line).ok_or_else(damaged)?;
         if files.last().is_none_or(|(last, _)| *last != path) {
-            let file =
-                cache.open(&path)?.ok_or_else(|| Error::file("open", &path, std::io::ErrorKind::NotFound.into()))?;
+            let file = cache.open(&path)?.ok_or_else(|| gone(&path))?;
             files.push((path, file));
         }
         let pieces = (start..start + bytes).step_by(LARGEST_READ as usize);
@@ -586,7 +575,6 @@ mod tests {
             strategy: Strategy::Cat,
             connection: None,
             start: Duration::ZERO,
-            seen: Seen::default(),
             come: Arc::default(),
         };
         let probe = looker.start(clock::read_monotonic()).unwrap();

@@ -6,30 +6,31 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use jiff::Timestamp;
+use tokio::sync::mpsc::channel;
 
 use super::race::{Entrants, Watched, run_race};
-use super::start::{Snapshots, Starter};
+use super::start::{Snapshots, Starter, warm_key};
 use super::trial::TrialSetup;
-use super::warmer::{Contender, io_workers_serve};
+use super::warmer::Contender;
 use crate::lab::{
-    Earlier, Error, Lab, Launch, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop, SweepOptions, Work,
-    WorkDirectory, check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
+    Earlier, Error, FreshDatabase, Lab, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop,
+    SweepOptions, Work, check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
 };
 use crate::study::{
     CALIBRATION_SECONDS, Calibration, DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration,
-    LoadBegins, MeasurementVerdict, NO_DISK, Point, Record as _, Strategy, StudyForecast, Sweep, SweepOpened, SweepRun,
-    SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of,
+    LoadBegins, MeasurementVerdict, NO_DISK, Point, Record as _, Strategy, StudyForecast, Sweep, SweepRun,
+    SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of, uniform_class,
 };
 use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
 use host::linux::Devices;
 use host::linux::block_device::read_block_device;
 use host::linux::machine::{count_cores, pages_out_idle, read_mount};
 use host::units::Bytes;
-use model::{ColdStart, Device, Facts, PageClass, Popularity, Scenario, compute_hit_seconds, compute_outlook};
+use model::{ColdStart, Device, Facts, PageClass, Scenario, compute_hit_seconds, compute_outlook};
 use observe::Cadence;
 use pgbench::{QueryMode, parse_outcome};
 use postgres::pgbench::read_pgbench_version;
-use postgres::{Length, Load, Pgbench, Programs, Script, ServerBuild, TransactionLog, read_configuration};
+use postgres::{Length, Load, MarkedDirectory, Pgbench, Programs, Script, TransactionLog, read_configuration};
 
 /// A sweep that ended, or was stopped.
 #[derive(Debug)]
@@ -52,7 +53,9 @@ pub struct SweepFinished {
 /// `Error::Interrupted` when it was stopped before the first trials began; `Error::OtherGround` when a sweep was begun with
 /// another server or on another disk.
 pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>, Error> {
-    let directory = WorkDirectory::create()?;
+    let temporary = std::env::temp_dir();
+    let directory = MarkedDirectory::create("pgthaw-bench-", &temporary);
+    let directory = directory.map_err(|source| Error::file("create a directory in", &temporary, source))?;
     let mut sites = Sites::new();
     let work = Work { directory: directory.path(), events, stop };
     let played = run_each(all, &mut sites, work).await;
@@ -147,7 +150,7 @@ impl Play<'_> {
         let sweep = &self.options.asked.sweep;
         let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
         let mut is_kept = run.is_some();
-        let mut snapshots = BTreeMap::new();
+        let mut snapshots = Snapshots::new();
         for key in SiteKey::all(sweep) {
             let site = match sites.entry(key.clone()) {
                 Entry::Vacant(place) => place.insert(maker.open(&key).await?),
@@ -161,48 +164,46 @@ impl Play<'_> {
                 Some(run) => run,
                 None => {
                     let run = self.describe(site).await?;
-                    is_kept = self.keep(&run).await;
+                    // It is kept before anything is made that takes long.
+                    let (kept, mut heard) = channel(1);
+                    self.work.events.tell(Event::SweepOpened { run: Box::new(run.clone()), kept });
+                    // When nobody keeps it, nothing comes any more.
+                    is_kept = heard.recv().await.is_some();
                     run
                 }
             };
             let known = run.insert(known);
             // What is not kept nobody comes back for.
             if is_kept && self.options.goes_on {
-                site.outlive();
+                site.lab.cluster.outlive_owner();
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
             // Of other hosts that would say nothing, and ways to warm are compared on the way to what pgbench can do.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
-                known.generator = self.calibrate(site)?;
+                if let Some(database) = site.databases.values().next() {
+                    site.lab.use_database(&database.name, database.oid);
+                }
+                known.generator = calibrate_generator(&site.lab, sweep, self.work)?;
             }
-            let taken = self.take_snapshots(site).await?;
+            self.take_snapshots(&key, site, &mut snapshots).await?;
             site.rest()?;
             if sweep.fresh_copy {
-                site.keep_fresh(self.work)?;
+                site.fresh = Some(FreshDatabase::keep(&site.lab, self.work)?);
             }
-            snapshots.insert(key, taken);
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
         self.add_found(&mut run, sites, &snapshots)?;
-        let (machine, generator) = (run.machine.clone(), run.generator.clone());
         self.work.events.tell(Event::SweepStarted(Box::new(run.clone())));
-        let setup = TrialSetup {
-            sweep_id: &self.options.id,
-            sweep,
-            scripts: &self.scripts,
-            snapshots: &snapshots,
-            machine: &machine,
-            generator: &generator,
-            work: self.work,
-        };
+        let scripts = &self.scripts;
+        let setup = TrialSetup { run: &run, sweep, scripts, snapshots: &snapshots, work: self.work };
         let mut finished = SweepFinished { run: run.clone(), trials: 0, failed: 0, is_interrupted: false, kept: None };
         match self.run_trials(sites, &setup, &mut finished).await {
-            Ok(()) => run.ended_at = Some(Timestamp::now()),
+            Ok(()) => finished.run.ended_at = Some(Timestamp::now()),
             Err(Error::Interrupted) => finished.is_interrupted = true,
             Err(error) => return Err(error),
         }
-        Ok(SweepFinished { run, ..finished })
+        Ok(finished)
     }
 
     async fn run_trials(
@@ -234,48 +235,35 @@ impl Play<'_> {
                 trials: all,
                 seconds: point.seconds,
                 until: sweep.until,
-                left: time_left.left(expected_left),
+                left_seconds: time_left.left(expected_left).as_secs_f64(),
             }));
             let key = SiteKey::of(&point);
             // One server runs at a time.
             let other = last.replace(key.clone()).filter(|last| *last != key);
             other.and_then(|other| sites.get_mut(&other)).map_or(Ok(()), Site::rest)?;
             let Some(site) = sites.get_mut(&key) else { unreachable!("every point has a site") };
-            let trial = setup.run(site, turn).await?;
+            let mut trial = setup.run(site, turn).await?;
             finished.trials += 1;
             finished.failed += u32::from(trial.failure.is_some());
             site.note_running(&point, trial.failure.is_some());
-            self.tell_end(trial);
+            trial.hide_secrets();
+            self.work.events.tell(Event::SweepTrialEnded(Box::new(trial)));
             expected_left -= expected(turn);
             time_left.learn(expected(turn), began.elapsed());
         }
         Ok(())
     }
 
-    fn tell_end(&self, mut trial: SweepTrial) {
-        trial.hide_secrets();
-        self.work.events.tell(Event::SweepTrialEnded(Box::new(trial)));
-    }
-
-    /// Has the sweep kept before anything is made that takes long; `false` when nobody keeps it.
-    async fn keep(&self, run: &SweepRun) -> bool {
-        let (opened, mut kept) = SweepOpened::new(run.clone());
-        self.work.events.tell(Event::SweepOpened(opened));
-        kept.recv().await.is_some()
-    }
-
     /// What its sites and their warm servers have shown.
-    fn add_found(
-        &self,
-        run: &mut SweepRun,
-        sites: &Sites,
-        snapshots: &BTreeMap<SiteKey, Snapshots>,
-    ) -> Result<(), Error> {
+    fn add_found(&self, run: &mut SweepRun, sites: &Sites, snapshots: &Snapshots) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
         if sweep.is_warmup && run.warmup.is_none() {
             run.warmup = self.describe_warmup(run, sites, snapshots)?;
         }
-        let mut found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites), pages_out_idle());
+        let disks = sites.iter().flat_map(|(key, site)| site.disks.iter().map(move |(disk, found)| (key, disk, found)));
+        let disks = disks.map(|(key, disk, found)| (key.name_disk(disk, sweep), found.clone())).collect();
+        let builds = sites.iter().map(|(key, site)| (key.server.clone(), site.build.clone())).collect();
+        let mut found = compute_start_verdicts(sweep, &disks, &builds, pages_out_idle());
         let left_out: BTreeMap<&str, &String> =
             sites.values().flat_map(|site| &site.left_out).map(|(name, how)| (*name, how)).collect();
         found.extend(left_out.into_iter().map(|(strategy, how)| {
@@ -292,12 +280,13 @@ impl Play<'_> {
         &self,
         run: &SweepRun,
         sites: &Sites,
-        snapshots: &BTreeMap<SiteKey, Snapshots>,
+        snapshots: &Snapshots,
     ) -> Result<Option<WarmupFacts>, Error> {
         let (sweep, point) = (&self.options.asked.sweep, self.options.asked.sweep.point(0));
         let key = SiteKey::of(&point);
-        let warm = snapshots.get(&key).and_then(|of_site| of_site.of(&point));
-        let (Some(warm), Some(site)) = (warm, sites.get(&key)) else { return Ok(None) };
+        let (Some(warm), Some(site)) = (snapshots.get(&warm_key(sweep, &point)), sites.get(&key)) else {
+            return Ok(None);
+        };
         let disk = site.disks.get(&point.disk).cloned().unwrap_or_else(|| sweep.disk(&point));
         let device = self.options.asked.device.as_ref().filter(|_| disk.not_enforced.is_none());
         let forecast = match device {
@@ -318,24 +307,23 @@ impl Play<'_> {
 
     /// Of the warm state, for points that start restored, and for strategies that bring it back; of ways to warm always, for
     /// what is wanted.
-    async fn take_snapshots(&self, site: &mut Site) -> Result<Snapshots, Error> {
+    async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
-        let mut snapshots = Snapshots::new(sweep);
         let mut strategies = sweep.strategies();
         strategies.retain(|strategy| !site.left_out.contains_key(strategy.name()));
         if strategies == [Strategy::Nothing] && !sweep.is_warmup {
-            return Ok(snapshots);
+            return Ok(());
         }
-        let starter = Starter { sweep, snapshots: &Snapshots::default(), work: self.work };
+        let starter = Starter { sweep, warm: None, work: self.work };
         let disks = site.disks.iter().filter(|(name, _)| sweep.axes.disk.contains(*name));
         let disks: Vec<Disk> = disks.map(|(_, disk)| disk.clone()).collect();
         for (key, database) in &site.databases.clone() {
             site.lab.use_database(&database.name, database.oid);
             for point in self.warm_points(key) {
                 self.work.stop.check()?;
-                let script = if sweep.is_script_wanted { format!(", {}", point.script) } else { String::new() };
-                let what = format!("warming, and taking the snapshots of it: {}{script}", key.render());
-                self.work.step(what);
+                let (.., script) = warm_key(sweep, &point);
+                let of = script.as_ref().map_or_else(String::new, |script| format!(", {script}"));
+                self.work.step(format!("warming, and taking the snapshots of it: {}{of}", key.render()));
                 let load = self.scripts.of(&sweep.load(&point));
                 let mut taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
                 if sweep.axes.strategies().any(Strategy::reads_film) {
@@ -343,25 +331,20 @@ impl Play<'_> {
                     starter.record_films(site, &mut taken, &disks)?;
                 }
                 self.work.events.tell(Event::Calibrated(Box::new(taken.calibration.clone())));
-                snapshots.insert(&point, taken);
+                snapshots.insert((on.clone(), key.clone(), script), taken);
             }
         }
-        Ok(snapshots)
+        Ok(())
     }
 
     /// The points whose load makes the warm state of a database: the first, or the first of each script.
     fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
         let sweep = &self.options.asked.sweep;
         let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
-        let point = |script: &String| Point { script: script.clone(), ..key.put_into(sweep.point(0)) };
+        let DatabaseKey { name: database, scale } = key.clone();
+        let point =
+            |script: &String| Point { script: script.clone(), database: database.clone(), scale, ..sweep.point(0) };
         scripts.iter().map(point).collect()
-    }
-
-    fn calibrate(&self, site: &mut Site) -> Result<Vec<GeneratorCalibration>, Error> {
-        if let Some(database) = site.databases.values().next() {
-            site.lab.use_database(&database.name, database.oid);
-        }
-        calibrate_generator(&site.lab, &self.options.asked.sweep, self.work)
     }
 
     async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
@@ -417,17 +400,6 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
         Finding::StrategyLeftOut { strategy, .. } => *strategy == point.strategy,
         _ => false,
     })
-}
-
-/// Every disk of every site.
-fn disks_of(sites: &Sites, sweep: &Sweep) -> BTreeMap<String, Disk> {
-    let disks = sites.iter().flat_map(|(key, site)| site.disks.iter().map(move |(disk, found)| (key, disk, found)));
-    disks.map(|(key, disk, found)| (key.name_disk(disk, sweep), found.clone())).collect()
-}
-
-/// How each server of the study was built.
-fn builds_of(sites: &Sites) -> BTreeMap<String, ServerBuild> {
-    sites.iter().map(|(key, site)| (key.server.clone(), site.build.clone())).collect()
 }
 
 impl Earlier {
@@ -507,10 +479,7 @@ fn calibrate(
         length: Length::Seconds(CALIBRATION_SECONDS),
         log: TransactionLog::Seconds,
     };
-    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-    let arguments = pgbench.load_arguments(&load, &LocalPgbench::logs_in(directory.path()));
-    let launch = Launch::new(pgbench.program(), arguments);
-    let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
+    let mut pgbench = LocalPgbench::ready(lab, &load, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {
         relations: Vec::new(),
@@ -521,7 +490,6 @@ fn calibrate(
         seconds: CALIBRATION_SECONDS,
         ends_by_itself: false,
         devices: Devices::default(),
-        io_workers_serve: io_workers_serve(Strategy::Nothing),
         watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
         cadence: Cadence::Sparing,
         observer_pid: None,
@@ -615,14 +583,7 @@ fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Opt
         let found = relations.iter().find(|(relation, _)| relation == name);
         found.map(|(_, bytes)| bytes.0 as f64 / block_size.0.max(1) as f64)
     };
-    let class = |name: &str, pages: f64| PageClass {
-        name: name.to_owned(),
-        pages,
-        accesses: 1.0,
-        run_pages: 1.0,
-        popularity: Popularity::Uniform,
-    };
-    Some(vec![class(TABLE, pages(TABLE)?), class(INDEX, pages(INDEX)? * LEAF_SHARE)])
+    Some(vec![uniform_class(TABLE, pages(TABLE)?), uniform_class(INDEX, pages(INDEX)? * LEAF_SHARE)])
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::race::wait_for_server_start;
 use super::residency::{StripRelation, choose_strips};
 use super::warmer::{WarmSnapshots, plan_launch};
 use crate::lab::{
-    Error, Lab, Launch, Site, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
+    Error, Lab, Site, SiteKey, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart, plan_load,
     read_tables, run_program, run_statement,
 };
 use crate::study::{
@@ -19,7 +19,7 @@ use host::linux::read_ahead::ReadAhead;
 use host::units::Bytes;
 use model::compute_median;
 use pgbench::Intervals;
-use postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
+use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
 use postgres::{Server, ServerStatistics, read_activity};
 
 /// Seconds that the workload runs before a trial that starts cold, warm or restored, no longer than the trial itself:
@@ -50,8 +50,8 @@ pub struct Started {
 #[derive(Debug)]
 pub struct Starter<'a> {
     pub sweep: &'a Sweep,
-    /// Of the warm state of each database.
-    pub snapshots: &'a Snapshots,
+    /// The warm state of the point's database; `None` where nobody looked.
+    pub warm: Option<&'a WarmSnapshot>,
     pub work: Work<'a>,
 }
 
@@ -69,56 +69,12 @@ pub struct WarmSnapshot {
     pub has_autoprewarm: bool,
 }
 
-/// Of the warm state of each database of a site; where what a script reads is wanted, of each script on its own.
-#[derive(Debug, Default)]
-pub struct Snapshots {
-    by_script: bool,
-    taken: BTreeMap<(DatabaseKey, Option<String>), WarmSnapshot>,
-}
+/// Of the warm state of each database of each site; where what a script reads is wanted, of each script on its own.
+pub type Snapshots = BTreeMap<(SiteKey, DatabaseKey, Option<String>), WarmSnapshot>;
 
-impl Snapshots {
-    pub fn new(sweep: &Sweep) -> Snapshots {
-        Snapshots { by_script: sweep.is_script_wanted, taken: BTreeMap::new() }
-    }
-
-    fn key(&self, point: &Point) -> (DatabaseKey, Option<String>) {
-        (DatabaseKey::of(point), self.by_script.then(|| point.script.clone()))
-    }
-
-    pub fn of(&self, point: &Point) -> Option<&WarmSnapshot> {
-        self.taken.get(&self.key(point))
-    }
-
-    pub fn insert(&mut self, point: &Point, snapshot: WarmSnapshot) {
-        self.taken.insert(self.key(point), snapshot);
-    }
-
-    /// What is run to warm the server of a point; `None` where nothing is, or the server does it.
-    pub fn plan_strategy(&self, lab: &Lab, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
-        let Some(warm) = self.of(point) else { return Ok(None) };
-        plan_launch(point.strategy(), lab, &warm.snapshots, disk)
-    }
-}
-
-/// What a snapshot of the warm state is to hold.
-#[derive(Clone, Copy, Debug)]
-enum WarmState {
-    /// Everything, after the workload ran for a while.
-    Everything,
-    /// What the workload reads in so many seconds from a cold start.
-    ReadIn(u32),
-    /// What a trial reads from a cold start.
-    ReadByTrial,
-}
-
-impl WarmState {
-    fn of(sweep: &Sweep) -> WarmState {
-        match sweep.wanted_seconds {
-            _ if sweep.is_script_wanted => WarmState::ReadByTrial,
-            Some(seconds) => WarmState::ReadIn(seconds),
-            None => WarmState::Everything,
-        }
-    }
+/// Which of them a point's server is warmed by.
+pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<String>) {
+    (SiteKey::of(point), DatabaseKey::of(point), sweep.is_script_wanted.then(|| point.script.clone()))
 }
 
 impl Starter<'_> {
@@ -128,7 +84,7 @@ impl Starter<'_> {
         match point.start {
             StartAsked::AsIs => self.leave(site, point, disk).await,
             StartAsked::Warm => {
-                let fresh_copy = prepare(site, point)?;
+                let fresh_copy = self.prepare(site, point)?;
                 let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
                 let findings = check_settings(&site.lab, &point.settings).await?;
                 // To write a checkpoint to a slow disk takes so long that the kernel may page out what was idle for it.
@@ -143,8 +99,16 @@ impl Starter<'_> {
         }
     }
 
+    /// Stops the server, and gives it the settings of the point; copies its databases anew where that is asked for.
+    fn prepare(&self, site: &mut Site, point: &Point) -> Result<Option<FreshCopy>, Error> {
+        site.lab.stop()?;
+        let copy = site.fresh.as_ref().map(|fresh| fresh.put_back(&mut site.lab, self.work)).transpose()?;
+        site.lab.cluster.replace_settings(&point.settings)?;
+        Ok(copy)
+    }
+
     async fn make_cold(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
-        let fresh_copy = prepare(site, point)?;
+        let fresh_copy = self.prepare(site, point)?;
         site.lab.start(None)?;
         let findings = check_settings(&site.lab, &point.settings).await?;
         self.repeat_history(&site.lab, load).await?;
@@ -152,7 +116,7 @@ impl Starter<'_> {
         // Asked now, for a cold server would be warmed by the question.
         let relations = choose_strips(&site.lab).await?;
         site.lab.stop()?;
-        if let Some(warm) = self.snapshots.of(point).filter(|warm| warm.has_autoprewarm) {
+        if let Some(warm) = self.warm.filter(|warm| warm.has_autoprewarm) {
             warm.snapshots.place(point.strategy(), &site.lab)?;
         }
         let cold = site.lab.make_cold()?;
@@ -207,14 +171,14 @@ impl Starter<'_> {
         }
         tidy(lab).await?;
         lab.apply_read_all(|| !self.work.stop.is_requested())?;
-        self.run_unlimited(lab, load, HISTORY_SECONDS)?;
+        self.run(lab, load, at_most(HISTORY_SECONDS, load))?;
         write_checkpoint(lab).await
     }
 
-    /// Makes the state that is wanted, and watches it.
-    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: WarmState) -> Result<Calibration, Error> {
+    /// Makes the state that is wanted, and watches it: what the load reads from a cold start in this time, or everything.
+    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration, Error> {
         tidy(lab).await?;
-        if let WarmState::Everything = wanted {
+        if wanted.is_none() {
             lab.apply_read_all(|| !self.work.stop.is_requested())?;
         } else {
             lab.stop()?;
@@ -223,49 +187,34 @@ impl Starter<'_> {
         }
         let (server, mut connection) = connect_to(lab, lab.database()).await?;
         let before = read_activity(&mut connection).await?;
-        let served = match wanted {
-            WarmState::Everything => self.run_unlimited(lab, load, WARM_SECONDS)?,
-            WarmState::ReadIn(seconds) => self.run_for(lab, load, Length::Seconds(seconds))?,
-            WarmState::ReadByTrial => self.run_for(lab, load, load.length)?,
-        };
+        let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
         let mut activity = read_activity(&mut connection).await?.since(&before);
         // Of a script with several statements each may be a transaction to the server. The logs of a few seconds lack up to a fifth, a
         // tenth on average.
-        let ratio = activity.transactions as f64 / served.transactions.max(1) as f64;
+        let ratio = activity.transactions as f64 / transactions.max(1) as f64;
         let each = (0.9 * ratio).round().max(1.0);
         activity.transactions = (activity.transactions as f64 / each) as u64;
         write_checkpoint(lab).await?;
-        Ok(Calibration { tps: served.tps, activity, facts: server.facts })
+        Ok(Calibration { tps, activity, facts: server.facts })
     }
 
-    /// Runs the workload for at most so many seconds, no longer than a trial, and says how many transactions it served in each.
-    fn run_unlimited(&self, lab: &Lab, load: &Load, most: u32) -> Result<Served, Error> {
-        let seconds = match load.length {
-            Length::Seconds(seconds) => seconds.min(most),
-            Length::Transactions(_) => most,
-        };
-        self.run_for(lab, load, Length::Seconds(seconds))
-    }
-
-    /// The same for so long, or for so many transactions.
-    fn run_for(&self, lab: &Lab, load: &Load, length: Length) -> Result<Served, Error> {
+    /// Runs the workload without its limits. Returns transactions per second, `None` of none, and how many transactions it ran.
+    fn run(&self, lab: &Lab, load: &Load, length: Length) -> Result<(Option<f64>, u64), Error> {
         let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
         let logs = self.work.make_temporary()?;
-        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let launch = Launch::new(pgbench.program(), pgbench.load_arguments(&history, logs.path()));
-        run_program("pgbench", &launch, self.work, |_| ())?;
+        run_program("pgbench", &plan_load(lab, &history, logs.path())?, None, self.work, |_| ())?;
         let intervals = read_intervals(logs.path())?;
         let transactions = intervals.values().map(|one| one.transactions).sum();
-        Ok(Served { tps: compute_pace(&intervals), transactions })
+        Ok((compute_pace(&intervals), transactions))
     }
 
     /// Runs `pgthaw restore` to its end.
     fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
-        let Some(warm) = self.snapshots.of(point) else {
+        let Some(warm) = self.warm else {
             return Err(Error::Setting(format!("there is no snapshot of {}", DatabaseKey::of(point).render())));
         };
         if let Some(launch) = plan_launch(Strategy::PgthawFullSpeed, lab, &warm.snapshots, disk)? {
-            self.run_to_end(&launch, "pgthaw restore", limit)?;
+            run_program("pgthaw restore", &launch, limit, self.work, |_| ())?;
         }
         let (os_resident_bytes, total_bytes) = lab.read_resident()?;
         let is_there = os_resident_bytes.0 as f64 >= WARM_START_SHARE * warm.wanted.0 as f64;
@@ -273,19 +222,9 @@ impl Starter<'_> {
         Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
     }
 
-    fn run_to_end(&self, launch: &Launch, program: &'static str, limit: Option<&DiskLimit>) -> Result<(), Error> {
-        let mut running = launch.start("prepare", self.work.directory, limit)?;
-        let ended = running.wait_until(std::time::Duration::MAX, || !self.work.stop.is_requested());
-        self.work.stop.check()?;
-        match ended.is_some_and(|ended| ended.status.success()) {
-            true => Ok(()),
-            false => Err(Error::Program { program, output: running.read_output_tail() }),
-        }
-    }
-
     /// Records a film of the job from a cold start on each of the disks that trials have. The server runs, also afterwards.
     pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<(), Error> {
-        let job = warm.snapshots.job_mut();
+        let job = &mut warm.snapshots.job;
         for disk in disks {
             site.lab.stop()?;
             if warm.has_autoprewarm {
@@ -293,7 +232,8 @@ impl Starter<'_> {
             }
             site.lab.apply_evict()?;
             let (read_aheads, limit) = start_limited(site, disk, None)?;
-            self.run_to_end(&job.plan_recording(&site.lab)?, "the recording of the study's job", limit.as_ref())?;
+            let launch = job.plan_recording(&site.lab)?;
+            run_program("the recording of the study's job", &launch, limit.as_ref(), self.work, |_| ())?;
             job.keep_film(disk)?;
             limit.map_or(Ok(()), DiskLimit::remove)?;
             read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
@@ -310,7 +250,8 @@ impl Starter<'_> {
         load: &Load,
         strategies: &[Strategy],
     ) -> Result<WarmSnapshot, Error> {
-        let wanted = WarmState::of(self.sweep);
+        let by_trial = self.sweep.is_script_wanted.then_some(load.length);
+        let wanted = by_trial.or(self.sweep.wanted_seconds.map(Length::Seconds));
         let has_autoprewarm = strategies.contains(&Strategy::Autoprewarm);
         if has_autoprewarm {
             lab.stop()?;
@@ -325,18 +266,10 @@ impl Starter<'_> {
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
         let snapshots = WarmSnapshots::take(strategies, self.sweep, lab, &server, &directory).await?;
         let (resident, database_bytes) = lab.read_resident()?;
-        let wanted = if self.sweep.is_idle() { snapshots.wanted().bytes() } else { resident };
+        let wanted = if self.sweep.is_idle() { snapshots.wanted.bytes() } else { resident };
         let relations = choose_strips(lab).await?.iter().map(StripRelation::size).collect();
         Ok(WarmSnapshot { snapshots, wanted, database_bytes, relations, calibration, has_autoprewarm })
     }
-}
-
-/// Stops the server, and gives it the settings of the point; copies its databases anew where that is asked for.
-fn prepare(site: &mut Site, point: &Point) -> Result<Option<FreshCopy>, Error> {
-    site.lab.stop()?;
-    let copy = site.fresh.as_ref().map(|fresh| fresh.put_back(&mut site.lab)).transpose()?;
-    site.lab.cluster.replace_settings(&point.settings)?;
-    Ok(copy)
 }
 
 /// Starts the server on this disk, with so much memory. Files keep the read-ahead that they were opened with, so it comes first.
@@ -353,7 +286,7 @@ fn start_limited(
     };
     let read_aheads = [(data.as_path(), disk)].into_iter().chain(parts).filter_map(set);
     let read_aheads = read_aheads.collect::<Result<Vec<_>, _>>()?;
-    let limit = disk::create_limit(disk, &part_disks, site.devices.main, site.device_use, memory)?;
+    let limit = disk::create_limit(disk, &part_disks, site.devices.main, site.owns_device(), memory)?;
     site.lab.start(limit.as_ref())?;
     Ok((read_aheads, limit))
 }
@@ -363,10 +296,12 @@ async fn write_checkpoint(lab: &Lab) -> Result<(), Error> {
     run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
 }
 
-/// What a workload did: transactions per second, `None` of none, and scripts that it ran through.
-struct Served {
-    tps: Option<f64>,
-    transactions: u64,
+/// So many seconds, no longer than a trial.
+fn at_most(most: u32, load: &Load) -> Length {
+    match load.length {
+        Length::Seconds(seconds) => Length::Seconds(seconds.min(most)),
+        Length::Transactions(_) => Length::Seconds(most),
+    }
 }
 
 /// Transactions per second, the median; `None` where none was served.

@@ -1,6 +1,5 @@
 //! One trial of a sweep: the start state made and measured, pgbench, and what everybody counted meanwhile.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -9,17 +8,17 @@ use tokio::runtime::Handle;
 use super::race::{Entrants, Watched, run_race};
 use super::residency::{StripRelation, read_strips_of_running};
 use super::resident::{Looker, Wanted, compute_bound};
-use super::start::{Snapshots, Started, Starter, WarmSnapshot};
-use super::warmer::{Contender, io_workers_serve};
+use super::start::{Snapshots, Started, Starter, WarmSnapshot, warm_key};
+use super::warmer::{Contender, plan_launch};
 use crate::lab::{
     CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, TrialLoad, Work,
     connect, read_final_look, read_look, read_tables, read_unchanged,
 };
 use crate::study::{
-    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Machine, Measured, Point, RelationResidency,
-    ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepTrial, Turn, Until, Warming, WarmingFigures,
-    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
-    texts_of,
+    Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Measured, Point, RelationResidency,
+    ResidencyStrip, Sample, Seen, StartAsked, Strategy, Sweep, SweepRun, SweepTrial, Turn, Until, Warming,
+    WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints,
+    tells_of_trial, texts_of,
 };
 use crate::verdict::{
     Circumstances, ColdTrial, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts, compute_warming,
@@ -31,7 +30,7 @@ use host::units::Bytes;
 use model::Judgement;
 use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer};
 use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
-use postgres::pgbench::{Length, Script};
+use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
 /// A trial that ends by its transactions is given up after this many seconds.
@@ -40,23 +39,11 @@ const PATIENCE_SECONDS: u32 = 24 * 3600;
 /// What all trials of a sweep have in common.
 #[derive(Debug)]
 pub struct TrialSetup<'a> {
-    pub sweep_id: &'a str,
+    pub run: &'a SweepRun,
     pub sweep: &'a Sweep,
     pub scripts: &'a ScriptCopies,
-    /// Of the warm state, site by site.
-    pub snapshots: &'a BTreeMap<SiteKey, Snapshots>,
-    pub machine: &'a Machine,
-    /// What pgbench does here with an empty statement.
-    pub generator: &'a [GeneratorCalibration],
+    pub snapshots: &'a Snapshots,
     pub work: Work<'a>,
-}
-
-/// A cold server has processors to spare, and what it has read is the question.
-fn choose_cadence(start: StartAsked) -> Cadence {
-    match start {
-        StartAsked::Cold => Cadence::Close,
-        StartAsked::Warm | StartAsked::Restored | StartAsked::AsIs => Cadence::Sparing,
-    }
 }
 
 /// What a trial that went well has measured.
@@ -82,7 +69,7 @@ impl TrialSetup<'_> {
     pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
         let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
-        let mut trial = empty_trial(self.sweep_id, &point, turn, started_at);
+        let mut trial = empty_trial(&self.run.id, &point, turn, started_at);
         match self.measure(site, &point).await {
             Ok(measurement) => self.conclude(&mut trial, measurement, site),
             Err(error) if is_of_trial(&error) => trial.failure = Some(error.to_string()),
@@ -96,10 +83,10 @@ impl TrialSetup<'_> {
         if let Some(database) = site.databases.get(&DatabaseKey::of(point)) {
             site.lab.use_database(&database.name, database.oid);
         }
-        let Some(snapshots) = self.snapshots.get(&SiteKey::of(point)) else { unreachable!("every site has its own") };
         let (asked, disk) = (self.sweep.load(point), self.disk(site, point));
         let load = self.scripts.of(&asked);
-        let starter = Starter { sweep: self.sweep, snapshots, work: self.work };
+        let warm = self.warm(point);
+        let starter = Starter { sweep: self.sweep, warm, work: self.work };
         let mut started = starter.make(site, point, &load, &disk).await?;
         let (limit, read_aheads) = (started.limit.take(), std::mem::take(&mut started.read_aheads));
         let mut file_systems = site.read_file_systems()?;
@@ -119,18 +106,19 @@ impl TrialSetup<'_> {
         let observer_pid = read_backend_pid(&mut observer).await?;
         let time = self.open_time(lab, observer_pid, server.facts.version_num)?;
         let looks = WaitSampler::start(observer);
+        let launch = warm.map_or(Ok(None), |warm| plan_launch(strategy, lab, &warm.snapshots, &disk))?;
         let entrants = Entrants {
             generator: running_load.generator(),
-            contender: Contender { strategy, launch: snapshots.plan_strategy(lab, point, &disk)? },
+            contender: Contender { strategy, launch },
             load_begins: point.load_begins,
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
             devices: site.devices.clone(),
-            io_workers_serve: io_workers_serve(strategy),
             watched: self.watched(site, point, started.state.total_bytes),
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
-            cadence: choose_cadence(point.start),
+            // A cold server has processors to spare, and what it has read is the question.
+            cadence: if point.start == StartAsked::Cold { Cadence::Close } else { Cadence::Sparing },
             observer_pid: Some(observer_pid),
             time,
         };
@@ -151,7 +139,7 @@ impl TrialSetup<'_> {
     fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
-        warm.snapshots.job().place_films(disk)
+        warm.snapshots.job.place_films(disk)
     }
 
     /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
@@ -175,7 +163,7 @@ impl TrialSetup<'_> {
             };
             Ok((source, refused))
         };
-        let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.machine.cores));
+        let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.run.machine.cores));
         let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), version_num, budget };
         Ok(Some(TimeSampler::open(server, open)?))
     }
@@ -184,11 +172,11 @@ impl TrialSetup<'_> {
     async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>, Error> {
         let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
         let (_, connection) = connect(lab).await?;
-        Looker::open(warm.snapshots.wanted(), &lab.page_cache, point.strategy(), connection).await.map(Some)
+        Looker::open(&warm.snapshots.wanted, &lab.page_cache, point.strategy(), connection).await.map(Some)
     }
 
     fn watched(&self, site: &Site, point: &Point, database_bytes: Bytes) -> Watched {
-        let is_own_script = self.has_own_script(point);
+        let is_own_script = self.sweep.has_own_script(point);
         let warm = self.warm(point);
         Watched {
             goal: WarmGoal {
@@ -204,38 +192,26 @@ impl TrialSetup<'_> {
 
     /// The warm state of a point's database, where somebody looked.
     fn warm(&self, point: &Point) -> Option<&WarmSnapshot> {
-        self.snapshots.get(&SiteKey::of(point))?.of(point)
+        self.snapshots.get(&warm_key(self.sweep, point))
     }
 
     fn disk(&self, site: &Site, point: &Point) -> Disk {
         site.disks.get(&point.disk).cloned().unwrap_or_else(|| self.sweep.disk(point))
     }
 
-    fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement, site: &Site) {
-        let Measurement {
-            started,
-            command,
-            file_systems,
-            measured,
-            figures,
-            waits,
-            before,
-            after,
-            tables,
-            log,
-            strips,
-        } = measurement;
-        let LoadFigures { latencies, outcome, generators } = figures;
+    fn conclude(&self, trial: &mut SweepTrial, done: Measurement, site: &Site) {
+        let Measurement { started, file_systems, measured, before, after, .. } = done;
+        let LoadFigures { latencies, outcome, generators } = done.figures;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(site, &trial.point);
         trial.samples = with_progress(seconds.clone(), &measured.progress, self.sweep.logged_share);
         trial.os_samples.clone_from(&measured.os_samples);
-        trial.waits = Waits::total(&waits);
-        trial.wait_samples = waits;
+        trial.waits = Waits::total(&done.waits);
+        trial.wait_samples = done.waits;
         trial.time.clone_from(&measured.time);
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
         trial.start_state = Some(started.state);
-        trial.command = command;
+        trial.command = done.command;
         trial.generators = generators;
         trial.lasted_seconds = measured.ended_after.as_secs_f64();
         trial.latency = (!self.sweep.is_idle()).then(|| latencies.overall());
@@ -244,12 +220,11 @@ impl TrialSetup<'_> {
         trial.file_system = file_systems.own;
         trial.fresh_copy = started.fresh_copy;
         trial.server_version = Some(after.version);
-        let grown = TableGrowth { before: &started.tables, after: &tables };
-        trial.statistics = after.statistics.since(&before.statistics).and(tables.since(&started.tables));
+        let grown = TableGrowth { before: &started.tables, after: &done.tables };
+        trial.statistics = after.statistics.since(&before.statistics).and(done.tables.since(&started.tables));
         trial.buffers_before = before.buffers;
         trial.buffers_after = after.buffers;
-        let checkpoints = parse_checkpoints(&log, measured.start_unix);
-        (trial.checkpoints, trial.checkpoint_begun) = (checkpoints.ended, checkpoints.begun);
+        (trial.checkpoints, trial.checkpoint_begun) = parse_checkpoints(&done.log, measured.start_unix);
         trial.settings = after.settings;
         (trial.transactions, trial.failed, trial.skipped) = (outcome.transactions, outcome.failed, outcome.skipped);
         (trial.retried, trial.retries) = (outcome.retried, outcome.retries);
@@ -260,14 +235,15 @@ impl TrialSetup<'_> {
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
         let has_strategy = trial.point.strategy() != Strategy::Nothing;
         trial.strategy_outcome = has_strategy.then(|| measured.outcome.told.clone());
-        let facts = trial.point.facts(self.has_own_script(&trial.point));
-        let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
+        let facts = trial.point.facts(self.sweep.has_own_script(&trial.point));
+        let judgement = judge_samples(&trial.samples, Some(site.block_size), facts).map_err(|error| error.to_string());
         if trial.point.start == StartAsked::Cold {
-            let residency = describe_residency(started.strips, strips, &measured);
+            let residency = describe_residency(started.strips, done.strips, &measured);
             let mut warming = self.describe_warming(trial, &measured, site, residency, judgement.clone());
             warming.figures.job = job;
             trial.warming = Some(warming);
         }
+        let load = self.scripts.of(&self.sweep.load(&trial.point));
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
@@ -277,17 +253,12 @@ impl TrialSetup<'_> {
             seconds: &seconds,
             measured: &measured,
             judgement: judgement.ok(),
-            may_pause: self
-                .scripts
-                .of(&self.sweep.load(&trial.point))
-                .scripts
-                .iter()
-                .any(|(script, _)| script.may_pause()),
+            may_pause: load.scripts.iter().any(|(script, _)| script.may_pause()),
             calibration: self.calibration(&trial.point),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),
-            log: &log,
+            log: &done.log,
             tables: grown,
-            processors: self.machine.cores,
+            processors: self.run.machine.cores,
             memory: self.memory(&trial.point),
         };
         trial.verdicts = compute_trial_verdicts(trial, circumstances);
@@ -312,7 +283,7 @@ impl TrialSetup<'_> {
             false => Disk { riops: None, rbps: None, ..disk },
         };
         if let Some((warm, seen)) = warm.zip(measured.seen.as_ref()) {
-            let wanted = warm.snapshots.wanted();
+            let wanted = &warm.snapshots.wanted;
             return describe_brought(wanted, seen, measured, &disk, trial.point.seconds.unwrap_or_default(), residency);
         }
         compute_warming(ColdTrial {
@@ -326,18 +297,14 @@ impl TrialSetup<'_> {
         })
     }
 
-    fn has_own_script(&self, point: &Point) -> bool {
-        self.sweep.load(point).scripts.iter().any(|(script, _)| matches!(script, Script::File(_)))
-    }
-
     fn calibration(&self, point: &Point) -> Option<&GeneratorCalibration> {
         let threads = point.jobs.min(point.clients);
-        self.generator.iter().find(|one| one.jobs == threads && one.query_mode == point.query_mode)
+        self.run.generator.iter().find(|one| one.jobs == threads && one.query_mode == point.query_mode)
     }
 
     /// Memory that the server can have.
     fn memory(&self, point: &Point) -> Bytes {
-        point.memory.map_or(self.machine.memory_bytes, |limit| limit.min(self.machine.memory_bytes))
+        point.memory.map_or(self.run.machine.memory_bytes, |limit| limit.min(self.run.machine.memory_bytes))
     }
 
     /// Caches that the point's database is meant to exceed, with their sizes.
@@ -429,8 +396,8 @@ fn is_of_trial(error: &Error) -> bool {
 /// there were.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
-        for (place, second) in seconds.iter_mut().enumerate() {
-            second.transactions = progress.get(place).copied().unwrap_or_default().round() as u64;
+        for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {
+            second.transactions = told.round() as u64;
         }
     }
     seconds

@@ -60,7 +60,8 @@ pub struct ActiveContender {
     running: Option<Running>,
     backends: BackendReads,
     start: Duration,
-    ended_at: Option<Duration>,
+    /// When it ended, since the machine booted; `None` while it is at work.
+    pub ended_at: Option<Duration>,
     polls: u32,
 }
 
@@ -71,26 +72,17 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// When it ended, since the machine booted; `None` while it is at work.
-    pub fn ended_at(&self) -> Option<Duration> {
-        self.ended_at
-    }
-
     /// Looks whether it has ended, and what its backends have read: they end without leaving a count behind.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
         }
         // What the sampler reads at full seconds would miss a backend's last ones.
-        let read = match self.polls % POLLS_PER_SCAN {
-            0 => self.backends.read().map(drop),
-            _ => {
-                self.backends.read_known();
-                Ok(())
-            }
-        };
-        // Without these counts the trial is still good; the sampler fails on what it really needs.
-        let _ = read;
+        match self.polls % POLLS_PER_SCAN {
+            // Without these counts the trial is still good; the sampler fails on what it really needs.
+            0 => drop(self.backends.read()),
+            _ => self.backends.read_known(),
+        }
         self.polls += 1;
         self.ended_at = match &mut self.running {
             Some(running) => running.poll().map(|ended| ended.at),
@@ -184,10 +176,10 @@ pub fn plan_launch(
         Strategy::PgthawFullSpeed => pgthaw(&["--pace=full"], lab, snapshots, disk)?,
         Strategy::PgthawOs => pgthaw(&["--tier", "os"], lab, snapshots, disk)?,
         Strategy::Ranges => read_ranges(&snapshots.range_list())?,
-        Strategy::FioBuffered => fio(&snapshots.wanted().files, false),
-        Strategy::FioDirect => fio(&snapshots.wanted().files, true),
+        Strategy::FioBuffered => fio(&snapshots.wanted.files, false),
+        Strategy::FioDirect => fio(&snapshots.wanted.files, true),
         Strategy::Job | Strategy::Run | Strategy::Isolate | Strategy::Replay => {
-            snapshots.job().plan_launch(strategy, lab, disk)?
+            snapshots.job.plan_launch(strategy, lab, disk)?
         }
     };
     Ok(Some(launch))
@@ -269,8 +261,9 @@ const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 #[derive(Debug)]
 pub struct WarmSnapshots {
     directory: PathBuf,
-    wanted: Arc<Wanted>,
-    job: StudyJob,
+    /// What pgthaw's asks for; nothing where there is none.
+    pub wanted: Arc<Wanted>,
+    pub job: StudyJob,
 }
 
 impl WarmSnapshots {
@@ -310,21 +303,7 @@ impl WarmSnapshots {
         Ok(snapshots)
     }
 
-    /// What pgthaw's snapshot asks for; nothing where there is none.
-    pub fn wanted(&self) -> &Arc<Wanted> {
-        &self.wanted
-    }
-
-    /// The study's job.
-    pub fn job(&self) -> &StudyJob {
-        &self.job
-    }
-
-    pub fn job_mut(&mut self) -> &mut StudyJob {
-        &mut self.job
-    }
-
-    /// The same as ranges of files.
+    /// What is wanted, as ranges of files.
     pub fn range_list(&self) -> PathBuf {
         self.directory.join("ranges")
     }

@@ -59,8 +59,8 @@ pub struct Lab {
     pub backing_files: Vec<PathBuf>,
     /// Parts of the cluster that lie elsewhere, and where their file systems are mounted.
     pub parts: Vec<(Part, PathBuf)>,
-    /// Where the benchmark database's files are; known once it is made.
-    database_directory: PathBuf,
+    /// Its oid; known once it is made.
+    database_oid: Option<u32>,
 }
 
 impl Lab {
@@ -86,7 +86,7 @@ impl Lab {
     fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab, Error> {
         let page_cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
         Ok(Lab {
-            database_directory: cluster.data_directory().join("base"),
+            database_oid: None,
             database: DATABASE.to_owned(),
             preloaded: String::new(),
             backing_files: Vec::new(),
@@ -131,7 +131,7 @@ impl Lab {
     /// From now on this database is the benchmark's.
     pub fn use_database(&mut self, name: &str, oid: u32) {
         name.clone_into(&mut self.database);
-        self.database_directory = self.data_directory().join("base").join(oid.to_string());
+        self.database_oid = Some(oid);
     }
 
     /// The benchmark's database.
@@ -141,7 +141,7 @@ impl Lab {
 
     /// Is the benchmark's database made?
     pub fn has_database(&self) -> bool {
-        self.database_directory != self.data_directory().join("base")
+        self.database_oid.is_some()
     }
 
     /// Starts the server, from its first process on under the limit.
@@ -169,10 +169,13 @@ impl Lab {
 
     /// The directories of the benchmark database's files, one in each tablespace that it uses.
     pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
-        let oid = self.database_directory.file_name().and_then(|name| name.to_str()?.parse().ok());
-        match oid.filter(|_| !self.parts.is_empty()) {
-            Some(oid) => Ok(DataDirectory::open(&self.data_directory())?.directories_of(oid)?),
-            None => Ok(vec![self.database_directory.clone()]),
+        let base = self.data_directory().join("base");
+        match self.database_oid {
+            Some(oid) if !self.parts.is_empty() => {
+                Ok(DataDirectory::open(&self.data_directory())?.directories_of(oid)?)
+            }
+            Some(oid) => Ok(vec![base.join(oid.to_string())]),
+            None => Ok(vec![base]),
         }
     }
 

@@ -15,7 +15,7 @@ use super::launch::{Launch, Stop, Work, run_program};
 use super::left::{claim, find_left, read_held_bytes};
 use super::server::{connect, find_obstacle};
 use crate::study::{
-    CopyWay, DatabaseKey, DatabaseSpec, Event, Events, FreshCopy, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep,
+    CopyWay, DatabaseKey, DatabaseSpec, Event, FreshCopy, LOG_LINE_PREFIX, MakingStep, Part, Strategy, Sweep,
     expected_bytes, read_named, render_digest,
 };
 use host::files::{Directory, directory_of};
@@ -30,40 +30,42 @@ use postgres::{
 /// Connections beside the workload's: pgthaw's own and a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
 
-/// A cluster, and the lock that says that somebody uses it.
-#[derive(Debug)]
-pub struct OpenLab {
-    pub lab: Lab,
-    pub is_adopted: bool,
-    /// Held while the cluster is in use; `None` of a borrowed one.
-    pub claim: Option<File>,
-}
-
 /// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
 /// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster. A lab server's own is
-/// borrowed as it is. `parts` lie on the file systems that are mounted there.
+/// borrowed as it is, without a claim. `parts` lie on the file systems that are mounted there. The claim is held while the cluster is in
+/// use.
 pub fn open_lab(
     programs: &Programs,
     place: &Place,
     text: &str,
     clients_max: u32,
     parts: Vec<(Part, PathBuf)>,
-) -> Result<OpenLab, Error> {
+    work: Work<'_>,
+) -> Result<(Lab, Option<File>), Error> {
     let Place::Scratch { parent } = place else {
-        return Ok(OpenLab { lab: Lab::open(programs, place, &[])?, is_adopted: false, claim: None });
+        return Ok((Lab::open(programs, place, &[])?, None));
     };
     if let Some(directory) = find_left(parent, text) {
         let claim = claim(&directory, text)?;
         if has_cluster(&directory) {
             let mut lab = Lab::adopt(programs, &directory)?;
             lab.parts = parts;
-            return Ok(OpenLab { lab, is_adopted: true, claim: Some(claim) });
+            work.remark("a run that was killed has left its cluster: it is used again");
+            return Ok((lab, Some(claim)));
         }
         // Whoever was killed was removing it.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
-    let settings = base_settings(clients_max);
-    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let connections = (clients_max + SPARE_CONNECTIONS).to_string();
+    // PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
+    let settings = [
+        ("max_connections", connections.as_str()),
+        ("autovacuum", "off"),
+        ("log_checkpoints", "on"),
+        // Where a study turns autovacuum on, its work is found in the log.
+        ("log_autovacuum_min_duration", "0"),
+        ("log_line_prefix", LOG_LINE_PREFIX),
+    ];
     let mut lab = Lab::open(programs, place, &settings)?;
     lab.cluster.allow_replaceable_settings()?;
     for (part, elsewhere) in &parts {
@@ -75,19 +77,7 @@ pub fn open_lab(
     lab.parts = parts;
     let data_directory = lab.data_directory();
     let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
-    Ok(OpenLab { lab, is_adopted: false, claim: Some(claim) })
-}
-
-/// PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
-fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
-    [
-        ("max_connections", (clients_max + SPARE_CONNECTIONS).to_string()),
-        ("autovacuum", "off".to_owned()),
-        ("log_checkpoints", "on".to_owned()),
-        // Where a study turns autovacuum on, its work is found in the log.
-        ("log_autovacuum_min_duration", "0".to_owned()),
-        ("log_line_prefix", LOG_LINE_PREFIX.to_owned()),
-    ]
+    Ok((lab, Some(claim)))
 }
 
 /// A database of the study, as the server knows it.
@@ -240,7 +230,8 @@ impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
-            if self.is_whole(connection, &name).await? {
+            // One that is whole is commented with how it was made.
+            if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
             run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
@@ -273,10 +264,6 @@ impl Maker<'_> {
         format!("made by pgthaw {:?}", self.spec).replace('\'', "")
     }
 
-    async fn is_whole(&self, connection: &mut PgConnection, name: &str) -> Result<bool, Error> {
-        Ok(read_database_comment(connection, name).await? == Some(self.mark()))
-    }
-
     /// pgbench's tables, then the user's own set-up.
     fn fill(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
         let mut steps = if self.spec.pgbench { self.make_pgbench_tables(lab)? } else { Vec::new() };
@@ -302,7 +289,7 @@ impl Maker<'_> {
         let own = self.spec.initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
         let launch = Launch::new(pgbench.program(), arguments);
-        let said = run_program("pgbench", &launch, self.work, |said| {
+        let said = run_program("pgbench", &launch, None, self.work, |said| {
             if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
                 self.work.events.tell(Event::StepShare(share));
             }
@@ -321,10 +308,11 @@ impl Maker<'_> {
         let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
         self.work.step(format!("running {told}"));
         let launch = Launch::new("env", variables.chain(command.iter().cloned()));
-        run_program("a command of database.commands", &launch, self.work, |_| ()).map(drop).map_err(|error| match error
-        {
-            Error::Program { program, output } => Error::Program { program, output: format!("{told}: {output}") },
-            other => other,
+        run_program("a command of database.commands", &launch, None, self.work, |_| ()).map(drop).map_err(|error| {
+            match error {
+                Error::Program { program, output } => Error::Program { program, output: format!("{told}: {output}") },
+                other => other,
+            }
         })
     }
 
@@ -334,7 +322,7 @@ impl Maker<'_> {
         self.work.step(format!("running {}", setup.display()));
         let told = ["-v".into(), format!("scale={}", self.key.scale).into(), "-f".into(), setup.into()];
         let launch = plan_psql(lab, &lab.workload_options(), told)?;
-        run_program("psql", &launch, self.work, |_| ()).map(drop)
+        run_program("psql", &launch, None, self.work, |_| ()).map(drop)
     }
 }
 
@@ -403,10 +391,6 @@ pub struct FreshDatabase {
     /// The parts of the cluster that lie elsewhere, then the data directory: while that is not whole no part counts.
     places: Vec<KeptDirectory>,
     way: CopyWay,
-    /// For what programs say meanwhile.
-    directory: PathBuf,
-    events: Events,
-    stop: Stop,
 }
 
 /// A directory of the cluster, by the one that it stands in and its name there.
@@ -448,15 +432,8 @@ impl FreshDatabase {
         });
         let data = lab.data_directory();
         let rest = KeptDirectory { parent: directory_of(&data).to_owned(), name: "data" };
-        let mut fresh = FreshDatabase {
-            places: parts.chain([rest]).collect(),
-            way: CopyWay::Reflink,
-            directory: work.directory.to_owned(),
-            events: work.events.clone(),
-            stop: work.stop.clone(),
-        };
-        let probe = fresh.places.iter().try_for_each(|place| fresh.probe(place));
-        if probe.is_err() {
+        let mut fresh = FreshDatabase { places: parts.chain([rest]).collect(), way: CopyWay::Reflink };
+        if fresh.places.iter().try_for_each(|place| fresh.probe(place, work)).is_err() {
             work.stop.check()?;
             fresh.way = CopyWay::Copy;
         }
@@ -464,26 +441,26 @@ impl FreshDatabase {
             work.step(format!("keeping the databases as they are ({})", <&str>::from(fresh.way)));
             for place in &fresh.places {
                 place.remove(KEPT)?;
-                fresh.copy(place, place.name, KEPT, &|| ())?;
+                fresh.copy(place, place.name, KEPT, work, &|| ())?;
             }
         }
         Ok(fresh)
     }
 
     /// Can the file system of a place share blocks? Tried, not deduced.
-    fn probe(&self, place: &KeptDirectory) -> Result<(), Error> {
+    fn probe(&self, place: &KeptDirectory, work: Work<'_>) -> Result<(), Error> {
         let probe = place.parent.join(UNFINISHED);
         std::fs::write(&probe, "probe").map_err(place.failed_to("write in"))?;
-        let copied = self.run_cp(CopyWay::Reflink, &probe, &place.parent.join(REPLACED), &|| ());
+        let copied = self.run_cp(CopyWay::Reflink, &probe, &place.parent.join(REPLACED), work, &|| ());
         place.remove(UNFINISHED)?;
         place.remove(REPLACED)?;
         copied
     }
 
     /// Puts the databases of the stopped server back as they were kept.
-    pub fn put_back(&self, lab: &mut Lab) -> Result<FreshCopy, Error> {
+    pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy, Error> {
         let began = Instant::now();
-        self.events.tell(Event::Step(format!("copying the databases anew ({})", <&str>::from(self.way))));
+        work.step(format!("copying the databases anew ({})", <&str>::from(self.way)));
         // Whoever is killed from here on leaves no cluster, until all of it is whole again.
         for place in self.places.iter().rev() {
             place.remove(REPLACED)?;
@@ -499,7 +476,7 @@ impl FreshDatabase {
             place.remove(REPLACED)?;
             let target = place.parent.join(UNFINISHED);
             let share = || read_held_bytes(&target).0 as f64 / bytes.0.max(1) as f64;
-            self.copy(place, KEPT, place.name, &|| self.events.tell(Event::StepShare(share().min(1.0))))?;
+            self.copy(place, KEPT, place.name, work, &|| work.events.tell(Event::StepShare(share().min(1.0))))?;
             // Else it takes memory from the trial.
             evict_files(&place.parent.join(KEPT))?;
         }
@@ -508,23 +485,22 @@ impl FreshDatabase {
     }
 
     /// Copies a directory, and gives the copy its name when all of it is on the disk.
-    fn copy(&self, place: &KeptDirectory, from: &str, to: &str, tell: &dyn Fn()) -> Result<(), Error> {
+    fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<(), Error> {
         place.remove(UNFINISHED)?;
-        self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), tell)?;
+        self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), work, tell)?;
         let synchronised = File::open(&place.parent).and_then(|parent| Ok(rustix::fs::syncfs(parent)?));
         synchronised.map_err(place.failed_to("synchronise"))?;
         place.open()?.rename(UNFINISHED, to).map_err(place.failed_to("name the copy in"))
     }
 
-    fn run_cp(&self, way: CopyWay, from: &Path, to: &Path, tell: &dyn Fn()) -> Result<(), Error> {
+    fn run_cp(&self, way: CopyWay, from: &Path, to: &Path, work: Work<'_>, tell: &dyn Fn()) -> Result<(), Error> {
         let how = match way {
             CopyWay::Reflink => "--reflink=always",
             CopyWay::Copy => "--reflink=never",
         };
         let options = ["-aT", how].map(OsString::from);
         let launch = Launch::new("cp", options.into_iter().chain([from.into(), to.into()]));
-        let work = Work { directory: &self.directory, events: &self.events, stop: &self.stop };
-        run_program("cp", &launch, work, |_| tell()).map(drop)
+        run_program("cp", &launch, None, work, |_| tell()).map(drop)
     }
 }
 

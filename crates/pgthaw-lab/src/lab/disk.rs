@@ -22,33 +22,21 @@ use observe::OsSample;
 
 /// The disk as it can be had in a directory; what cannot be had says why.
 pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
-    choose_in_force_on(directory, disk, DeviceUse::Shared)
+    choose_in_force_on(directory, disk, false)
 }
 
-/// Who uses the device that is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviceUse {
-    /// Anybody: those who join the limit are limited.
-    Shared,
-    /// Whom the study starts, alone: the device itself is limited.
-    Own,
-}
-
-/// The same, where it is known who uses the device.
-pub fn choose_in_force_on(directory: &Path, mut disk: Disk, device_use: DeviceUse) -> Disk {
+/// The same. A device that `is_own` is used by whom the study starts alone, so that it is limited itself; of another those who join the
+/// limit are limited.
+pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
     }
-    let is_there = || match device_use {
-        DeviceUse::Shared => read_block_device(directory).map(drop),
-        DeviceUse::Own => Ok(()),
-    };
+    let is_there = || if is_own { Ok(()) } else { read_block_device(directory).map(drop) };
     let is_possible = || is_there().and_then(|()| DiskLimit::available());
     if disk.riops.is_some() || disk.rbps.is_some() {
         disk.not_enforced = is_possible().err().map(|error| explain(&error));
     }
     if disk.limits_writes() {
-        let is_own = device_use == DeviceUse::Own;
         let possible = is_possible().and_then(|_| DiskLimit::writes_available(is_own));
         disk.writes_not_enforced = possible.err().map(|error| explain(&error));
     }
@@ -80,7 +68,7 @@ pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
     device: Option<DeviceNumber>,
-    device_use: DeviceUse,
+    is_own: bool,
     memory: Option<Bytes>,
 ) -> Result<Option<DiskLimit>, Error> {
     let is_asked = disk.is_limited() || memory.is_some() || parts.iter().any(|part| part.disk.is_limited());
@@ -92,7 +80,7 @@ pub fn create_limit(
     };
     let parts = parts.iter().filter(|part| part.disk.is_limited()).map(|part| limit_of(part.device, &part.disk));
     let devices = [limit_of(device, disk)].into_iter().chain(parts).collect();
-    Ok(Some(DiskLimit::create(devices, device_use == DeviceUse::Own, memory)?))
+    Ok(Some(DiskLimit::create(devices, is_own, memory)?))
 }
 
 pub fn read_limit_of(disk: &Disk) -> ReadLimit {
@@ -248,24 +236,19 @@ impl OwnFileSystem {
     /// What the server lies on.
     pub fn devices(&self) -> Devices {
         let main = self.mounted.read_device().ok().map(|device| device.number);
-        let all = self.each_device();
-        let parts = if all.len() > 1 {
-            all.into_iter().map(|(name, device)| (name, device.number)).collect()
-        } else {
-            BTreeMap::new()
-        };
-        Devices { main, parts }
+        Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Every device by what lies on it.
-    fn each_device(&self) -> Vec<(&'static str, BlockDevice)> {
+    /// Every device by what lies on it; none where there is but one.
+    fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));
         let parts = self.parts.iter().flat_map(|(part, one)| {
             let own = one.read_device().ok().map(|device| (part.name(), device));
             own.into_iter().chain(one.read_log_device().map(|device| (part.log_name(), device)))
         });
-        rest.into_iter().chain(log).chain(parts).collect()
+        let all: Vec<_> = rest.into_iter().chain(log).chain(parts).collect();
+        if all.len() > 1 { all } else { Vec::new() }
     }
 
     /// What limits each part's device, of the disks that are in force here by name.
@@ -284,12 +267,11 @@ impl OwnFileSystem {
 
     /// What limits each of several devices, by what lies on it; `disk` limits the rest.
     pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
-        let parts = self.part_disks(disks).into_iter().map(|part| (part.part, part.disk));
-        if self.each_device().len() > 1 {
-            [(REST, disk.clone())].into_iter().chain(parts).collect()
-        } else {
-            Vec::new()
+        if self.several().is_empty() {
+            return Vec::new();
         }
+        let parts = self.part_disks(disks).into_iter().map(|part| (part.part, part.disk));
+        [(REST, disk.clone())].into_iter().chain(parts).collect()
     }
 
     /// All of them as the kernel has them, and what is not as it was asked for.
@@ -317,7 +299,6 @@ impl OwnFileSystem {
 
     /// What each of several devices did in these seconds; `disk` is the name of what limits the rest.
     pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
-        let all = self.each_device();
         let describe = |(name, device): &(&'static str, BlockDevice)| {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);
             let disk = part
@@ -325,7 +306,7 @@ impl OwnFileSystem {
             let facts = facts.parts.get(name).cloned();
             TrialDevice::new(name, disk, &device.name, facts, seconds)
         };
-        if all.len() > 1 { all.iter().map(describe).collect() } else { Vec::new() }
+        self.several().iter().map(describe).collect()
     }
 
     /// Takes all of them away.

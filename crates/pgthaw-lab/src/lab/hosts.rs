@@ -16,10 +16,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
 use super::error::Error;
-use super::launch::{Generator, Start, Stop, Work, complaints_of, read_lossy, read_paces};
+use super::launch::{Generator, Start, Stop, Work, complaints_of, kill_group, read_lossy, read_paces};
 use crate::study::{Generators, Latencies, TrialGenerator};
 use host::files::read_at_most;
 use host::linux::{MachineIdentity, clock, read_identity};
@@ -35,19 +33,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A host that has ended its load and sends not a byte of its logs for so long is lost: not every way to reach a host finds out by
 /// itself.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
-
-/// What a fleet is to do.
-#[derive(Debug)]
-pub struct FleetTask<'a> {
-    pub generators: &'a Generators,
-    /// Of all hosts together.
-    pub load: &'a Load,
-    /// How a host reaches the server.
-    pub connection: ConnectOptions,
-    pub password: &'a str,
-    /// Its directory is for what comes back.
-    pub work: Work<'a>,
-}
 
 /// The hosts of one trial. Dropping it ends what runs there.
 #[derive(Debug)]
@@ -65,15 +50,9 @@ struct Member {
     version: String,
     is_seen: bool,
     offset: ClockOffset,
-    ended: Option<MemberEnd>,
+    /// When its end was heard, since this machine booted, and when its pgbench was begun, by its own clock.
+    ended: Option<(Duration, Option<i64>)>,
     is_done: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct MemberEnd {
-    /// When that was heard, since this machine booted.
-    at: Duration,
-    begun_ns: Option<i64>,
 }
 
 /// A host's part of what a fleet did.
@@ -100,9 +79,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
         length: Length::Seconds(1),
         log: TransactionLog::Seconds,
     };
-    let connection = ConnectOptions::default();
-    let task = FleetTask { generators, load: &load, connection, password: "", work };
-    let fleet = Fleet::ready(&task)?;
+    let fleet = Fleet::ready(generators, &load, &ConnectOptions::default(), "", work)?;
     let describe = |member: &Member| {
         let ClockOffset { offset_ns, uncertainty_ns } = member.offset;
         let (offset, uncertainty) = (to_ms(offset_ns), to_ms(uncertainty_ns));
@@ -115,28 +92,27 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// Reaches the hosts, hands over their scripts, and measures their clocks.
-    pub fn ready(task: &FleetTask<'_>) -> Result<Fleet, Error> {
-        let shares = share_load(task.load, task.generators.hosts.len());
+    /// Reaches the hosts, hands over their scripts, and measures their clocks. They reach the server by `connection` and make `load`
+    /// together; what comes back is kept in the directory of `work`.
+    pub fn ready(
+        generators: &Generators,
+        load: &Load,
+        connection: &ConnectOptions,
+        password: &str,
+        work: Work<'_>,
+    ) -> Result<Fleet, Error> {
         let mut opened = Vec::new();
         // All at once, for each may take a while.
-        for (place, (host, load)) in task.generators.hosts.iter().zip(shares).enumerate() {
-            let host_task = HostTask {
-                load: &load,
-                connection: task.connection.clone(),
-                password: task.password,
-                pgbench: task.generators.pgbench(host),
-            };
-            let script = write_script(&host_task)?;
-            let (command, directory) =
-                (task.generators.command(host), task.work.directory.join(format!("generator-{place}")));
-            let session = Session::open(host, &command, script.text, &directory)?;
-            opened.push((session, load, format!("{host}: pgbench {}", script.arguments)));
+        for (place, (host, load)) in generators.hosts.iter().zip(share_load(load, generators.hosts.len())).enumerate() {
+            let (script, arguments) = write_script(&load, connection.clone(), password, generators.pgbench(host))?;
+            let directory = work.directory.join(format!("generator-{place}"));
+            let session = Session::open(host, &generators.command(host), script, &directory)?;
+            opened.push((session, load, format!("{host}: pgbench {arguments}")));
         }
         let here = read_identity();
-        let join = |(session, load, arguments)| Member::join(session, load, arguments, &here, task.work.stop);
+        let join = |(session, load, arguments)| Member::join(session, load, arguments, &here, work.stop);
         let members = opened.into_iter().map(join).collect::<Result<_, _>>()?;
-        Ok(Fleet { members, start: None, stop: task.work.stop.clone() })
+        Ok(Fleet { members, start: None, stop: work.stop.clone() })
     }
 
     /// What runs on each host.
@@ -173,9 +149,9 @@ impl Member {
         let (mut version, mut is_seen) = (String::new(), false);
         loop {
             match session.wait(stop)?.answer {
-                Some(Answer::Version(said)) => version = said,
-                Some(Answer::Machine { boot, processes }) => is_seen = *here == MachineIdentity { boot, processes },
-                Some(Answer::Ready) => break,
+                Answer::Version(said) => version = said,
+                Answer::Machine { boot, processes } => is_seen = *here == MachineIdentity { boot, processes },
+                Answer::Ready => break,
                 _ => {}
             }
         }
@@ -188,7 +164,7 @@ impl Member {
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
-            if let Some(Answer::Process(pid)) = self.session.wait(stop)?.answer {
+            if let Answer::Process(pid) = self.session.wait(stop)?.answer {
                 return Ok(Some(pid).filter(|_| self.is_seen));
             }
         }
@@ -199,13 +175,13 @@ impl Member {
             && let Some(heard) = self.session.poll()?
         {
             match heard.answer {
-                Some(Answer::Ended { status, begun_ns }) => {
+                Answer::Ended { status, begun_ns } => {
                     if let Some(why) = describe_status(status) {
                         return Err(self.session.failure(&why));
                     }
-                    self.ended = Some(MemberEnd { at: heard.monotonic, begun_ns });
+                    self.ended = Some((heard.monotonic, begun_ns));
                 }
-                Some(Answer::Done) => self.is_done = true,
+                Answer::Done => self.is_done = true,
                 _ => {}
             }
         }
@@ -218,7 +194,7 @@ impl Member {
         let report = self.session.read_report();
         let outcome =
             parse_outcome(&report).ok_or_else(|| self.session.failure(&format!("its report is: {report}")))?;
-        let began = self.ended.and_then(|ended| ended.begun_ns).zip(start);
+        let began = self.ended.and_then(|(_, begun_ns)| begun_ns).zip(start);
         let after_ns = began.map(|(begun_ns, start)| begun_ns - self.offset.offset_ns - start_ns(start));
         let generator = TrialGenerator {
             host: self.session.host.clone(),
@@ -251,12 +227,9 @@ impl Generator for Fleet {
         Ok(processes.into_iter().flatten().collect())
     }
 
-    /// Every host waits for the instant by itself.
-    fn go(&mut self) {}
-
     fn poll(&mut self) -> Result<Option<Duration>, Error> {
         self.members.iter_mut().try_for_each(Member::listen)?;
-        let ends: Option<Vec<Duration>> = self.members.iter().map(|member| Some(member.ended?.at)).collect();
+        let ends: Option<Vec<Duration>> = self.members.iter().map(|member| Some(member.ended?.0)).collect();
         Ok(ends.and_then(|ends| ends.into_iter().max()))
     }
 
@@ -340,35 +313,22 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 /// What is the same for all.
 const BODY: &str = include_str!("host.sh");
 
-/// What a host's pgbench is to do.
-#[derive(Debug)]
-pub struct HostTask<'a> {
-    pub load: &'a Load,
-    pub connection: ConnectOptions,
-    pub password: &'a str,
-    /// `None`: it is looked for there.
-    pub pgbench: Option<&'a str>,
-}
-
-/// The script of a host.
-#[derive(Debug)]
-pub struct HostScript {
-    pub text: Vec<u8>,
-    /// pgbench's arguments, as one would type them.
-    pub arguments: String,
-}
-
-/// Writes the script. A shell reads a compound command to its end before it runs any of it, so whatever is said to the
-/// script later is not taken for a part of it.
-pub fn write_script(task: &HostTask<'_>) -> Result<HostScript, Error> {
-    let mut load = task.load.clone();
+/// Writes the script of a host, and pgbench's arguments as one would type them. Without a `pgbench` it is looked for there. A shell reads
+/// a compound command to its end before it runs any of it, so whatever is said to the script later is not taken for a part of it.
+fn write_script(
+    load: &Load,
+    connection: ConnectOptions,
+    password: &str,
+    pgbench: Option<&str>,
+) -> Result<(Vec<u8>, String), Error> {
+    let mut load = load.clone();
     let files = take_files(&mut load)?;
-    let arguments = Pgbench::in_path(task.connection.clone()).load_arguments(&load, &PathBuf::new());
+    let arguments = Pgbench::in_path(connection).load_arguments(&load, &PathBuf::new());
     let arguments: Vec<String> =
         arguments.iter().map(|argument| quote(argument.to_string_lossy().as_bytes())).map(into_text).collect();
     let arguments = arguments.join(" ");
     let mut text = b"{\n".to_vec();
-    for (name, value) in [("password", task.password), ("pgbench", task.pgbench.unwrap_or_default())] {
+    for (name, value) in [("password", password), ("pgbench", pgbench.unwrap_or_default())] {
         text.extend(format!("{name}=").into_bytes());
         text.extend(quote(value.as_bytes()));
         text.push(b'\n');
@@ -382,7 +342,7 @@ pub fn write_script(task: &HostTask<'_>) -> Result<HostScript, Error> {
     text.extend(format!("}}\nrun_pgbench() {{ exec \"$pgbench\" {arguments}; }}\n").into_bytes());
     text.extend(BODY.as_bytes());
     text.extend(b"}\n");
-    Ok(HostScript { text, arguments })
+    Ok((text, arguments))
 }
 
 /// Gives the load's scripts names of our own, and takes what they hold.
@@ -403,15 +363,9 @@ fn take_files(load: &mut Load) -> Result<Vec<(String, Vec<u8>)>, Error> {
 
 /// For a POSIX shell: nothing means anything between single quotes.
 fn quote(word: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'\''];
-    for byte in word {
-        match byte {
-            b'\'' => quoted.extend(br"'\''"),
-            byte => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'\'');
-    quoted
+    let parts: Vec<&[u8]> = word.split(|byte| *byte == b'\'').collect();
+    let edge = &b"'"[..];
+    [edge, parts.join(&br"'\''"[..]).as_slice(), edge].concat()
 }
 
 fn into_text(bytes: Vec<u8>) -> String {
@@ -477,14 +431,13 @@ struct SessionFiles {
 /// An answer, and when it came: by the wall clock in nanoseconds since 1970, and since the machine booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// `None`: nothing comes any more.
-    pub answer: Option<Answer>,
+    pub answer: Answer,
     pub wall_ns: i64,
     pub monotonic: Duration,
 }
 
 impl Heard {
-    fn now(answer: Option<Answer>) -> Heard {
+    fn now(answer: Answer) -> Heard {
         Heard { answer, wall_ns: clock::read_wall_ns(), monotonic: clock::read_monotonic() }
     }
 }
@@ -493,7 +446,9 @@ impl Session {
     /// Reaches the host by this command and hands the script over; does not wait for an answer. What comes back is kept
     /// in `directory`, which is made.
     pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
-        let files = SessionFiles::make(directory)?;
+        let logs = directory.join("logs");
+        std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;
+        let files = SessionFiles { errors: directory.join("errors"), report: directory.join("report"), logs };
         let errors = File::create(&files.errors).map_err(|source| Error::file("create", &files.errors, source))?;
         let mut launch = Command::new(&command[0]);
         launch.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
@@ -550,8 +505,7 @@ impl Session {
 
     fn check(&mut self, heard: Heard) -> Result<Heard, Error> {
         match heard.answer {
-            Some(Answer::Failed(why)) => Err(self.failure(&why)),
-            None => Err(self.gone()),
+            Answer::Failed(why) => Err(self.failure(&why)),
             _ => Ok(heard),
         }
     }
@@ -588,7 +542,7 @@ impl Session {
             let asked_ns = clock::read_wall_ns();
             self.say("clock")?;
             let heard = self.wait(stop)?;
-            if let Some(Answer::Clock(there_ns)) = heard.answer {
+            if let Answer::Clock(there_ns) = heard.answer {
                 trips.push(RoundTrip { asked_ns, there_ns, answered_ns: heard.wall_ns });
             }
         }
@@ -649,24 +603,12 @@ impl Drop for Session {
         // Before the script is there, nothing runs that would have to tidy up.
         let limit = if self.opening.is_some() { Duration::ZERO } else { FAREWELL_LIMIT };
         if self.wait_for_end(limit).is_none() {
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                // Not reaped yet, so the number is still its own.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            let _ = self.child.wait();
+            kill_group(&mut self.child);
         }
     }
 }
 
-impl SessionFiles {
-    fn make(directory: &Path) -> Result<SessionFiles, Error> {
-        let logs = directory.join("logs");
-        std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;
-        Ok(SessionFiles { errors: directory.join("errors"), report: directory.join("report"), logs })
-    }
-}
-
-/// Passes on what a host says, and keeps the files that it sends.
+/// Passes on what a host says, until nothing comes any more, and keeps the files that it sends.
 fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
     let mut reader = BufReader::with_capacity(1 << 17, stdout);
     let mut logs = 0;
@@ -683,16 +625,15 @@ fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
             let path = if is_report { files.report.clone() } else { files.logs.join(format!("log.{logs}")) };
             logs += u32::from(!is_report);
             if let Err(error) = keep_file(&mut reader, bytes, &path) {
-                let _ = tell.send(Heard::now(Some(Answer::Failed(format!("what it sent cannot be kept: {error}")))));
+                let _ = tell.send(Heard::now(Answer::Failed(format!("what it sent cannot be kept: {error}"))));
                 return;
             }
         }
         // Nobody listens any more when the trial was given up.
-        if tell.send(Heard::now(Some(answer))).is_err() {
+        if tell.send(Heard::now(answer)).is_err() {
             return;
         }
     }
-    let _ = tell.send(Heard::now(None));
 }
 
 fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<()> {
@@ -882,8 +823,8 @@ mod script_tests {
             database: Some("d".into()),
             ..ConnectOptions::default()
         };
-        let task = HostTask { load: &load(&path), connection, password: "p'w", pgbench: Some("/x y/pgbench") };
-        let script = String::from_utf8(write_script(&task).unwrap().text).unwrap();
+        let (script, _) = write_script(&load(&path), connection, "p'w", Some("/x y/pgbench")).unwrap();
+        let script = String::from_utf8(script).unwrap();
         // The functions alone, with a pgbench that shows its arguments.
         let (head, _) = script.split_once("# Runs pgbench").unwrap();
         let shown = format!("{head}put_files; pgbench=printf; set --; printf '%s\\n' \"$password\"; run_pgbench; }}\n");
@@ -902,9 +843,8 @@ mod script_tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.sql");
         std::fs::write(&path, b"SELECT\0").unwrap();
-        let connection = ConnectOptions::default();
-        let task = HostTask { load: &load(&path), connection, password: "", pgbench: None };
-        assert!(write_script(&task).unwrap_err().to_string().contains("byte 0"));
+        let refused = write_script(&load(&path), ConnectOptions::default(), "", None).unwrap_err();
+        assert!(refused.to_string().contains("byte 0"));
     }
 
     proptest! {
@@ -936,7 +876,7 @@ mod session_tests {
         let script = "echo Welcome; printf 'pgthaw file 3 ../../x\\nabcpgthaw file 2 report\\nokpgthaw done\\n'";
         let mut session = open(script, directory.path());
         let stop = Stop::default();
-        let answers: Vec<Answer> = (0..3).map(|_| session.wait(&stop).unwrap().answer.unwrap()).collect();
+        let answers: Vec<Answer> = (0..3).map(|_| session.wait(&stop).unwrap().answer).collect();
         assert_eq!(answers[2], Answer::Done);
         assert_eq!(std::fs::read_to_string(session.logs().join("log.0")).unwrap(), "abc");
         assert_eq!(session.read_report(), "ok");
@@ -959,7 +899,7 @@ mod session_tests {
             "echo pgthaw ready; while read -r word; do echo \"pgthaw clock $(($(date +%s%N) + 5000000000))\"; done";
         let mut session = open(script, directory.path());
         let stop = Stop::default();
-        assert_eq!(session.wait(&stop).unwrap().answer, Some(Answer::Ready));
+        assert_eq!(session.wait(&stop).unwrap().answer, Answer::Ready);
         session.take_pipe().unwrap();
         let found = session.measure_offset(&stop).unwrap();
         assert!((found.offset_ns - 5_000_000_000).abs() <= found.uncertainty_ns, "{found:?}");
@@ -969,7 +909,7 @@ mod session_tests {
     fn a_host_of_which_no_byte_comes_is_lost_and_a_slow_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let mut session = open("echo pgthaw done; sleep 600", directory.path());
-        assert_eq!(session.wait(&Stop::default()).unwrap().answer, Some(Answer::Done));
+        assert_eq!(session.wait(&Stop::default()).unwrap().answer, Answer::Done);
         let (now, limit) = (clock::read_monotonic(), Duration::from_millis(20));
         session.check_heard(now, Duration::from_secs(60)).unwrap();
         std::thread::sleep(2 * limit);

@@ -20,7 +20,6 @@ use host::files::read_at_most;
 use host::linux::{DiskLimit, clock, process};
 use host::units::Bytes;
 use pgbench::{Said, parse_said};
-use postgres::MarkedDirectory;
 
 /// Waits for a word, then becomes the program. A gate that closes without the word ends it.
 const GATE_SCRIPT: &str = r#"read -r go && exec "$@""#;
@@ -186,11 +185,7 @@ impl Running {
         if self.poll().is_some() {
             return;
         }
-        if let Some(group) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
-            // Not reaped yet, so the number is still its own.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.child.wait();
+        kill_group(&mut self.child);
     }
 }
 
@@ -198,6 +193,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Ends a process that leads a group, with all of that, and waits.
+pub fn kill_group(leader: &mut Child) {
+    if let Some(group) = i32::try_from(leader.id()).ok().and_then(Pid::from_raw) {
+        // Not reaped yet, so the number is still its own.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = leader.wait();
 }
 
 /// Bytes that a program may have printed.
@@ -256,23 +260,6 @@ impl Work<'_> {
     }
 }
 
-/// A directory that is gone when the study is.
-#[derive(Debug)]
-pub struct WorkDirectory(MarkedDirectory);
-
-impl WorkDirectory {
-    /// Makes one in the system's directory for temporary files.
-    pub fn create() -> Result<WorkDirectory, Error> {
-        let parent = std::env::temp_dir();
-        let made = MarkedDirectory::create("pgthaw-bench-", &parent);
-        made.map(WorkDirectory).map_err(|source| Error::file("create a directory in", &parent, source))
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
 /// Removes what killed studies left where this one works, and tells it.
 pub fn remove_abandoned(place: &Place, events: &Events) {
     let mut parents = vec![std::env::temp_dir(), PathBuf::from("/tmp")];
@@ -302,7 +289,7 @@ pub trait Generator: Debug {
     fn announce(&mut self, start: Start) -> Result<Vec<u32>, Error>;
 
     /// The start has come.
-    fn go(&mut self);
+    fn go(&mut self) {}
 
     /// When it ended, since the machine booted; `None` while it runs. An error when it failed.
     fn poll(&mut self) -> Result<Option<Duration>, Error>;
@@ -332,16 +319,17 @@ pub fn complaints_of(said: &str) -> Option<String> {
 /// A workload or a load of the tables that takes longer than this is stuck.
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Runs a program to its end, and returns what it said on standard error; `hear` is given what it has said so far, now and then.
-/// Errors call it `program`.
+/// Runs a program to its end, under the limit if there is one, and returns its standard error. `hear` is given what it has printed there
+/// so far, twice a second. Errors call it `program`.
 pub fn run_program(
     program: &'static str,
     launch: &Launch,
+    limit: Option<&DiskLimit>,
     work: Work<'_>,
     hear: impl Fn(&str),
 ) -> Result<String, Error> {
     work.stop.check()?;
-    let mut running = launch.start("program", work.directory, None)?;
+    let mut running = launch.start("program", work.directory, limit)?;
     let deadline = clock::read_monotonic() + PATIENCE;
     loop {
         let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);

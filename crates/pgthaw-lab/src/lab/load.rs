@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::cluster::{Lab, run_statement};
 use super::error::Error;
-use super::hosts::{Fleet, FleetTask, merge_outcomes};
+use super::hosts::{Fleet, merge_outcomes};
 use super::launch::{Generator, Launch, Running, Start, Work, program_error, read_paces};
 use super::server::connect;
 use crate::study::{Generators, Latencies, TrialGenerators};
@@ -23,8 +23,6 @@ impl Generator for NoLoad {
         Ok(Vec::new())
     }
 
-    fn go(&mut self) {}
-
     fn poll(&mut self) -> Result<Option<Duration>, Error> {
         Ok(Some(clock::read_monotonic()))
     }
@@ -40,6 +38,9 @@ impl Generator for NoLoad {
     }
 }
 
+/// The directory of pgbench's logs.
+const LOGS: &str = "pgbench";
+
 /// One pgbench on this host.
 #[derive(Debug)]
 pub struct LocalPgbench {
@@ -48,16 +49,12 @@ pub struct LocalPgbench {
 }
 
 impl LocalPgbench {
-    /// Makes pgbench ready. `arguments` make it log into [`LocalPgbench::logs_in`] of `directory`.
-    pub fn ready(launch: &Launch, directory: &Path) -> Result<LocalPgbench, Error> {
-        let logs = LocalPgbench::logs_in(directory);
+    /// Makes pgbench ready. Its logs are kept in `directory`.
+    pub fn ready(lab: &Lab, load: &Load, directory: &Path) -> Result<LocalPgbench, Error> {
+        let logs = directory.join(LOGS);
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
-        Ok(LocalPgbench { running: launch.ready("pgbench", directory, None)?, logs })
-    }
-
-    /// Where its logs are.
-    pub fn logs_in(directory: &Path) -> PathBuf {
-        directory.join("pgbench")
+        let running = plan_load(lab, load, &logs)?.ready("pgbench", directory, None)?;
+        Ok(LocalPgbench { running, logs })
     }
 
     /// What it printed when it ended.
@@ -125,17 +122,16 @@ impl TrialLoad {
         if let Some((generators, listening)) = generators.zip(lab.listening.as_ref()) {
             let password = set_password(lab).await?;
             let connection = listening.connect_options(lab.database());
-            let task = FleetTask { generators, load, connection, password: &password, work };
-            return Ok(TrialLoad::Hosts(Fleet::ready(&task)?));
+            return Ok(TrialLoad::Hosts(Fleet::ready(generators, load, &connection, &password, work)?));
         }
-        Ok(TrialLoad::Here(LocalPgbench::ready(&plan_launch(lab, load, work.directory)?, work.directory)?))
+        Ok(TrialLoad::Here(LocalPgbench::ready(lab, load, work.directory)?))
     }
 
     /// What is run, by the names that the study has for the scripts of this load: `asked` is the same before they were copied.
     pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
         match self {
             TrialLoad::Nothing(_) => Ok(String::new()),
-            TrialLoad::Here(_) => Ok(plan_launch(lab, asked, directory)?.render()),
+            TrialLoad::Here(_) => Ok(plan_load(lab, asked, &directory.join(LOGS))?.render()),
             TrialLoad::Hosts(fleet) => Ok(fleet.command()),
         }
     }
@@ -178,10 +174,9 @@ impl TrialLoad {
 }
 
 /// pgbench on this host.
-fn plan_launch(lab: &Lab, load: &Load, directory: &Path) -> Result<Launch, Error> {
+pub fn plan_load(lab: &Lab, load: &Load, logs: &Path) -> Result<Launch, Error> {
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-    let arguments = pgbench.load_arguments(load, &LocalPgbench::logs_in(directory));
-    Ok(Launch::new(pgbench.program(), arguments))
+    Ok(Launch::new(pgbench.program(), pgbench.load_arguments(load, logs)))
 }
 
 /// A password that nobody knows but the hosts of this trial.

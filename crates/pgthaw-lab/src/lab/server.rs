@@ -10,6 +10,7 @@ use super::cluster::{Lab, run_statement};
 use super::disk::explain;
 use super::error::Error;
 use crate::study::{BufferUse, Device, FileSystemSpec, Finding, Machine, NO_DISK, ServerSpec, Strategy, Sweep};
+use host::linux::own_program::find_in_path;
 use host::linux::{BlockDevice, read_controller, read_machine, read_mount};
 use host::units::Bytes;
 use postgres::{
@@ -171,7 +172,18 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
 /// The host, and the disk that holds `directory`.
 pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
     let facts = read_machine()?;
-    let device = device.map_or_else(|| Device::nameless(NO_DISK), describe_device);
+    let describe = |device: &BlockDevice| {
+        let behind = read_controller(device.number);
+        Device {
+            name: device.name.clone(),
+            major_minor: device.number.to_string(),
+            rotational: device.is_rotational,
+            read_ahead_bytes: device.read_ahead_bytes,
+            model: behind.model,
+            drivers: behind.drivers,
+            write_cache: behind.write_cache,
+        }
+    };
     Ok(Machine {
         hostname: facts.hostname,
         kernel: facts.kernel,
@@ -179,21 +191,8 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
         cores: facts.cores,
         memory_bytes: facts.memory_bytes,
         file_system: read_mount(directory)?.file_system,
-        device,
+        device: device.map_or_else(|| Device::nameless(NO_DISK), describe),
     })
-}
-
-fn describe_device(device: &BlockDevice) -> Device {
-    let behind = read_controller(device.number);
-    Device {
-        name: device.name.clone(),
-        major_minor: device.number.to_string(),
-        rotational: device.is_rotational,
-        read_ahead_bytes: device.read_ahead_bytes,
-        model: behind.model,
-        drivers: behind.drivers,
-        write_cache: behind.write_cache,
-    }
 }
 
 // ---- what can run here ----
@@ -227,9 +226,7 @@ pub fn find_obstacle(
 
 /// What is said of a program that is not there; `None` when it is.
 pub fn find_program(name: &str) -> Option<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
-    (!is_there).then(|| format!("no {name} in PATH: `apt-get install {name}`"))
+    find_in_path(name, &[]).is_none().then(|| format!("no {name} in PATH: `apt-get install {name}`"))
 }
 
 /// Settings that name the libraries which a server or a session loads.

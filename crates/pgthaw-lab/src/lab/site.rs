@@ -5,9 +5,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::cluster::{Lab, Place};
-use super::databases::{FreshDatabase, MadeDatabase, OpenLab, make_databases, open_lab, start_server};
+use super::databases::{FreshDatabase, MadeDatabase, make_databases, open_lab, start_server};
 use super::disk::{
-    DeviceUse, FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force_on, leaves_files_as_they_were,
+    FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force_on, leaves_files_as_they_were,
 };
 use super::error::Error;
 use super::launch::Work;
@@ -123,7 +123,6 @@ pub struct Site {
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
     pub devices: Devices,
-    pub device_use: DeviceUse,
     /// Those that are in force here, or why not, by name.
     pub disks: BTreeMap<String, Disk>,
     /// Strategies of the study that cannot run here, each with how to get it.
@@ -159,7 +158,7 @@ impl SiteMaker<'_> {
     }
 
     /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
-    /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
+    /// yet, and a new one goes with this process until it outlives it.
     pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
@@ -173,26 +172,21 @@ impl SiteMaker<'_> {
             Place::Scratch { .. } => "making a scratch cluster",
             Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket",
         });
-        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max, parts)?;
-        if is_adopted {
-            self.work.remark("a run that was killed has left its cluster: it is used again");
-        }
+        let (mut lab, cluster_claim) = open_lab(programs, place, &text, clients_max, parts, self.work)?;
         if let Some(generators) = &self.options.asked.sweep.generators {
             lab.listen(&generators.address)?;
         }
         if let Some(own) = &file_system {
             lab.backing_files = own.images();
         }
-        let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
         let native = || read_block_device(place.directory()).ok().map(|device| device.number).into();
         let mut site = Site {
             devices: file_system.as_ref().map_or_else(native, OwnFileSystem::devices),
-            disks: self.find_disks(place.directory(), device_use),
+            disks: self.find_disks(place.directory(), file_system.is_some()),
             lab,
-            cluster_claim: claim,
+            cluster_claim,
             file_system,
             databases: BTreeMap::new(),
-            device_use,
             left_out: BTreeMap::new(),
             block_size: Bytes(0),
             build: ServerBuild::default(),
@@ -212,7 +206,7 @@ impl SiteMaker<'_> {
         self.work.stop.check()?;
         site.rest()?;
         site.lab.apply_evict()?;
-        site.disks = self.find_disks(self.options.asked.place.directory(), site.device_use);
+        site.disks = self.find_disks(self.options.asked.place.directory(), site.owns_device());
         self.start(site).await
     }
 
@@ -259,8 +253,8 @@ impl SiteMaker<'_> {
     }
 
     /// Each disk of the study, or why it cannot be had.
-    fn find_disks(&self, place: &Path, device_use: DeviceUse) -> BTreeMap<String, Disk> {
-        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), device_use));
+    fn find_disks(&self, place: &Path, is_own: bool) -> BTreeMap<String, Disk> {
+        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), is_own));
         let disks: BTreeMap<String, Disk> = self.options.asked.sweep.disks.iter().map(find).collect();
         for (name, disk) in &disks {
             let reasons = [&disk.not_enforced, &disk.writes_not_enforced, &disk.read_ahead_not_enforced];
@@ -273,6 +267,11 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
+    /// Does nobody use its device but whom the study starts?
+    pub fn owns_device(&self) -> bool {
+        self.file_system.is_some()
+    }
+
     /// What the file systems that were made for it, and their devices, are set to.
     pub fn read_file_systems(&self) -> Result<GroundFacts, Error> {
         self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
@@ -294,20 +293,9 @@ impl Site {
         own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()
     }
 
-    /// Keeps the databases of the stopped server as they are, for a copy before each trial; what a killed run has kept stays.
-    pub fn keep_fresh(&mut self, work: Work<'_>) -> Result<(), Error> {
-        self.fresh = Some(FreshDatabase::keep(&self.lab, work)?);
-        Ok(())
-    }
-
     /// Can what warms the server of a point run here?
     pub fn can_run(&self, point: &Point) -> bool {
         !self.left_out.contains_key(point.strategy.as_str())
-    }
-
-    /// From now on the cluster stays when this process is killed: the sweep is kept, and goes on with it.
-    pub fn outlive(&self) {
-        self.lab.cluster.outlive_owner();
     }
 
     /// Says after a trial how the server runs, for a trial that starts as it is.

@@ -19,8 +19,8 @@ use super::{
 use crate::bench::{Earlier, StudyAsked, SweepFinished, SweepOptions, describe_cold_start, run_sweeps};
 use crate::lab::{self, Place, Stop, SweepLock, choose_in_force, read_file_system_remarks, read_setting_remarks};
 use crate::laboratory::text::{
-    StudyDisplay, render_before_and_after, render_demo_plan, render_judged_forecasts, render_kept_cluster,
-    render_served, render_sweep_plan, render_where_kept, render_written_forecast,
+    StudyDisplay, render_before_and_after, render_demo_plan, render_judged_forecasts, render_served, render_sweep_plan,
+    render_written_forecast,
 };
 use crate::report;
 use crate::results::{self, Store};
@@ -352,10 +352,7 @@ async fn run_forecast(
     let written = written.context("no forecast was written")?;
     let name = if one.run.question.is_empty() { "forecast" } else { &one.run.question };
     let judged = judge_forecast(name.to_owned(), written, &one.run, &trial);
-    match output.json {
-        true => terminal::print_json(&judged)?,
-        false => terminal::print_line(&render_judged_forecasts(&[judged])),
-    }
+    terminal::print_answer(&judged, output.json, || render_judged_forecasts(std::slice::from_ref(&judged)))?;
     Ok(ExitStatus::Done)
 }
 
@@ -479,10 +476,11 @@ async fn keep_and_show(
     let (mut board, mut opened): (LiveBoard, Option<String>) = (LiveBoard::default(), None);
     while let Some(event) = events.recv().await {
         match &event {
-            Event::SweepOpened(sweep) => {
-                store.open_sweep(&sweep.run).await?;
-                sweep.note_kept();
-                opened = Some(sweep.run.id.clone());
+            Event::SweepOpened { run, kept } => {
+                store.open_sweep(run).await?;
+                // Nobody waits for it when the sweep was stopped meanwhile.
+                let _ = kept.try_send(());
+                opened = Some(run.id.clone());
             }
             Event::SweepStarted(run) => {
                 store.save_sweep(run).await?;
@@ -506,9 +504,10 @@ async fn keep_and_show(
 /// Where each study is, how to draw it, and the clusters that were kept.
 fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
-        terminal::print_line(&render_where_kept(&one.run.id, store.place()));
+        let (id, place) = (&one.run.id, store.place());
+        terminal::print_line(&format!("kept as {id} in {place}; draw it: `pgthaw report {id}`"));
         if let Some(kept) = &one.kept {
-            terminal::print_line(&render_kept_cluster(kept));
+            terminal::print_line(&format!("the cluster stays in {}", kept.display()));
         }
     }
 }
@@ -536,11 +535,10 @@ async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Re
 
 /// Where the locks of its sweeps are: beside the file that keeps them.
 fn lock_directory(store: &Store) -> PathBuf {
-    let parent = match store.place() {
-        results::Place::File(file) => file.parent().filter(|parent| !parent.as_os_str().is_empty()),
-        results::Place::Server(_) => None,
-    };
-    parent.unwrap_or(Path::new(".")).to_owned()
+    match store.place() {
+        results::Place::File(file) => directory_of(file).to_owned(),
+        results::Place::Server(_) => PathBuf::from("."),
+    }
 }
 
 /// Runs a study to its end while `hear` takes its events. A signal ends it tidily, and so does a failure of `hear`.

@@ -18,10 +18,5 @@ pub use command::{ConnectionArguments, ExitStatus, LabArguments, OutputArguments
 use command::{Cast, cast};
 
 /// The error types of the laboratory, one a line.
-pub const ERRORS: &[Cast] = &[
-    cast::<crate::lab::Error>,
-    cast::<crate::study::Error>,
-    cast::<crate::results::Error>,
-    cast::<crate::serve::Error>,
-    cast::<MeasuredError>,
-];
+pub const ERRORS: &[Cast] =
+    &[cast::<crate::lab::Error>, cast::<crate::study::Error>, cast::<crate::results::Error>, cast::<MeasuredError>];

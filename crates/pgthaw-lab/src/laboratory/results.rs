@@ -15,15 +15,14 @@ use super::store::{close_written, remark_damaged};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::SweepFinished;
 use crate::laboratory::text::{
-    StudyShown, render_noise, render_study_time, render_sweep_comparison, render_sweep_head, render_sweep_line,
-    render_sweep_points,
+    render_noise, render_study_time, render_sweep_comparison, render_sweep_head, render_sweep_line, render_sweep_points,
 };
+use crate::report::StudyData;
 use crate::results::{Error, ExportFormat, ExportTable, NEWEST, Store};
 use crate::study::{self, ImportOptions, Imported, Record, SweepRun, read_import};
 use crate::verdict::{
     Metric, Noise, PointSummary, Selection, Side, Traffic, TrialOutline, WarmerRatio, compute_noise,
-    compute_outline_summary, compute_sweep_comparison, compute_timed_points, compute_total_seconds, compute_traffic,
-    compute_warmer_ratios, judge_import, render_sweep_headline,
+    compute_outline_summary, compute_sweep_comparison, compute_timed_points, judge_import, render_sweep_headline,
 };
 use host::units::counted;
 use terminal::Canvas;
@@ -127,7 +126,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Some(Action::Compare(arguments)) => compare(&store, &arguments, output).await?,
         Some(Action::Export(arguments)) => export(&store, &arguments, output).await?,
         Some(Action::Drop { run }) => {
-            drop_run(&store, arguments.store.open_local_copy().await?, &run, output).await?;
+            drop_run(&store, arguments.store.place()?.open_local_copy().await?, &run, output).await?;
         }
         Some(Action::Import(_)) => {}
     }
@@ -150,7 +149,7 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
             })
         };
         let studies: Vec<Value> = listed.studies.iter().map(line).collect();
-        let lists = json!({ "results": store.place(), "studies": studies, "damaged": listed.damaged });
+        let lists = json!({ "results": store.place().to_string(), "studies": studies, "damaged": listed.damaged });
         return Ok(terminal::print_json(&lists)?);
     }
     remark_damaged(&listed.damaged);
@@ -171,13 +170,13 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_cluster: Option<&'a Path>,
     /// The answer in one sentence.
-    headline: String,
+    headline: &'a str,
     /// That its trials took together; null where no end of one is known.
     total_seconds: Option<f64>,
-    points: Vec<PointSummary>,
+    points: &'a [PointSummary],
     /// The warmers of a study beside each other.
-    ratios: Vec<WarmerRatio>,
-    traffic: Traffic,
+    ratios: &'a [WarmerRatio],
+    traffic: &'a Traffic,
     trials: [(); 0],
 }
 
@@ -191,17 +190,13 @@ async fn show_sweep(
     kept_cluster: Option<&Path>,
     output: OutputArguments,
 ) -> anyhow::Result<()> {
-    let trials = store.read_sweep_outlines(&run.id).await?;
-    let (points, ratios) = (compute_outline_summary(run, &trials), compute_warmer_ratios(run, &trials));
-    let traffic = compute_traffic(run, &points, &trials, &store.read_served_seconds(run).await?);
+    let (trials, served) = (store.read_sweep_outlines(&run.id).await?, store.read_served_seconds(run).await?);
+    let study = StudyData::new(run.clone(), trials, Vec::new(), &served);
     if output.json {
-        let (headline, total_seconds) = (render_sweep_headline(&run.varied, &points), compute_total_seconds(&trials));
-        let head = Head { sweep: run, kept_cluster, headline, total_seconds, points, ratios, traffic, trials: [] };
-        return print_everything(store, head, &trials).await;
+        return print_everything(store, &study, kept_cluster).await;
     }
-    let shown = StudyShown { run, trials: &trials, points: &points, ratios: &ratios, traffic: &traffic };
-    terminal::print_line(&format!("{}\n", render_sweep_head(run, &trials)));
-    terminal::print_line(&render_sweep_points(&shown, Canvas::of_stdout(false)));
+    terminal::print_line(&format!("{}\n", render_sweep_head(&study)));
+    terminal::print_line(&render_sweep_points(&study, Canvas::of_stdout(false)));
     Ok(())
 }
 
@@ -228,10 +223,13 @@ pub async fn show_sweeps(
 }
 
 /// Trial by trial: all seconds of a large sweep are more than fits into memory.
-async fn print_everything(store: &Store, head: Head<'_>, trials: &[TrialOutline]) -> anyhow::Result<()> {
+async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option<&Path>) -> anyhow::Result<()> {
+    let StudyData { sweep, headline, total_seconds, points, ratios, traffic, .. } = study;
+    let total_seconds = *total_seconds;
+    let head = Head { sweep, kept_cluster, headline, total_seconds, points, ratios, traffic, trials: [] };
     let mut before = serde_json::to_string_pretty(&head)?.trim_end_matches(END).to_owned();
-    for outline in trials {
-        let trial = store.read_sweep_trial(&head.sweep.id, outline.number, outline.repeat).await?;
+    for outline in &study.trials {
+        let trial = store.read_sweep_trial(&sweep.id, outline.number, outline.repeat).await?;
         // Somebody may have dropped it meanwhile.
         let Some(mut trial) = trial.filter(|_| terminal::is_output_open()) else { break };
         if let Some(warming) = &mut trial.warming {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::serve::serve;
 use command::hear_signals;
-use command::http::{ListenOptions, Listener, Token};
+use command::http::{Listener, Token};
 
 /// Browse the results, compare them and watch the trial that runs, in a browser
 ///
@@ -38,14 +38,14 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 /// Runs the command.
 pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-    let options = ListenOptions::listening(arguments.listen, token)?;
+    let listener = Listener::bind(arguments.listen, token).await?;
     let store = arguments.store.open_existing().await?;
-    let listener = Listener::bind(options).await?;
     // Heard from the moment on at which somebody knows that it serves.
     let end = hear_signals()?;
     let address = format!("http://{}/", listener.address()?);
     if output.json {
-        terminal::print_json(&json!({ "address": address, "results": store.place(), "needs_token": token.is_some() }))?;
+        let results = store.place().to_string();
+        terminal::print_json(&json!({ "address": address, "results": results, "needs_token": token.is_some() }))?;
     } else {
         let with = if token.is_some() { "?token=…" } else { "" };
         terminal::print_line(&format!("{address}{with}"));

@@ -31,7 +31,7 @@ impl StoreArguments {
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
         match store.send().await {
-            Ok(sent) => remark_unsent(&sent.damaged),
+            Ok(damaged) => remark_unsent(&damaged),
             Err(error) => {
                 terminal::print_remark(&format!("{error}; results are kept in {} until it does", store.place()));
             }
@@ -46,12 +46,7 @@ impl StoreArguments {
         Ok(store)
     }
 
-    /// The local file that stands before a server; `None` where there is none.
-    pub async fn open_local_copy(&self) -> Result<Option<Store>, results::Error> {
-        self.place()?.open_local_copy().await
-    }
-
-    fn place(&self) -> Result<Place, results::Error> {
+    pub(super) fn place(&self) -> Result<Place, results::Error> {
         let Some(text) = &self.place else { return Ok(Place::File(results::default_path()?)) };
         let place: Place = text.parse()?;
         // The environment leads there by itself, and may hold a password that is not shown.
@@ -104,7 +99,7 @@ pub fn remark_unsent(damaged: &[DamagedStudy]) {
 /// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.
 pub async fn close_written(store: Store) -> Result<(), results::Error> {
     match store.send().await {
-        Ok(sent) => remark_unsent(&sent.damaged),
+        Ok(damaged) => remark_unsent(&damaged),
         Err(error) => {
             let waiting = store.count_unsent().await?;
             terminal::print_remark(&format!(

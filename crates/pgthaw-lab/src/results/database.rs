@@ -246,18 +246,6 @@ impl From<&str> for Value {
     }
 }
 
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(Some(text))
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Value {
-        Value::Integer(Some(number))
-    }
-}
-
 pub(super) fn unreadable(column: &str, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
     sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(error) }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use command::table;
 use host::failure::{ErrorKind, Explain, FullDisk, quote_argument};
@@ -51,24 +51,16 @@ pub enum Error {
 }
 
 impl Error {
-    /// Sorts what the database said while doing `action`.
+    /// Sorts what the database said while doing `action`, SQLite by its primary result code (<https://sqlite.org/rescode.html>).
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
+        let place = place.clone();
+        let code = primary_code(&source).filter(|_| matches!(place, Place::File(_)));
         match place {
-            Place::File(_) => Error::from_sqlite(action, place.clone(), source),
-            Place::Server(server) if is_away(&source) => Error::Away { server: server.clone(), source },
-            Place::Server(_) if is_unreadable_value(&source) => {
-                Error::Damaged { place: place.clone(), reason: source.to_string() }
+            Place::File(_) if code == Some(26) => Error::Foreign(place),
+            Place::Server(server) if is_away(&source) => Error::Away { server, source },
+            _ if code == Some(11) || is_unreadable_value(&source) => {
+                Error::Damaged { place, reason: source.to_string() }
             }
-            Place::Server(_) => Error::Access { action, place: place.clone(), source },
-        }
-    }
-
-    /// By SQLite's primary result code (<https://sqlite.org/rescode.html>).
-    fn from_sqlite(action: &'static str, place: Place, source: sqlx::Error) -> Error {
-        match primary_code(&source) {
-            Some(11) => Error::Damaged { place, reason: source.to_string() },
-            Some(26) => Error::Foreign(place),
-            _ if is_unreadable_value(&source) => Error::Damaged { place, reason: source.to_string() },
             _ => Error::Access { action, place, source },
         }
     }
@@ -95,11 +87,6 @@ const SQLITE_FULL: u32 = 13;
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?;
     Some(code.parse::<u32>().ok()? & 0xff)
-}
-
-/// SQLITE_BUSY: somebody else has the file.
-fn is_busy(error: &sqlx::Error) -> bool {
-    primary_code(error) == Some(5)
 }
 
 fn is_unreadable_value(error: &sqlx::Error) -> bool {
@@ -178,7 +165,8 @@ impl Explain for Error {
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"
                     .into(),
             ),
-            Error::Access { place: Place::File(_), source, .. } if is_busy(source) => Some(
+            // SQLITE_BUSY: somebody else has the file.
+            Error::Access { place: Place::File(_), source, .. } if primary_code(source) == Some(5) => Some(
                 "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
             ),
             Error::Table(_) | Error::File { .. } | Error::Access { .. } => None,
@@ -198,7 +186,8 @@ impl Explain for Error {
 }
 
 /// Why a server is not used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {how} {role}")]
 pub struct Finding {
     pub(super) rank: i32,
     pub(super) what: String,
@@ -206,12 +195,6 @@ pub struct Finding {
     pub(super) role: String,
     /// The role as GRANT takes it.
     pub(super) grantee: String,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} {}", self.what, self.how, self.role)
-    }
 }
 
 impl Finding {
@@ -256,12 +239,6 @@ impl fmt::Display for Place {
 impl fmt::Display for ServerPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.shown)
-    }
-}
-
-impl Serialize for Place {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

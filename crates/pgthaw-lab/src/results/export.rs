@@ -59,7 +59,6 @@ const SECONDS: &str = "\
     device_writes integer, device_written_bytes integer, device_queue float, dirty_bytes integer, \
     writeback_bytes integer, pressure_io_some float, latency_us_deviation float";
 
-/// The columns of one of these lists.
 fn parse_columns(list: &'static str) -> impl Iterator<Item = ExportColumn> {
     list.split(", ").filter_map(|column| {
         let (name, kind) = column.split_once(' ')?;
@@ -88,12 +87,10 @@ sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_se
     AND gauged.second = sweep_seconds.second";
 
 impl ExportTable {
-    /// The columns, in their order.
     fn columns(self) -> &'static [ExportColumn] {
         &COLUMNS[self as usize]
     }
 
-    /// The rows of one study.
     fn query(self) -> String {
         let (view, from, order) = match self {
             ExportTable::Points => ("sweep_points", "sweep_points", "number"),
@@ -132,7 +129,12 @@ impl Store {
     ) -> Result<u64, Error> {
         let failed = |source: std::io::Error| rows_of::Error::Export(source);
         let mut writer: Box<dyn RowWriter> = match format {
-            ExportFormat::Csv => Box::new(CsvRows::new(table, output).map_err(failed)?),
+            ExportFormat::Csv => {
+                let mut lines = csv::Writer::from_writer(output);
+                let titles = lines.write_record(table.columns().iter().map(|column| column.name));
+                titles.map_err(|error| failed(error.into()))?;
+                Box::new(CsvRows(lines))
+            }
             ExportFormat::Json => Box::new(JsonRows { table, output, has_any: false }),
             ExportFormat::Parquet => {
                 Box::new(ParquetRows::new("results", table.columns(), &[], output).map_err(failed)?)
@@ -179,29 +181,16 @@ fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     table.columns().iter().map(cell).collect()
 }
 
-/// A line of names, then a line for each row; NULL is an empty field.
-struct CsvRows<W: Write> {
-    lines: csv::Writer<W>,
-}
-
-impl<W: Write> CsvRows<W> {
-    fn new(table: ExportTable, output: W) -> std::io::Result<CsvRows<W>> {
-        let mut lines = csv::Writer::from_writer(output);
-        lines.write_record(table.columns().iter().map(|column| column.name))?;
-        Ok(CsvRows { lines })
-    }
-}
+/// A line for each row; NULL is an empty field.
+struct CsvRows<W: Write>(csv::Writer<W>);
 
 impl<W: Write> RowWriter for CsvRows<W> {
     fn write(&mut self, rows: Vec<Vec<Cell>>) -> std::io::Result<()> {
-        for row in rows {
-            self.lines.write_record(row.into_iter().map(render))?;
-        }
-        Ok(())
+        rows.into_iter().try_for_each(|row| Ok(self.0.write_record(row.into_iter().map(render))?))
     }
 
     fn finish(mut self: Box<Self>) -> std::io::Result<()> {
-        self.lines.flush()
+        self.0.flush()
     }
 }
 

@@ -15,6 +15,5 @@ mod write;
 
 pub use error::{DamagedStudy, Error, Place, ServerPlace};
 pub use export::{ExportFormat, ExportTable};
-pub use queue::Sent;
 pub use read::{Listed, NEWEST, StudyLine};
 pub use store::{Store, default_path};

@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use super::database::{Query, Row};
+use super::database::Query;
+use super::records::{Columns as _, Unsent};
 use super::store::{Link, Queue};
-use super::write::{Unsent, insert_sweep_trial, upsert_sweep};
+use super::write::{insert_sweep_trial, upsert_sweep};
 use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
-/// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
+/// Pause after the server did not answer.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A server that has not taken one thing within this is away: it may be stopped, or somebody holds a lock on its tables.
+/// Timeout of sending one study or trial: the server may be stopped, or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Only what has not changed since it was read.
@@ -32,23 +33,6 @@ const LEAVE: &str = "ON CONFLICT DO NOTHING";
 
 const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
 
-/// What came of sending.
-#[derive(Debug, Default)]
-pub struct Sent {
-    /// Studies and trials that the server has now.
-    pub things: usize,
-    /// Studies that wait still, all of them or a trial: here they cannot be read.
-    pub damaged: Vec<DamagedStudy>,
-}
-
-impl Sent {
-    fn leave(&mut self, id: &str, error: Error) {
-        if self.damaged.iter().all(|left| left.id.as_deref() != Some(id)) {
-            self.damaged.push(DamagedStudy::new(Some(id.to_owned()), &error.of_study(Some(id))));
-        }
-    }
-}
-
 impl Store {
     /// How many trials and the like wait for the server.
     pub async fn count_unsent(&self) -> Result<usize, Error> {
@@ -58,18 +42,18 @@ impl Store {
         }
     }
 
-    /// Sends what waits; of a store without a server nothing does. A damaged study keeps no other from being sent.
+    /// Sends what waits; of a store without a server nothing does. Returns the studies that wait still, all of them or a trial: they
+    /// cannot be read, and keep no other from being sent.
     ///
     /// # Errors
     /// When the server does not answer, even if nothing waits, or does not take it: it goes on waiting.
-    pub async fn send(&self) -> Result<Sent, Error> {
-        let Some(queue) = &self.queue else { return Ok(Sent::default()) };
+    pub async fn send(&self) -> Result<Vec<DamagedStudy>, Error> {
+        let Some(queue) = &self.queue else { return Ok(Vec::new()) };
         let mut link = queue.link.lock().await;
         self.send_and_note(queue, &mut link).await
     }
 
-    /// Begins to send what waits, unless the server did not answer a moment ago. Whoever writes does not wait for it, nor hear
-    /// whether the server takes it: what was written is kept here.
+    /// Starts to send in the background, unless the server did not answer a moment ago. The local file keeps everything meanwhile.
     pub(super) fn send_soon(&self) {
         if self.queue.is_some() {
             let store = self.clone();
@@ -86,7 +70,7 @@ impl Store {
         }
     }
 
-    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<Sent, Error> {
+    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>, Error> {
         let sent = self.send_all(queue, link).await;
         link.failed_at = sent.is_err().then(Instant::now);
         if sent.is_err() {
@@ -95,35 +79,37 @@ impl Store {
         sent
     }
 
-    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<Sent, Error> {
+    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>, Error> {
         let waiting = self.read_unsent(queue).await?;
         if link.store.is_none() {
             let connected = within_limit(queue, Store::connect_sender(&queue.server)).await?;
             link.store = Some(Box::new(connected));
         }
-        let mut sent = Sent::default();
-        let Some(server) = &link.store else { return Ok(sent) };
+        let mut damaged: Vec<DamagedStudy> = Vec::new();
+        let Some(server) = &link.store else { return Ok(damaged) };
         let mut taken = BTreeSet::new();
         for unsent in &waiting {
             // A trial needs its sweep, which somebody may have dropped on the server.
             let (sweep, trial) = match self.read_waiting(unsent, !taken.contains(&unsent.id)).await {
                 Ok(read) => read,
                 Err(error) if error.is_damage() => {
-                    sent.leave(&unsent.id, error);
+                    let id = Some(unsent.id.clone());
+                    if damaged.iter().all(|known| known.id != id) {
+                        damaged.push(DamagedStudy::new(id, &error.of_study(Some(&unsent.id))));
+                    }
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             within_limit(queue, server.take_over(sweep.as_ref(), trial.as_ref())).await?;
-            let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(unsent.changes);
+            let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(&unsent.changes);
             self.execute(done).await?;
             taken.insert(&unsent.id);
-            sent.things += 1;
         }
-        Ok(sent)
+        Ok(damaged)
     }
 
-    /// What waits, a trial with its study where that is wanted. Nothing of what was dropped here.
+    /// Reads a waiting study or trial, a trial with its study if `with_study`; nothing when it was dropped meanwhile.
     async fn read_waiting(
         &self,
         unsent: &Unsent,
@@ -151,11 +137,11 @@ impl Store {
     }
 
     async fn read_unsent(&self, queue: &Queue) -> Result<Vec<Unsent>, Error> {
-        self.read(Query::new(SELECT).bind(queue.server.to_string()), unsent_from).await
+        self.read(Query::new(SELECT).bind(&queue.server.to_string()), Unsent::read).await
     }
 }
 
-/// What is asked of the server, unless it takes longer than a server that is there would.
+/// Fails like an unreachable server when the request takes longer than [`SEND_LIMIT`].
 async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     match timeout(SEND_LIMIT, asked).await {
         Ok(answer) => answer,
@@ -164,13 +150,4 @@ async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Er
             Err(Error::Away { server: queue.server.clone(), source: late.into() })
         }
     }
-}
-
-fn unsent_from(row: &Row) -> Result<Unsent, sqlx::Error> {
-    Ok(Unsent {
-        id: row.get("id")?,
-        number: row.get("number")?,
-        repeat: row.get("repeat")?,
-        changes: row.get("changes")?,
-    })
 }

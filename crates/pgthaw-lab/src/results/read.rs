@@ -14,7 +14,7 @@ use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_
 /// What stands for the study that was begun last.
 pub const NEWEST: &str = "newest";
 
-/// The one that is meant: by its id, by the first characters of it when no other begins so, or [`NEWEST`] of those in this order.
+/// Finds a study by its id, a unique prefix of it, or [`NEWEST`] for the first.
 pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>, Error> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());
@@ -30,17 +30,11 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
     Ok(studies.pop())
 }
 
-/// A sweep by its id, and what is kept of it, if that can be read: one that is damaged is no reason not to show the others.
+/// A sweep by its id, readable or damaged: a damaged one does not hide the others.
 pub(super) struct KeptSweep {
     /// `None`: not even this can be read.
     pub id: Option<String>,
     pub sweep: Result<SweepRun, Error>,
-}
-
-impl KeptSweep {
-    pub fn name(&self) -> &str {
-        self.id.as_deref().unwrap_or_default()
-    }
 }
 
 impl Store {
@@ -70,12 +64,12 @@ impl Store {
         Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
     }
 
-    /// The study that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
+    /// The study with this id, this unique prefix of an id, or `newest`.
     pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
 
-    /// Likewise its id alone, which a damaged one has too.
+    /// Its id alone, which a damaged study has too.
     pub async fn read_study_id(&self, wanted: &str) -> Result<String, Error> {
         let ids = self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.id).collect();
         choose(ids, String::as_str, wanted)?.ok_or_else(|| self.unknown(wanted))
@@ -86,10 +80,10 @@ impl Store {
         if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
     }
 
-    /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
-    /// no sweep is.
+    /// The same; `None` when there is none.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
-        choose(self.read_kept_sweeps().await?, KeptSweep::name, wanted)?.map(|kept| kept.sweep).transpose()
+        let kept = self.read_kept_sweeps().await?;
+        choose(kept, |kept| kept.id.as_deref().unwrap_or_default(), wanted)?.map(|kept| kept.sweep).transpose()
     }
 
     /// The newest sweep of this meaning on this host, when it did not get to its end.
@@ -99,8 +93,7 @@ impl Store {
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
-    /// Ids of the sweeps that are gone on with: of each study on its host the newest, if it did not get to its end. A damaged one may
-    /// be such.
+    /// Ids of the sweeps that the same command would resume: the newest of each study and host, if unfinished. Damaged ones count.
     pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
         let mut known = HashSet::new();
         let mut sweeps = self.read_kept_sweeps().await?;
@@ -145,18 +138,14 @@ impl Store {
             trial.scripts.push(script)
         })
         .await?;
-        self.add_seconds_of(of, &mut trials).await?;
+        self.add_seconds(of, &mut trials).await?;
         let query = of.select("sweep_wait_samples", "number, repeat, second");
         self.read_parts(of, query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
         Ok(trials)
     }
 
     /// Gives the trials of a sweep their seconds: what was served in each, and what the machine did.
-    pub(super) async fn add_seconds(&self, sweep_id: &str, trials: &mut [SweepTrial]) -> Result<(), Error> {
-        self.add_seconds_of(&Of::sweep(sweep_id), trials).await
-    }
-
-    async fn add_seconds_of(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
+    async fn add_seconds(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
         let query = of.select("sweep_samples", "number, repeat, second");
         self.read_parts(of, query, trials, |trial, sample| trial.samples.push(sample)).await?;
         let query = of.select("sweep_os_samples", "number, repeat, second");
@@ -202,7 +191,6 @@ impl<'a> Of<'a> {
     }
 }
 
-/// Number of the point, and repeat.
 fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
     Ok((row.get("number")?, row.get("repeat")?))
 }
@@ -242,24 +230,18 @@ impl Store {
         Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
     }
 
-    /// The sweep that a side of a comparison means, with its trials.
+    /// The sweep that a side of a comparison means, with its trials as they are compared.
     pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
-        self.read_sweep_or_newest(side.sweep.as_deref()).await
-    }
-
-    /// A sweep, the newest of them when none is named, with its trials as they are compared.
-    pub async fn read_sweep_or_newest(&self, wanted: Option<&str>) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
-        let wanted = wanted.unwrap_or(NEWEST);
+        let wanted = side.sweep.as_deref().unwrap_or(NEWEST);
         let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
         let trials = self.read_comparable_trials(&run.id).await?;
         Ok((run, trials))
     }
 
-    /// With their seconds, of which figures of the device and of processors are made, and by which trials are cut to whole cycles of
-    /// checkpoints.
+    /// Trials with their seconds, which device and processor figures and the cut to checkpoint cycles need.
     async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
-        self.add_seconds(sweep_id, &mut trials).await?;
+        self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;
         Ok(trials)
     }
 }
@@ -276,11 +258,11 @@ impl Store {
     pub async fn read_listed(&self) -> Result<Listed, Error> {
         let mut listed = Listed::default();
         for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
-            let outlined = match sweep {
-                Ok(sweep) => self.read_sweep_outlines(&sweep.id).await.map(|outlines| (sweep, outlines)),
-                Err(error) => Err(error),
+            let outlined = match &sweep {
+                Ok(sweep) => self.read_sweep_outlines(&sweep.id).await,
+                Err(_) => Ok(Vec::new()),
             };
-            match outlined {
+            match sweep.and_then(|sweep| Ok((sweep, outlined?))) {
                 Ok(study) => listed.studies.push(study),
                 Err(error) if error.is_damage() => {
                     let error = error.of_study(id.as_deref());
@@ -299,9 +281,7 @@ impl Store {
             return Ok(served);
         }
         let query = "SELECT number, repeat, transactions FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
-        let second = |row: &Row| -> Result<((u32, u32), u64), sqlx::Error> {
-            Ok(((row.get("number")?, row.get("repeat")?), row.get("transactions")?))
-        };
+        let second = |row: &Row| Ok((key_of(row)?, row.get("transactions")?));
         for (trial, transactions) in self.read_of_study(&sweep.id, Query::new(query).bind(&sweep.id), second).await? {
             served.entry(trial).or_default().push(transactions);
         }
@@ -332,7 +312,6 @@ pub struct StudyLine {
     pub damaged: Option<String>,
 }
 
-/// Trials and failures.
 type Counts = HashMap<String, (u64, u64)>;
 
 impl Store {

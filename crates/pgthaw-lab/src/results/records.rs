@@ -142,36 +142,22 @@ impl Column for f64 {
     }
 }
 
-impl Column for i64 {
-    fn bound(number: Option<&i64>) -> Value {
-        Value::Integer(number.copied())
-    }
-
-    fn read(row: &Row, column: &str) -> Result<Option<i64>, sqlx::Error> {
-        row.integer(column)
-    }
-}
-
 /// SQL has no unsigned integers. No count of a trial comes near 2⁶³.
-impl Column for u64 {
-    fn bound(count: Option<&u64>) -> Value {
-        Value::Integer(count.map(|count| i64::try_from(*count).unwrap_or(i64::MAX)))
-    }
+macro_rules! integer_columns {
+    ($($integer:ty),*) => {$(
+        impl Column for $integer {
+            fn bound(number: Option<&$integer>) -> Value {
+                Value::Integer(number.map(|number| i64::try_from(*number).unwrap_or(i64::MAX)))
+            }
 
-    fn read(row: &Row, column: &str) -> Result<Option<u64>, sqlx::Error> {
-        row.integer(column)?.map(|number| number.try_into().map_err(|error| unreadable(column, error))).transpose()
-    }
+            fn read(row: &Row, column: &str) -> Result<Option<$integer>, sqlx::Error> {
+                row.integer(column)?.map(|number| number.try_into().map_err(|error| unreadable(column, error))).transpose()
+            }
+        }
+    )*};
 }
 
-impl Column for u32 {
-    fn bound(count: Option<&u32>) -> Value {
-        Value::Integer(count.copied().map(i64::from))
-    }
-
-    fn read(row: &Row, column: &str) -> Result<Option<u32>, sqlx::Error> {
-        row.integer(column)?.map(|number| number.try_into().map_err(|error| unreadable(column, error))).transpose()
-    }
-}
+integer_columns!(i64, u64, u32);
 
 impl Column for Bytes {
     fn bound(amount: Option<&Bytes>) -> Value {
@@ -196,7 +182,7 @@ impl Column for Timestamp {
 
 impl Column for LatencyHistogram {
     fn bound(latency: Option<&LatencyHistogram>) -> Value {
-        Value::Bytes(latency.map(|latency| latency.encoded().to_owned()))
+        Value::Bytes(latency.map(|latency| latency.encoded.clone()))
     }
 
     fn read(row: &Row, column: &str) -> Result<Option<LatencyHistogram>, sqlx::Error> {
@@ -235,6 +221,19 @@ columns!(SweepTrial {
     ; optional_json start_state, generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy, time
     ; apart samples, os_samples, wait_samples, scripts
 });
+
+/// Something that the server does not have yet: a study without its trials, or a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsent {
+    pub id: String,
+    /// Point and repeat of the trial; 0 of the study.
+    pub number: u32,
+    pub repeat: u32,
+    /// How often it was marked.
+    pub changes: i64,
+}
+
+columns!(Unsent { id, number, repeat, changes });
 
 columns!(ScriptLatency { script, answered, failed, skipped, response, service });
 

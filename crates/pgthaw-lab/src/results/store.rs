@@ -26,16 +26,14 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 /// How long a reader waits for another pgthaw that is writing. A trial is written in well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a writer waits for readers, who may have the file for as long as they like: what is written was measured, and is
-/// lost when it gives up. SQLite counts to 24 days.
+/// How long a writer waits for readers: giving up would lose measured results. SQLite's limit is 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
 /// How often making the schema is tried, and how long apart: it takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
-/// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
-/// was given up here is soon given up there.
+/// Timeouts of the sending session, so that a lock held by others cannot block it, and a statement given up here ends there too.
 const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
 
 /// The results of runs.
@@ -61,8 +59,7 @@ pub(super) struct Link {
     pub failed_at: Option<Instant>,
 }
 
-/// Where results are kept when nobody says otherwise: `$XDG_STATE_HOME/pgthaw/results.sqlite`, by default under
-/// `~/.local/state`.
+/// The default store: `$XDG_STATE_HOME/pgthaw/results.sqlite`, or below `~/.local/state`.
 pub fn default_path() -> Result<PathBuf, Error> {
     Ok(state_home().ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
 }
@@ -166,20 +163,16 @@ impl Store {
     async fn claim_file(&self) -> Result<(), Error> {
         let facts = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
                      (SELECT count(*) FROM sqlite_schema) AS objects";
-        let fact = |row: &Row| Ok((row.get("application_id")?, row.get("objects")?));
-        let facts = Query::new(facts).fetch(&self.database).await.map_err(self.failed_to("open"))?;
-        let facts: Vec<(i64, i64)> =
-            facts.iter().map(fact).collect::<Result<_, _>>().map_err(self.failed_to("open"))?;
+        let fact = |row: &Row| Ok((row.get::<i64>("application_id")?, row.get::<i64>("objects")?));
+        let facts = self.read(Query::new(facts), fact).await?;
         match facts.first() {
             Some((application_id, _)) if *application_id == i64::from(APPLICATION_ID) => Ok(()),
-            Some((0, 0)) => {
-                self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await.map(drop)
-            }
+            Some((0, 0)) => self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await,
             _ => Err(Error::Foreign(self.place.clone())),
         }
     }
 
-    /// Refuses a database whose tables have our names and are not ours.
+    /// Refuses a database with tables of the same names that pgthaw did not create.
     async fn check_server(&self) -> Result<(), Error> {
         let facts = "SELECT CAST(pg_catalog.to_regclass('pgthaw.sweeps') IS NOT NULL AS INTEGER) AS ours, \
                      CAST(pg_catalog.to_regclass('pgthaw._sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
@@ -204,8 +197,7 @@ impl Store {
         })
     }
 
-    /// Another pgthaw may make the schema of the same store at this moment, so that making it fails here: it is not made again when it is
-    /// seen to be there.
+    /// Retries, because another pgthaw may be making the schema of the same store at this moment.
     async fn migrate_after_others(&self) -> Result<(), MigrateError> {
         for _ in 1..MIGRATION_TRIES {
             match self.migrate_once().await {
@@ -228,7 +220,7 @@ impl Store {
         }
     }
 
-    /// SQLite has no lock for a schema, and whoever has the file was waited for already (code 5). A server has one.
+    /// SQLite has no lock for migrations; a server has one. Code 5 is a timeout of the wait for the file.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
@@ -240,7 +232,8 @@ impl Store {
         query: Query,
         from: impl Fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Error> {
-        self.read_or(query, from, |error| error).await
+        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
 
     /// The same of rows that belong to a study: one that cannot be read is that study's damage, not the store's.
@@ -250,26 +243,15 @@ impl Store {
         query: Query,
         from: impl Fn(&Row) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Error> {
-        self.read_or(query, from, |error| error.of_study(Some(id))).await
-    }
-
-    /// The same; a row that cannot be read is the error that `failed` makes of it.
-    async fn read_or<T>(
-        &self,
-        query: Query,
-        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
-        failed: impl Fn(Error) -> Error,
-    ) -> Result<Vec<T>, Error> {
-        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| from(row).map_err(|error| failed(self.failed_to("read")(error)))).collect()
+        let of_study = |row: &Row| Ok(from(row).map_err(|error| self.failed_to("read")(error).of_study(Some(id))));
+        self.read(query, of_study).await?.into_iter().collect()
     }
 
     /// A single statement that changes something.
-    pub(super) async fn execute(&self, query: Query) -> Result<u64, Error> {
+    pub(super) async fn execute(&self, query: Query) -> Result<(), Error> {
         let mut transaction = self.begin().await?;
-        let changed = query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
-        transaction.commit().await.map_err(self.failed_to("write"))?;
-        Ok(changed)
+        query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
+        transaction.commit().await.map_err(self.failed_to("write"))
     }
 
     /// Turns what the database said while doing `action` into this folder's error.
@@ -310,12 +292,12 @@ impl Place {
         match self {
             Place::File(path) => Ok((Store::open_existing(path).await?, Vec::new())),
             Place::Server(server) => {
-                let (queue, mut lacking) = (default_path()?, Vec::new());
+                let mut lacking = Vec::new();
                 // What waits here belongs to the answer.
-                if queue.exists() {
-                    let queue = Store::open_existing(&queue).await?.before(server);
+                if let Some(copy) = self.open_local_copy().await? {
+                    let queue = copy.before(server);
                     if queue.count_unsent().await? > 0 {
-                        lacking = queue.send().await?.damaged;
+                        lacking = queue.send().await?;
                     }
                     queue.close().await;
                 }
@@ -332,7 +314,7 @@ impl Place {
     }
 }
 
-/// SQLite believes what lies beside the file under these names, whoever put it there. Behind a link it looks beside the file.
+/// SQLite trusts journals beside the file, whoever put them there. Behind a link it looks beside the file.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {

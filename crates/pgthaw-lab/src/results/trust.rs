@@ -117,7 +117,6 @@ async fn find_stranger(transaction: &mut PgConnection) -> Result<Option<Finding>
     Ok(found.map(|(rank, what, how, role, grantee)| Finding { rank, what, how, role, grantee }))
 }
 
-/// Sets the search_path until the transaction ends.
 async fn use_path(transaction: &mut PgConnection, path: &str) -> Result<(), sqlx::Error> {
     sqlx::query(include_str!("sql/use_path_13.sql")).bind(path).execute(transaction).await.map(drop)
 }

@@ -1,7 +1,7 @@
 //! Writes sweeps and their trials, each in one transaction, or a whole sweep; with the note that a server lacks them.
 
 use super::database::{Query, Transaction, Values};
-use super::records::Columns as _;
+use super::records::{Columns as _, Unsent};
 use super::{Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 use crate::verdict::TrialOutline;
@@ -51,7 +51,8 @@ impl Store {
         }
         for trial in trials {
             insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
-            let unsent = Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat);
+            let &SweepTrial { number, repeat, .. } = trial;
+            let unsent = Unsent { number, repeat, ..Unsent::sweep(&trial.sweep_id) };
             self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
         }
         transaction.commit().await.map_err(&failed)?;
@@ -61,7 +62,7 @@ impl Store {
 
     /// Forgets a sweep with its trials.
     pub async fn drop_sweep(&self, id: &str) -> Result<(), Error> {
-        self.execute(Query::new("DELETE FROM sweeps WHERE id = $1").bind(id)).await.map(drop)
+        self.execute(Query::new("DELETE FROM sweeps WHERE id = $1").bind(id)).await
     }
 }
 
@@ -86,7 +87,7 @@ pub(super) async fn insert_sweep_trial(
     let outline = TrialOutline::from(trial);
     let values = outline.put(Values::default().bind("sweep_id", &trial.sweep_id));
     transaction.insert("sweep_outlines", vec![values], "").await?;
-    let scripts = (0..).zip(&trial.scripts).map(|(place, script): (i64, _)| script.put(key().bind("place", place)));
+    let scripts = (0..).zip(&trial.scripts).map(|(place, script): (i64, _)| script.put(key().bind("place", &place)));
     transaction.insert("sweep_scripts", scripts.collect(), "").await?;
     let samples = trial.samples.iter().map(|sample| sample.put(key()));
     transaction.insert("sweep_samples", samples.collect(), "").await?;
@@ -96,24 +97,9 @@ pub(super) async fn insert_sweep_trial(
     transaction.insert("sweep_wait_samples", samples.collect(), "").await.map(drop)
 }
 
-/// Something that the server does not have yet: a study without its trials, or a trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unsent {
-    pub id: String,
-    /// Point and repeat of the trial; 0 of the study.
-    pub number: u32,
-    pub repeat: u32,
-    /// How often it was marked.
-    pub changes: i64,
-}
-
 impl Unsent {
     pub fn sweep(id: &str) -> Unsent {
         Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
-    }
-
-    pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
-        Unsent { number, repeat, ..Unsent::sweep(id) }
     }
 
     /// Repeats are counted from 1.
@@ -125,7 +111,7 @@ impl Unsent {
     pub fn bind(&self, sql: &'static str, server: &str) -> Query {
         let kind = if self.is_trial() { "sweep trial" } else { "sweep" };
         let query = Query::new(sql).bind(server).bind(kind).bind(&self.id);
-        query.bind(i64::from(self.number)).bind(i64::from(self.repeat))
+        query.bind(&self.number).bind(&self.repeat)
     }
 }
 

@@ -15,12 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use host::files::{Directory, read_open_at_most};
-use host::units::Bytes;
 
 /// A second takes a hundred bytes: weeks of them.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
 
-/// How their names end.
 const BOARD: &str = "jsonl";
 
 /// To make a board while others look. Each of them holds it for microseconds, or for a few time slices where all processors are busy.
@@ -33,25 +31,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub struct LiveTrial {
     pub sweep_id: String,
     pub question: String,
-    pub label: String,
-    pub repeat: u32,
-    pub position: u32,
-    pub trials: u32,
-    pub seconds: Option<u32>,
-    /// Until the whole study is over, when the trial began.
-    pub left_seconds: f64,
+    #[serde(flatten)]
+    pub started: SweepTrialStarted,
     pub began_at: Timestamp,
-    pub samples: Vec<LiveSample>,
-}
-
-/// A second of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct LiveSample {
-    pub second: u32,
-    pub tps: Option<f64>,
-    pub device_read_bytes: Bytes,
-    pub os_resident_bytes: Bytes,
+    pub samples: Vec<LiveSecond>,
 }
 
 /// Where a process writes down what it runs. It is a convenience: what cannot be written is left out.
@@ -67,7 +50,7 @@ impl LiveBoard {
         let Some(board) = &mut self.0 else { return };
         match event {
             Event::SweepTrialStarted(trial) => board.begin(trial),
-            Event::Second(second) => board.add(second),
+            Event::Second(second) => board.write(second),
             _ => {}
         }
     }
@@ -95,16 +78,10 @@ impl Board {
 
     /// A trial begins: what was written of the one before is gone.
     fn begin(&mut self, trial: &SweepTrialStarted) {
-        let SweepTrialStarted { label, repeat, position, trials, seconds, left, .. } = trial.clone();
         let header = LiveTrial {
             sweep_id: self.sweep_id.clone(),
             question: self.question.clone(),
-            label,
-            repeat,
-            position,
-            trials,
-            seconds,
-            left_seconds: left.as_secs_f64(),
+            started: trial.clone(),
             began_at: Timestamp::now(),
             samples: Vec::new(),
         };
@@ -113,11 +90,6 @@ impl Board {
             let _ = file.set_len(0).and_then(|()| file.rewind());
         }
         self.write(&header);
-    }
-
-    fn add(&mut self, second: &LiveSecond) {
-        let LiveSecond { second, tps, device_read_bytes, os_resident_bytes, .. } = *second;
-        self.write(&LiveSample { second, tps, device_read_bytes, os_resident_bytes });
     }
 
     fn write(&mut self, line: &impl Serialize) {
@@ -293,7 +265,7 @@ mod tests {
         let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z","samples":[]}"#;
         let second = r#"{"second":1,"tps":100.0,"device_read_bytes":0,"os_resident_bytes":5}"#;
         let trial = parse_board(&format!("{header}\n{second}\n{}", &second[..20])).unwrap();
-        assert_eq!((trial.label.as_str(), trial.samples.len()), ("clients 4", 1));
+        assert_eq!((trial.started.label.as_str(), trial.samples.len()), ("clients 4", 1));
         assert_eq!(trial.samples[0].tps, Some(100.0));
         assert_eq!(parse_board(&header[..40]), None);
         assert_eq!(parse_board(""), None);

@@ -23,25 +23,25 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::report::{StudyData, TrialData, render_missing_page, render_served_page};
+use crate::results;
 use crate::results::{Store, StudyLine};
 use crate::study::SweepRun;
 use crate::verdict::{Selection, Side, SweepComparison, compute_sweep_comparison};
-use crate::{results, study};
 
 pub use live::LiveBoard;
 use live::{LiveTrial, read_live};
 
+use command::document;
 use command::http::{Listener, Token, add_headers, refuse};
-use command::{document, http};
-use host::failure::{ErrorKind, Explain, FullDisk};
+use host::failure::{ErrorKind, Explain};
 
-/// What the store is waited for at the end.
+/// How long to wait for the store to close.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Answers until `end`, and then for a moment what was asked before; closes the store.
-pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), Error> {
+pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), document::Error> {
     let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
-    let router = routes(Arc::clone(&served), listener.token());
+    let router = routes(Arc::clone(&served), listener.token);
     listener.answer_all(TowerToHyperService::new(router), end).await;
     if let Some(served) = Arc::into_inner(served) {
         let _ = timeout(GRACE, served.store.close()).await;
@@ -62,7 +62,7 @@ fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
         .layer(middleware::from_fn_with_state(token, guard))
 }
 
-/// Lets pass who may ask.
+/// Refuses requests without the token.
 async fn guard(State(token): State<Option<Token>>, request: Request, next: Next) -> Response {
     let mut response = match refuse(token, request.uri(), request.headers()) {
         Some(refusal) => refusal.map(Body::from),
@@ -86,12 +86,11 @@ struct Served {
 
 type Shared = State<Arc<Served>>;
 
-/// The front end.
 async fn page(State(served): Shared) -> Html<String> {
     Html(served.page.clone())
 }
 
-/// An address that nothing has.
+/// The answer to an unknown address.
 async fn missing(State(served): Shared, uri: Uri) -> Response {
     let path = uri.path();
     if path.starts_with("/api/") {
@@ -147,7 +146,6 @@ async fn live() -> Json<Vec<LiveTrial>> {
     Json(read_live())
 }
 
-/// A failure as an answer.
 #[derive(Debug)]
 struct Failure {
     status: StatusCode,
@@ -158,8 +156,10 @@ impl Failure {
     fn missing(what: &str) -> Failure {
         Failure { status: StatusCode::NOT_FOUND, message: format!("there is no \"{what}\"") }
     }
+}
 
-    fn of(error: &impl Explain) -> Failure {
+impl<E: Explain> From<E> for Failure {
+    fn from(error: E) -> Failure {
         let status = match error.kind() {
             ErrorKind::Usage => StatusCode::NOT_FOUND,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -168,52 +168,8 @@ impl Failure {
     }
 }
 
-impl From<results::Error> for Failure {
-    fn from(error: results::Error) -> Failure {
-        Failure::of(&error)
-    }
-}
-
-impl From<study::Error> for Failure {
-    fn from(error: study::Error) -> Failure {
-        Failure::of(&error)
-    }
-}
-
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         (self.status, Json(json!({ "error": { "message": self.message } }))).into_response()
-    }
-}
-
-/// What can go wrong before anybody asks for something.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Listen(#[from] http::Error),
-    #[error(transparent)]
-    Page(#[from] document::Error),
-}
-
-impl Explain for Error {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Error::Listen(error) => error.kind(),
-            Error::Page(error) => error.kind(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Error::Listen(error) => error.hint(),
-            Error::Page(error) => error.hint(),
-        }
-    }
-
-    fn full_disk(&self) -> Option<FullDisk> {
-        match self {
-            Error::Listen(error) => error.full_disk(),
-            Error::Page(error) => error.full_disk(),
-        }
     }
 }

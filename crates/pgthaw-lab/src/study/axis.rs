@@ -8,7 +8,7 @@ use strum::VariantArray;
 use toml::{Table, Value};
 
 use super::built_in::find_built_in_script;
-use super::point::{AxisLength, find_word, list_words};
+use super::point::{Axes, NO_LIMIT, find_word, list_words};
 use host::units::Bytes;
 use pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use postgres::Script;
@@ -21,10 +21,10 @@ const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 const WEIGHT_MAX: u32 = 1_000_000;
 
 /// Transactions per second: from one in 17 minutes to more than any generator makes.
-const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
+pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 
 /// From the microsecond that pgbench counts in to the longest trial that there is.
-const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
+pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
 /// Settings by which pgthaw reads what it tells of a trial: the server's log, its counts, and what its processes do.
 const WATCHED_SETTINGS: [&str; 7] = [
@@ -61,9 +61,9 @@ const OWN_SETTINGS: [&str; 16] = [
 pub type Mix = Vec<(Script, u32)>;
 
 /// A key with what stands there; `None`: it was left out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Axis<'a> {
-    pub key: &'a str,
+    pub key: String,
     pub value: Option<&'a Value>,
 }
 
@@ -77,7 +77,7 @@ impl Axis<'_> {
         read: impl Fn(&Value) -> Option<T>,
     ) -> Result<Vec<T>, String> {
         let Some(value) = self.value else { return Ok(vec![default]) };
-        let (key, given) = (self.key, value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+        let (key, given) = (&self.key, value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
         if given.is_empty() {
             return Err(format!("{key}: the list is empty; write {allowed}, or leave the key out"));
         }
@@ -98,25 +98,15 @@ impl Axis<'_> {
         self.read(default, &format!("a whole number from 1 to {most}"), |value| whole_number(value, most))
     }
 
-    /// A single whole number from 1 to `most`.
-    pub fn whole_number(&self, most: u32) -> Result<u32, String> {
-        let number = self.value.and_then(|value| whole_number(value, most));
-        let given = self.value.map(Value::to_string).unwrap_or_default();
-        number.ok_or_else(|| format!("{}: {given} is not allowed; write a whole number from 1 to {most}", self.key))
-    }
-
-    /// Transactions per second; `None` is no limit.
-    pub fn rates(&self) -> Result<Vec<Option<f64>>, String> {
-        self.numbers_or("unlimited", &RATES, "transactions per second")
-    }
-
-    /// Milliseconds; `None` is no limit.
-    pub fn latency_limits(&self) -> Result<Vec<Option<f64>>, String> {
-        self.numbers_or("none", &LATENCY_LIMITS_MS, "milliseconds")
+    /// A single whole number from 1 to `most`; `None` where the key was left out.
+    pub fn whole_number(&self, most: u32) -> Result<Option<u32>, String> {
+        let Some(value) = self.value else { return Ok(None) };
+        let wrong = || format!("{}: {value} is not allowed; write a whole number from 1 to {most}", self.key);
+        whole_number(value, most).map(Some).ok_or_else(wrong)
     }
 
     /// Numbers of `unit` within `bounds`; `None` is `word`, which is the default.
-    fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
+    pub fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
         let allowed = format!("{unit} from {} to {}, or \"{word}\"", bounds.start(), bounds.end());
         let number = |number: f64| bounds.contains(&number).then_some(Some(number));
         self.read(None, &allowed, |value| match value {
@@ -141,10 +131,10 @@ impl Axis<'_> {
     /// Memory of the server; `None` is no limit.
     pub fn memories(&self) -> Result<Vec<Option<Bytes>>, String> {
         let memories = self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
-            "none" => Some(None),
+            NO_LIMIT => Some(None),
             size => size.parse().ok().map(Some),
         })?;
-        memories.into_iter().map(|memory| memory.map(|memory| check_least(self.key, memory)).transpose()).collect()
+        memories.into_iter().map(|memory| memory.map(|memory| check_least(&self.key, memory)).transpose()).collect()
     }
 
     /// Names, which are looked up later.
@@ -164,7 +154,7 @@ impl Axis<'_> {
         );
         let named = self.read(mix_of("select-only"), &allowed, read_mix)?;
         let find = |mix: Vec<(String, u32)>| {
-            let scripts = mix.iter().map(|(name, weight)| Ok((find_script(self.key, directory, name)?, *weight)));
+            let scripts = mix.iter().map(|(name, weight)| Ok((find_script(&self.key, directory, name)?, *weight)));
             Ok((render_mix(&mix), scripts.collect::<Result<Vec<_>, String>>()?))
         };
         named.into_iter().map(find).collect()
@@ -172,12 +162,15 @@ impl Axis<'_> {
 }
 
 /// Refuses what a `section` names and no point has on the axis that is named too: its name is mistyped here or there, or it was left.
+/// Refuses the name that needs no section too, with what it stands for.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
-    own: impl IntoIterator<Item = &'a String>,
+    mut own: impl Iterator<Item = &'a String>,
     asked: &[String],
+    (usual, what): (&str, &str),
 ) -> Result<(), String> {
-    match own.into_iter().find(|name| !asked.contains(name)) {
+    match own.find(|name| *name == usual || !asked.contains(name)) {
+        Some(name) if name == usual => Err(format!("{section}.{name}: it is {what}; give this one another name")),
         Some(name) => Err(format!("{section}.{name}: no point uses it; name it in points.{axis}, or remove it")),
         None => Ok(()),
     }
@@ -198,35 +191,35 @@ pub fn choose_named<'a, T: Clone>(
     asked.into_iter().map(choose).collect()
 }
 
-/// How long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
+/// Reads how long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
 /// there at most.
-pub fn read_length([seconds, each, total]: [Axis<'_>; 3], clients: &[u32]) -> Result<AxisLength, String> {
-    let given: Vec<&str> =
-        [seconds, each, total].iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key).collect();
+pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), String> {
+    let given: Vec<&str> = lengths.iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key.as_str()).collect();
     if given.len() > 1 {
         let given = given.join(" and ");
         return Err(format!("{given} are there together: a trial ends by one of them; remove the other"));
     }
+    let [seconds, each, total] = lengths;
+    let none = vec![None];
+    (axes.seconds, axes.transactions, axes.total_transactions) = (none.clone(), none.clone(), none);
+    let some = |numbers: Vec<u32>| numbers.into_iter().map(Some).collect();
     if each.value.is_some() {
-        return Ok(AxisLength::Transactions(each.whole_numbers(1, TRANSACTIONS_MAX)?));
-    }
-    if total.value.is_none() {
-        return Ok(AxisLength::Seconds(seconds.whole_numbers(10, SECONDS_MAX)?));
-    }
-    let totals = total.whole_numbers(1, TRANSACTIONS_MAX)?;
-    for total in &totals {
-        if let Some(clients) = clients.iter().find(|clients| total % **clients != 0) {
-            return Err(uneven_total(*total, *clients));
+        axes.transactions = some(each.whole_numbers(1, TRANSACTIONS_MAX)?);
+    } else if total.value.is_some() {
+        let totals = total.whole_numbers(1, TRANSACTIONS_MAX)?;
+        let clients = &axes.clients;
+        let mut pairs = totals.iter().flat_map(|total| clients.iter().map(move |clients| (*total, *clients)));
+        if let Some((total, clients)) = pairs.find(|(total, clients)| total % clients != 0) {
+            let nearest = total.div_ceil(clients).saturating_mul(clients);
+            return Err(format!(
+                "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or other clients"
+            ));
         }
+        axes.total_transactions = some(totals);
+    } else {
+        axes.seconds = some(seconds.whole_numbers(10, SECONDS_MAX)?);
     }
-    Ok(AxisLength::TotalTransactions(totals))
-}
-
-fn uneven_total(total: u32, clients: u32) -> String {
-    let nearest = total.div_ceil(clients).saturating_mul(clients);
-    format!(
-        "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or other clients"
-    )
+    Ok(())
 }
 
 /// A whole number from 1 to `most`.
@@ -323,11 +316,9 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
             collect_settings(&name, inner, settings)?;
             continue;
         }
-        let is_name = |part: &str| {
-            let mut characters = part.chars();
-            characters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-                && characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_')
-        };
+        let is_part = |one: char| one.is_ascii_lowercase() || one == '_';
+        let is_name =
+            |part: &str| part.starts_with(is_part) && part.chars().all(|one| is_part(one) || one.is_ascii_digit());
         if !name.split('.').all(is_name) {
             return Err(format!(
                 "settings: {name:?} is no name of a setting; write it in lower case as SHOW ALL lists it"
@@ -353,16 +344,20 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
 
 /// Texts, numbers and switches as texts.
 fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
-    let values = Axis { key, value: Some(value) }.read(String::new(), "a text, a number, true or false", |value| {
-        Some(match value {
-            Value::String(text) => text.clone(),
-            Value::Integer(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
-            Value::Boolean(true) => "on".to_owned(),
-            Value::Boolean(false) => "off".to_owned(),
-            _ => return None,
-        })
-    })?;
+    let values = Axis { key: key.to_owned(), value: Some(value) }.read(
+        String::new(),
+        "a text, a number, true or false",
+        |value| {
+            Some(match value {
+                Value::String(text) => text.clone(),
+                Value::Integer(number) => number.to_string(),
+                Value::Float(number) => number.to_string(),
+                Value::Boolean(true) => "on".to_owned(),
+                Value::Boolean(false) => "off".to_owned(),
+                _ => return None,
+            })
+        },
+    )?;
     match values.iter().find(|text| text.chars().any(char::is_control)) {
         Some(text) => Err(format!("{key}: {text:?} has a control character; a value is one line")),
         None => Ok(values),

@@ -53,11 +53,6 @@ impl DatabaseKey {
         DatabaseKey { name: point.database.clone(), scale: point.scale }
     }
 
-    /// The point, at this database.
-    pub fn put_into(&self, point: Point) -> Point {
-        Point { database: self.name.clone(), scale: self.scale, ..point }
-    }
-
     /// Every database of a study.
     pub fn all(axes: &Axes) -> Vec<DatabaseKey> {
         let key = |name: &String, scale: &u32| DatabaseKey { name: name.clone(), scale: *scale };
@@ -89,20 +84,16 @@ pub fn read_databases(
     asked: &[String],
     directory: &Path,
 ) -> Result<BTreeMap<String, DatabaseSpec>, String> {
-    let names: Vec<String> = own.keys().cloned().collect();
     let mut known = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), read_database("database", usual, directory)?)]);
-    for (name, raw) in own {
+    for (name, raw) in &own {
         let key = format!("databases.{name}");
         let is_part = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_';
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_part) {
             return Err(format!("{key}: write a name of at most {NAME_MAX} small letters, digits and _"));
         }
-        let spec = read_database(&key, raw, directory)?;
-        if known.insert(name, spec).is_some() {
-            return Err(format!("{key}: it is that of [database]; give this one another name"));
-        }
+        known.insert(name.clone(), read_database(&key, raw.clone(), directory)?);
     }
-    check_used(("databases", "database"), &names, asked)?;
+    check_used(("databases", "database"), own.keys(), asked, (DEFAULT_DATABASE, "that of [database]"))?;
     choose_named("points.database", asked, &known, |_| None, "default and those of [databases]")
 }
 

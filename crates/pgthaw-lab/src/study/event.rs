@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{Sender, UnboundedSender};
 
 use super::point::Until;
 use super::record::{Job, LoadSample, Sample, StrategyOutcome, SweepRun, SweepTrial};
@@ -24,41 +25,27 @@ pub enum Event {
     /// What the warm server showed, before the first trial.
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// A sweep is known by its name, before anything that takes long; its trials begin; one of them begins, and ends.
-    SweepOpened(SweepOpened),
+    /// A sweep is known by its name, before anything that takes long. Whoever keeps it says so by `kept`: from then on it goes on after a
+    /// kill.
+    SweepOpened {
+        run: Box<SweepRun>,
+        kept: Sender<()>,
+    },
+    /// Its trials begin; one of them begins, and ends.
     SweepStarted(Box<SweepRun>),
     SweepTrialStarted(SweepTrialStarted),
     SweepTrialEnded(Box<SweepTrial>),
 }
 
-/// A sweep that goes on after a kill once it is kept: whoever keeps it says so.
-#[derive(Clone, Debug)]
-pub struct SweepOpened {
-    pub run: Box<SweepRun>,
-    kept: Sender<()>,
-}
-
-impl SweepOpened {
-    /// The other end hears that it was kept; when nobody keeps it, that nothing comes any more.
-    pub fn new(run: SweepRun) -> (SweepOpened, Receiver<()>) {
-        let (kept, is_kept) = channel(1);
-        (SweepOpened { run: Box::new(run), kept }, is_kept)
-    }
-
-    /// From now on it goes on after a kill.
-    pub fn note_kept(&self) {
-        // Nobody waits for it when the sweep was stopped meanwhile.
-        let _ = self.kept.try_send(());
-    }
-}
-
 /// A trial of a sweep begins: first of all its start state is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepTrialStarted {
     /// The point, by what varies.
     pub label: String,
     /// From 1, of `repeats`.
     pub repeat: u32,
+    #[serde(skip)]
     pub repeats: u32,
     /// From 1, of `trials`, those that ended earlier included.
     pub position: u32,
@@ -66,13 +53,15 @@ pub struct SweepTrialStarted {
     /// Seconds that it lasts; `None` when it ends by its transactions.
     pub seconds: Option<u32>,
     /// What ends it before, if anything does.
+    #[serde(skip)]
     pub until: Option<Until>,
     /// Until the whole sweep is over, and those that follow it.
-    pub left: Duration,
+    pub left_seconds: f64,
 }
 
 /// A second of a trial, for a live display: what is kept comes with the trial's end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LiveSecond {
     /// From 0, which is the start.
     pub second: u32,
@@ -81,16 +70,17 @@ pub struct LiveSecond {
     /// Read from the device in this second.
     pub device_read_bytes: Bytes,
     pub os_resident_bytes: Bytes,
+    #[serde(skip)]
     pub until_warm: UntilWarm,
 }
 
 /// Where events go. Nobody has to listen.
 #[derive(Clone, Debug)]
-pub struct Events(Option<UnboundedSender<Event>>);
+pub struct Events(UnboundedSender<Event>);
 
 impl Events {
     pub fn to(sender: UnboundedSender<Event>) -> Events {
-        Events(Some(sender))
+        Events(sender)
     }
 
     pub fn tell(&self, event: Event) {
@@ -102,17 +92,16 @@ impl Events {
             }
             other => other,
         };
-        if let Some(sender) = &self.0 {
-            // The listener may have gone; the study goes on.
-            let _ = sender.send(event);
-        }
+        // The listener may have gone; the study goes on.
+        let _ = self.0.send(event);
     }
 }
 
 /// The answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum UntilWarm {
     /// Too early to say, or nothing says it.
+    #[default]
     Unknown,
     /// About so many seconds.
     Seconds(f64),
@@ -203,26 +192,25 @@ impl Measured {
 /// seconds of the wall clock, and the trial starts on one, so that its line for `start_unix` is the first second. A
 /// second without a line served nothing: a cold server may not serve a single transaction for seconds.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
-    (1..).zip(seconds).map(|(second, reading)| compute_sample(second, reading, intervals, start_unix)).collect()
-}
-
-fn compute_sample(second: u32, reading: &Second, intervals: &Intervals, start_unix: i64) -> Sample {
-    let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();
-    let has_any = logged.transactions > 0;
-    Sample {
-        second,
-        monotonic_ms: reading.monotonic.as_millis() as u64,
-        wall_ms: reading.wall_ms,
-        transactions: logged.transactions,
-        latency_us_mean: logged.latency_us_mean(),
-        latency_us_min: has_any.then_some(logged.latency_us_min),
-        latency_us_max: has_any.then_some(logged.latency_us_max),
-        latency_us_deviation: logged.latency_us_deviation(),
-        foreground_read_bytes: reading.counters.workload_read_bytes,
-        device_read_bytes: reading.counters.device_read_bytes,
-        device_reads: reading.counters.device_reads,
-        os_resident_bytes: reading.os_resident_bytes,
-    }
+    let sample = |(second, reading): (u32, &Second)| {
+        let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();
+        let has_any = logged.transactions > 0;
+        Sample {
+            second,
+            monotonic_ms: reading.monotonic.as_millis() as u64,
+            wall_ms: reading.wall_ms,
+            transactions: logged.transactions,
+            latency_us_mean: logged.latency_us_mean(),
+            latency_us_min: has_any.then_some(logged.latency_us_min),
+            latency_us_max: has_any.then_some(logged.latency_us_max),
+            latency_us_deviation: logged.latency_us_deviation(),
+            foreground_read_bytes: reading.counters.workload_read_bytes,
+            device_read_bytes: reading.counters.device_read_bytes,
+            device_reads: reading.counters.device_reads,
+            os_resident_bytes: reading.os_resident_bytes,
+        }
+    };
+    (1..).zip(seconds).map(sample).collect()
 }
 
 #[cfg(test)]

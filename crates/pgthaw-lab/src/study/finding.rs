@@ -3,14 +3,16 @@
 //! Names of findings and figures are part of `--json` (docs/formats.md): add, never rename.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{EnumMessage, IntoStaticStr};
 
 use super::others::Others;
 use host::units::{Bytes, counted};
 use model::Undecided;
 
-/// What was found, of a trial or of a whole sweep. Ratios are shares, 0 to 1, unless a figure says that it is above 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, thiserror::Error)]
+/// What was found, of a trial or of a whole sweep: its sentence, and its remedy (`message`). Whoever imported a run has pgbench's options
+/// and not the keys of a study, so some findings have a second remedy for them (`detailed_message`). Ratios are shares, 0 to 1, unless a
+/// figure says that it is above 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Finding {
@@ -34,55 +36,77 @@ pub enum Finding {
     #[error(
         "the trials saw {fewest} to {most} checkpoints, and {fewest_cycles} to {most_cycles} whole cycles of them: they are not alike"
     )]
+    #[strum(
+        message = "let trials last several times checkpoint_timeout: results compare cuts pairs to whole cycles where both trials have some"
+    )]
     UnequalCheckpoints { fewest: u32, most: u32, fewest_cycles: u32, most_cycles: u32 },
     #[error("{}", .0.sentence())]
+    #[strum(message = "give pgbench more threads (points.jobs), or run it on processors of its own")]
     GeneratorSaturated(Saturation),
     #[error(
         "{} too few for the {}th percentile, which needs {needed}",
         if *transactions == 1 { "1 transaction is".to_owned() } else { format!("{transactions} transactions are") },
         percentile * 100.0
     )]
+    #[strum(message = "let the trial last longer (points.seconds), or read a lower percentile")]
+    #[strum(detailed_message = "let the trial last longer (pgbench -T), or read a lower percentile")]
     TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
     #[error("it lasts {seconds} s, and by the model is warm after {needed_seconds:.0} s")]
     RuntimeTooShort { seconds: u32, needed_seconds: f64 },
     #[error("the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed")]
+    #[strum(message = "choose a larger scale, or make the cache smaller")]
     FitsCache { cache: String, database_bytes: Bytes, cache_bytes: Bytes },
     #[error("autovacuum worked {} meanwhile, on {}", counted(*runs, "time"), tables.join(", "))]
+    #[strum(
+        message = "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)"
+    )]
     Autovacuum { runs: u32, tables: Vec<String> },
     // Of tables that nothing was inserted into: shares of their size, and of their rows.
     #[error(
         "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
         tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
     )]
+    #[strum(
+        message = "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it"
+    )]
     Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
     // No server is named where the study has one alone.
     #[error("{} built with assertions, which cost time", who_was(servers))]
+    #[strum(message = "use a server that was built without --enable-cassert (--bin-dir, or [servers])")]
     AssertionsEnabled { servers: Vec<String> },
     // `level` is the last `-O…` of the compiler's flags, empty where there is none.
     #[error(
         "{} built for debugging, which costs time: the compiler's flags have {}",
         who_was(servers), if level.is_empty() { "no -O" } else { level }
     )]
+    #[strum(message = "use a server that was built with -O2, as packages are (--bin-dir, or [servers])")]
     UnoptimisedBuild { servers: Vec<String>, level: String },
     #[error("fsync is off: what was written did not have to reach the disk")]
+    #[strum(message = "fsync = on, unless it is what the study is about")]
     FsyncOff,
     #[error("{what} is not in force: {reason}")]
+    #[strum(message = "see that it can be had here; what was measured is without it")]
     NotInForce { what: String, reason: String },
     // Shares of all processors' time.
     #[error(
         "server and pgbench share {}, which {} {} busy; pgbench took {} of the time",
         counted(*processors, "processor"), if *processors == 1 { "was" } else { "were" }, percent(*busy_ratio), percent(*generator_ratio)
     )]
+    #[strum(message = "compare points of one machine alone, or keep pgbench and the server on processors of their own")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
     // `ratio` is the median over the points of largest ÷ smallest.
     #[error(
         "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
         percent(ratio - 1.0)
     )]
+    #[strum(message = "more repeats, longer trials, and fewer other programs")]
     NoiseFloor { ratio: f64, repeats: u32 },
     #[error("one trial per point shows no spread")]
+    #[strum(message = "repeats = 3, or more")]
+    #[strum(detailed_message = "import three runs of each point, or more")]
     OneRepeat,
     #[error("the sides are of two sweeps, one after the other: a drift of the machine looks like a difference")]
+    #[strum(message = "measure both in one sweep")]
     TwoSweeps,
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
     TooFewPairs { pairs: u32, needed: u32 },
@@ -91,72 +115,96 @@ pub enum Finding {
         "{within} of {} {} within the noise floor: equal sides of the sweep differ by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
+    #[strum(message = "take them for none, or measure with more repeats and longer trials until the floor is lower")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
     #[error(
         "in {unequal} of {} one trial saw more checkpoints than the other, and they were not cut to whole cycles",
         counted(*pairs, "pair")
     )]
+    #[strum(message = "let trials last several times checkpoint_timeout, and compare tps or worst-second")]
     UncutCheckpoints { unequal: u32, pairs: u32 },
     // Others on the machine, or beside it.
     #[error("{}", .0.sentence())]
     Others(Others),
     #[error("{late} of {} came late, by up to {worst_ms} ms, and were scaled", counted(*readings, "reading"))]
+    #[strum(message = "run fewer other programs")]
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
     #[error("{bytes} were read while the server started, before the clock did: a head start")]
+    #[strum(message = "count it with what the trial read")]
     HeadStart { bytes: Bytes },
     #[error("{strategy} failed: {reason}")]
+    #[strum(message = "see to what it says, and measure anew: the trial warmed itself")]
     StrategyFailed { strategy: String, reason: String },
     // `how` gets it.
     #[error("without {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
     #[error("only {resident_bytes} of {wanted_bytes} became resident")]
+    #[strum(message = "see what it says, or let it take longer (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
     #[error("{bytes} were taken from the page cache again before the end")]
+    #[strum(message = "stop what pages out idle memory (DAMON), or leave more of it free")]
     TakenBack { bytes: Bytes },
     #[error("the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so")]
+    #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
     IdleMemoryPagedOut,
     // Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
     #[error("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", "))]
+    #[strum(message = "look at the processors there, or ask for a rate (points.rate): being late shows it from here")]
     GeneratorsUnseen { hosts: Vec<String> },
     #[error(
         "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
     )]
+    #[strum(message = "give the hosts less else to do, and let trials last so long that it does not matter")]
     GeneratorsApart { spread_ms: f64, uncertainty_ms: f64 },
     #[error(
         "the load lasted {lasted_seconds:.1} s instead of {asked_seconds:.0}: it began late, or its last transactions took long"
     )]
+    #[strum(message = "run fewer other programs, and let trials last longer")]
     OtherDuration { asked_seconds: f64, lasted_seconds: f64 },
     #[error("{asked:.0} transactions per second were asked for, and there were {reached:.0}")]
+    #[strum(message = "ask for a lower rate, or read what held them up on the trial's page")]
+    #[strum(detailed_message = "ask for a lower rate (pgbench -R); what held them up is not in what was imported")]
     RateNotReached { asked: f64, reached: f64 },
     #[error("the hosts have not the same pgbench: {}", versions.join(", "))]
+    #[strum(message = "install the same one everywhere, or say where it is (generators.pgbench)")]
     GeneratorsDiffer { versions: Vec<String> },
     #[error(
         "not one transaction was served in {lasted_seconds:.0} s{}",
         if *failed == 0 { String::new() } else { format!(", and {failed} failed") }
     )]
+    #[strum(message = "see in the server's log what kept it from serving any")]
+    #[strum(detailed_message = "see in pgbench's messages and in the server's log what kept it from serving any")]
     NothingServed { lasted_seconds: f64, failed: u64 },
     // Of a trial that started warm. The sentence has no figures, so it is the same of all trials, and told once.
     #[error(
         "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server"
     )]
+    #[strum(message = "points.seconds = 60, or more")]
+    #[strum(detailed_message = "let pgbench run for a minute (-T 60), or longer")]
     ShortRun { lasted_seconds: f64, transactions: u64 },
     // Of a script that updates a branch in each transaction; `waiting` is a mean.
     #[error(
         "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
         counted(*scale, "branch")
     )]
+    #[strum(message = "a scale of at least the clients, or a script that updates no branch (simple-update)")]
     ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
     #[error("to tell where the server's time goes took {} of all processors", percent(*ratio))]
+    #[strum(message = "leave it, for every trial bears it alike; time = false in a study file does without")]
     DearAccount { ratio: f64 },
     #[error(
         "by the account of its time the server used {used:.2} of {}: it is wrong",
         counted(*processors, "processor")
     )]
+    #[strum(message = "take none of its kinds of time for sure, and tell of it with the kernel's version")]
     ProcessorsExceeded { used: f64, processors: u32 },
     // Of the points of a sweep that do not start cold.
     #[error(
         "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
         counted(*points, "point")
+    )]
+    #[strum(
+        message = "no action needed if this is intended; otherwise use larger scales, and [exceeds] for the scale from which on it may not"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // From here on of imported files alone.
@@ -164,12 +212,18 @@ pub enum Finding {
         "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
         longest_after_seconds + 1
     )]
+    #[strum(
+        message = "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
+    )]
     LogGaps { seconds: u32, of_seconds: u32, longest_seconds: u32, longest_after_seconds: u32 },
     #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
+    #[strum(message = "import the logs of all threads; of a sample nothing but its percentiles stands for the whole")]
     LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
     #[error("its times go back by {seconds:.1} s: the clock was set meanwhile, or several runs stand in one file")]
+    #[strum(message = "import each log as pgbench wrote it, of a run during which nobody set the clock")]
     ClockSetBack { seconds: f64 },
     #[error("{}", aborted_sentence(*aborted_clients, *clients, *transactions, *asked_transactions))]
+    #[strum(message = "see in pgbench's messages and in the server's log what ended it, and measure anew")]
     RunAborted { aborted_clients: u32, clients: Option<u32>, transactions: u64, asked_transactions: Option<u64> },
     // What stands for something that the files do not say. `how` says it.
     #[error("{what}")]
@@ -207,10 +261,9 @@ impl Finding {
 
     /// What to do about it. Whoever imported a run has pgbench's own options, and not the keys of a study.
     pub fn remedy(&self, is_imported: bool) -> String {
-        let either = |study, import| if is_imported { import } else { study };
         let text = match self {
             Finding::NeverSteady { verdict, start, should_have_run_seconds, undecided, .. } => {
-                let option = either("points.seconds", "pgbench -T");
+                let option = if is_imported { "pgbench -T" } else { "points.seconds" };
                 let remedy = steady_remedy(verdict, start, *should_have_run_seconds, option);
                 let is_unsized = is_imported && *undecided == Some(Undecided::AsFlatOfUnknownSize);
                 let sizes = if is_unsized { "; of pgbench's own scripts script and scale tell the size" } else { "" };
@@ -219,105 +272,17 @@ impl Finding {
             Finding::StartNotAsAsked { asked, total_bytes, memory_bytes, .. } => {
                 return start_remedy(asked, *total_bytes, *memory_bytes);
             }
-            Finding::UnequalCheckpoints { .. } => {
-                "let trials last several times checkpoint_timeout: results compare cuts pairs to whole cycles where both trials have some"
-            }
             Finding::GeneratorSaturated(Saturation { sign: SaturationSign::ScheduleLag, .. }) => {
                 "ask for a lower rate, give pgbench more threads (points.jobs), or run it on processors of its own"
             }
-            Finding::GeneratorSaturated(_) => {
-                "give pgbench more threads (points.jobs), or run it on processors of its own"
-            }
-            Finding::TooFewTransactions { .. } => either(
-                "let the trial last longer (points.seconds), or read a lower percentile",
-                "let the trial last longer (pgbench -T), or read a lower percentile",
-            ),
             Finding::RuntimeTooShort { needed_seconds, .. } => {
                 return format!("points.seconds = {:.0}, or a smaller scale", 1.2 * needed_seconds + 10.0);
             }
-            Finding::FitsCache { .. } => "choose a larger scale, or make the cache smaller",
-            Finding::Autovacuum { .. } => {
-                "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)"
-            }
-            Finding::Bloat { .. } => {
-                "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it"
-            }
-            Finding::AssertionsEnabled { .. } => {
-                "use a server that was built without --enable-cassert (--bin-dir, or [servers])"
-            }
-            Finding::UnoptimisedBuild { .. } => {
-                "use a server that was built with -O2, as packages are (--bin-dir, or [servers])"
-            }
-            Finding::FsyncOff => "fsync = on, unless it is what the study is about",
-            Finding::NotInForce { .. } => "see that it can be had here; what was measured is without it",
-            Finding::SharedProcessors { .. } => {
-                "compare points of one machine alone, or keep pgbench and the server on processors of their own"
-            }
-            Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs",
-            Finding::OneRepeat => either("repeats = 3, or more", "import three runs of each point, or more"),
-            Finding::TwoSweeps => "measure both in one sweep",
             Finding::TooFewPairs { needed, .. } => return format!("repeats = {needed} or more"),
-            Finding::WithinNoise { .. } => {
-                "take them for none, or measure with more repeats and longer trials until the floor is lower"
-            }
-            Finding::UncutCheckpoints { .. } => {
-                "let trials last several times checkpoint_timeout, and compare tps or worst-second"
-            }
             Finding::Others(others) => return others.remedy(),
-            Finding::LateReadings { .. } => "run fewer other programs",
-            Finding::HeadStart { .. } => "count it with what the trial read",
-            Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself",
             Finding::StrategyLeftOut { how, .. } | Finding::Assumed { how, .. } => how,
-            Finding::NotBroughtBack { .. } => "see what it says, or let it take longer (points.seconds)",
-            Finding::TakenBack { .. } => "stop what pages out idle memory (DAMON), or leave more of it free",
-            Finding::IdleMemoryPagedOut => {
-                "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring"
-            }
-            Finding::GeneratorsUnseen { .. } => {
-                "look at the processors there, or ask for a rate (points.rate): being late shows it from here"
-            }
-            Finding::GeneratorsApart { .. } => {
-                "give the hosts less else to do, and let trials last so long that it does not matter"
-            }
-            Finding::OtherDuration { .. } => "run fewer other programs, and let trials last longer",
-            Finding::RateNotReached { .. } => either(
-                "ask for a lower rate, or read what held them up on the trial's page",
-                "ask for a lower rate (pgbench -R); what held them up is not in what was imported",
-            ),
-            Finding::GeneratorsDiffer { .. } => {
-                "install the same one everywhere, or say where it is (generators.pgbench)"
-            }
-            Finding::NothingServed { .. } => either(
-                "see in the server's log what kept it from serving any",
-                "see in pgbench's messages and in the server's log what kept it from serving any",
-            ),
-            Finding::ShortRun { .. } => {
-                either("points.seconds = 60, or more", "let pgbench run for a minute (-T 60), or longer")
-            }
-            Finding::ClientsBeyondScale { .. } => {
-                "a scale of at least the clients, or a script that updates no branch (simple-update)"
-            }
-            Finding::DearAccount { .. } => {
-                "leave it, for every trial bears it alike; time = false in a study file does without"
-            }
-            Finding::ProcessorsExceeded { .. } => {
-                "take none of its kinds of time for sure, and tell of it with the kernel's version"
-            }
-            Finding::FitsCaches { .. } => {
-                "no action needed if this is intended; otherwise use larger scales, and [exceeds] for the scale from which on it may not"
-            }
-            Finding::LogGaps { .. } => {
-                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
-            }
-            Finding::LogPartial { .. } => {
-                "import the logs of all threads; of a sample nothing but its percentiles stands for the whole"
-            }
-            Finding::ClockSetBack { .. } => {
-                "import each log as pgbench wrote it, of a run during which nobody set the clock"
-            }
-            Finding::RunAborted { .. } => {
-                "see in pgbench's messages and in the server's log what ended it, and measure anew"
-            }
+            other if is_imported => other.get_detailed_message().or(other.get_message()).unwrap_or_default(),
+            other => other.get_message().unwrap_or_default(),
         };
         text.to_owned()
     }

@@ -11,5 +11,5 @@ pub fn read_study(text: &str, directory: &Path) -> Result<Sweep, String> {
 
 /// Reads what a server's log says of checkpoints; those that ended.
 pub fn read_server_log(text: &str) -> usize {
-    parse_checkpoints(text, 0).ended.len()
+    parse_checkpoints(text, 0).0.len()
 }

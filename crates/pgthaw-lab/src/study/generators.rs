@@ -36,13 +36,13 @@ pub struct RawGenerators {
 }
 
 /// Checks what stands in the study file. A message names the key, and what is allowed there.
-pub fn read_generators(raw: &RawGenerators) -> Result<Generators, String> {
+pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
     let RawGenerators { hosts, command, address, pgbench } = raw;
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
         return Err(format!("generators.hosts: it has {} hosts; write 1 to {HOSTS_MAX}", hosts.len()));
     }
     let mut known = BTreeSet::new();
-    for host in hosts {
+    for host in &hosts {
         // What begins with a dash would be an option of ssh.
         let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.:@%[]".contains(c);
         if !host.chars().all(is_word) || !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '[')
@@ -55,10 +55,7 @@ pub fn read_generators(raw: &RawGenerators) -> Result<Generators, String> {
             return Err(format!("generators.hosts: {host} is there twice"));
         }
     }
-    let command = match command {
-        Some(command) => command.clone(),
-        None => COMMAND.into_iter().chain([HOST]).map(str::to_owned).collect(),
-    };
+    let command = command.unwrap_or_else(|| COMMAND.into_iter().chain([HOST]).map(str::to_owned).collect());
     if !command.iter().skip(1).any(|word| word.contains(HOST)) || command.iter().any(|word| word.contains('\0')) {
         return Err(format!(
             "generators.command: {command:?} reaches no host; write a program and its arguments, with {HOST} among them, such as [\"ip\", \"netns\", \"exec\", \"{HOST}\"]"
@@ -70,12 +67,8 @@ pub fn read_generators(raw: &RawGenerators) -> Result<Generators, String> {
             "generators.address: {address:?} is no address; write the one under which the hosts reach this machine"
         ));
     }
-    Ok(Generators {
-        hosts: hosts.clone(),
-        command,
-        address: address.clone(),
-        pgbench: read_programs(pgbench.as_ref(), hosts)?,
-    })
+    let pgbench = read_programs(pgbench.as_ref(), &hosts)?;
+    Ok(Generators { hosts, command, address, pgbench })
 }
 
 /// One program for all hosts, or a table with one for some of them.
@@ -180,7 +173,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Generators, String> {
         let raw: RawGenerators = toml::from_str(text).map_err(|error| error.to_string())?;
-        read_generators(&raw)
+        read_generators(raw)
     }
 
     #[test]

@@ -76,8 +76,8 @@ pub fn read_disks(
     });
     let known: BTreeMap<String, Disk> = known.collect::<Result<_, String>>()?;
     let used: Vec<String> = asked.iter().chain(places.values().flat_map(BTreeMap::values)).cloned().collect();
-    check_used(("disks", "disk"), own.keys(), &used)?;
-    let known_names = [&built_in_names().collect::<Vec<_>>().join(", "), "those of [disks]"].join(" and ");
+    check_used(("disks", "disk"), own.keys(), &used, (NATIVE, "one that needs no figures"))?;
+    let known_names = format!("{} and those of [disks]", BUILT_IN.map(|(name, _)| name).join(", "));
     let of_parts = places.values().flat_map(BTreeMap::values);
     let mut disks = choose_named("points.disk", asked, &known, find_built_in, &known_names)?;
     disks.extend(choose_named("places", of_parts, &known, find_built_in, &known_names)?);
@@ -88,18 +88,15 @@ pub fn read_disks(
 pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<String, FileSystemSpec>, String> {
     let known = own.iter().map(|(name, value)| Ok((name.clone(), read_file_system(name, value)?)));
     let known: BTreeMap<String, FileSystemSpec> = known.collect::<Result<_, String>>()?;
-    if known.contains_key(NATIVE) {
-        return Err("file_systems.native: it is the one that is there already; give this one another name".into());
-    }
-    check_used(("file_systems", "file_system"), own.keys(), asked)?;
+    check_used(("file_systems", "file_system"), own.keys(), asked, (NATIVE, "the one that is there already"))?;
     let asked = asked.iter().filter(|name| *name != NATIVE);
-    let find_plain = |name: &str| FileSystemKind::ALL.into_iter().find(|kind| kind.name() == name).map(plain);
+    let find_plain = |name: &str| find_kind(name).map(of);
     let known_names = "native, ext4, xfs, btrfs and those of [file_systems]";
     choose_named("points.file_system", asked, &known, find_plain, known_names)
 }
 
-fn plain(kind: FileSystemKind) -> FileSystemSpec {
-    of(Making::Kind(kind))
+fn find_kind(name: &str) -> Option<Making> {
+    FileSystemKind::ALL.into_iter().find(|kind| kind.name() == name).map(Making::Kind)
 }
 
 fn of(making: Making) -> FileSystemSpec {
@@ -241,10 +238,9 @@ fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
 fn read_mount(key: &str, text: &str) -> Result<FileSystemSpec, String> {
     let mut parts = text.split(',').map(str::trim);
     let kind = parts.next().unwrap_or_default();
-    let known = FileSystemKind::ALL.into_iter().find(|known| known.name() == kind);
     let wrong =
         || format!("{key}: {kind:?} is no file system that can be made; write ext4, xfs or btrfs, then its options");
-    let mut spec = plain(known.ok_or_else(wrong)?);
+    let mut spec = of(find_kind(kind).ok_or_else(wrong)?);
     for option in parts {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         if !is_word(name) || !(value.is_empty() || is_value(value)) {
@@ -276,10 +272,7 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
         let path = path.display();
         return Err(format!("servers.{name}: {path} is no whole path; write it from the root, such as /opt/pg18/bin"));
     }
-    if own.contains_key(DEFAULT_SERVER) {
-        return Err("servers.default: it is the one that is found anyway; give this one another name".into());
-    }
-    check_used(("servers", "server"), own.keys(), asked)?;
+    check_used(("servers", "server"), own.keys(), asked, (DEFAULT_SERVER, "the one that is found anyway"))?;
     let own = own.iter().map(|(name, path)| (name.clone(), ServerSpec::Programs(path.clone()))).collect();
     let major = |name: &str| name.parse().ok().filter(|major| (10..1000).contains(major)).map(ServerSpec::Major);
     let asked = asked.iter().filter(|name| *name != DEFAULT_SERVER);
@@ -346,12 +339,9 @@ pub fn read_places(
     asked: &[String],
     file_systems: &[String],
 ) -> Result<BTreeMap<String, Places>, String> {
-    if own.contains_key(TOGETHER) {
-        return Err("places.together: it is the one that has all on one device; give this one another name".into());
-    }
+    check_used(("places", "places"), own.keys(), asked, (TOGETHER, "the one that has all on one device"))?;
     let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
     let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
-    check_used(("places", "places"), own.keys(), asked)?;
     let named = asked.iter().filter(|name| *name != TOGETHER);
     let places = choose_named("points.places", named, &known, |_| None, "together and those of [places]")?;
     let is_apart = places.values().any(|parts| !parts.is_empty());
@@ -442,11 +432,6 @@ pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
 pub fn find_built_in(name: &str) -> Option<Disk> {
     let (name, figures) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
     Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are right")))
-}
-
-/// Names of the disks that need no figures.
-pub fn built_in_names() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name)
 }
 
 /// Seconds below which no warmer can bring `wanted` in: bytes ÷ bandwidth. `None` without a limit in force, because

@@ -1,6 +1,5 @@
 //! From the log of transactions to histograms per script, and to what happened in each second.
 
-use std::fmt;
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
@@ -124,7 +123,7 @@ pub struct ScriptLatency {
 
 /// A histogram of latencies in microseconds with three significant digits, in HdrHistogram's own compressed form (V2
 /// with zlib), which its libraries in every language read and merge.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LatencyHistogram {
     pub count: u64,
@@ -139,9 +138,9 @@ pub struct LatencyHistogram {
     pub max_us: u64,
     /// Of the shares above those that enough transactions lie beyond, with what chance leaves open.
     pub percentiles: Vec<Percentile>,
-    /// In `--json` its bytes are left out: the store has them.
+    /// The histogram itself. In `--json` its bytes are left out: the store has them.
     #[serde(skip)]
-    encoded: Vec<u8>,
+    pub encoded: Vec<u8>,
 }
 
 /// Shares of the transactions of which a percentile is told.
@@ -163,12 +162,6 @@ pub struct Percentile {
     pub us: u64,
     pub low_us: u64,
     pub high_us: u64,
-}
-
-impl fmt::Debug for LatencyHistogram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LatencyHistogram").field("count", &self.count).field("p99_us", &self.p99_us).finish()
-    }
 }
 
 /// A histogram that the store holds and that is none.
@@ -202,11 +195,6 @@ impl LatencyHistogram {
     /// The percentile of this share of the transactions; `None` when too few lie beyond it.
     pub fn percentile(&self, share: f64) -> Option<&Percentile> {
         self.percentiles.iter().find(|percentile| percentile.share == share)
-    }
-
-    /// The histogram itself.
-    pub fn encoded(&self) -> &[u8] {
-        &self.encoded
     }
 
     /// Reads back what [`LatencyHistogram::new`] has encoded.

@@ -25,8 +25,7 @@ pub use database::{
 };
 pub use error::{ANOTHER_PLACE, Error};
 pub use event::{
-    Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepOpened, SweepTrialStarted, UntilWarm,
-    compute_samples,
+    Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepTrialStarted, UntilWarm, compute_samples,
 };
 pub use finding::{Finding, MeasurementVerdict, Saturation, SaturationSign, texts_of};
 pub use generators::{Generators, TrialGenerator, TrialGenerators};
@@ -37,11 +36,11 @@ pub use measures::{Join, MEASURES, Measure};
 pub use others::{NOISE_TOLD, Others};
 pub use plan::{
     CALIBRATION_SECONDS, PlannedPoint, SweepPlan, TimeLeft, check_room, forecast_warm_seconds, image_bytes,
-    needed_bytes_on, part_image_bytes, plan_sweep, plan_turns,
+    needed_bytes_on, part_image_bytes, plan_sweep, plan_turns, uniform_class,
 };
 pub use point::{
-    AxisLength, DEFAULT_SERVER, LoadBegins, NATIVE, NOTHING, PGTHAW, Point, SIDE, SIDES, STRATEGY, StartAsked,
-    Strategy, TOGETHER, Turn, Until, plan_order,
+    DEFAULT_SERVER, LoadBegins, NATIVE, NOTHING, PGTHAW, Point, SIDE, SIDES, STRATEGY, StartAsked, Strategy, TOGETHER,
+    Turn, Until, plan_order,
 };
 pub use record::{
     AUTOVACUUM, Bound, Brought, BufferUse, Checkpoint, CheckpointBegun, Climb, Device, Disk, GeneratorCalibration, Job,

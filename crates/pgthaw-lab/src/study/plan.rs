@@ -57,7 +57,17 @@ pub struct PlannedPoint {
 /// Plans the sweep in a directory of the disk that is measured.
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
-    let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
+    let plan_point = |number| {
+        let point = sweep.point(number);
+        PlannedPoint {
+            number,
+            label: point.render(&sweep.varied()),
+            expected_seconds: sweep.expected_seconds_of(&point),
+            warm_after_seconds: forecast_warm_seconds(&point, &sweep.disk(&point)),
+            point,
+        }
+    };
+    let points: Vec<PlannedPoint> = (0..sweep.points()).map(plan_point).collect();
     Ok(SweepPlan {
         question: sweep.question.clone(),
         varied: sweep.varied(),
@@ -72,18 +82,6 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         remarks: Vec::new(),
         points,
     })
-}
-
-fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
-    let point = sweep.point(number);
-    let disk = sweep.disk(&point);
-    PlannedPoint {
-        number,
-        label: point.render(&sweep.varied()),
-        expected_seconds: sweep.expected_seconds_of(&point),
-        warm_after_seconds: forecast_warm_seconds(&point, &disk),
-        point,
-    }
 }
 
 /// The trials of the points that can be measured, in their order.
@@ -246,14 +244,13 @@ pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
     forecast_cold(point, disk)?.seconds_to_warm()
 }
 
+/// Pages of which each transaction reads one, all equally likely.
+pub fn uniform_class(name: &str, pages: f64) -> PageClass {
+    PageClass { name: name.to_owned(), pages, accesses: 1.0, run_pages: 1.0, popularity: Popularity::Uniform }
+}
+
 fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
-    let class = |name: &str, pages: f64| PageClass {
-        name: name.to_owned(),
-        pages: pages * f64::from(point.scale),
-        accesses: 1.0,
-        run_pages: 1.0,
-        popularity: Popularity::Uniform,
-    };
+    let class = |name, pages: f64| uniform_class(name, pages * f64::from(point.scale));
     let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
     let cold = ColdStart {
         clients: point.clients,
@@ -346,16 +343,12 @@ pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
 /// The write-ahead log with the largest max_wal_size of the study; less where little but the making of the databases writes: the
 /// trials of a study of ways to warm are short.
 fn wal_bytes(sweep: &Sweep) -> u64 {
-    let kept = kept_wal_bytes(sweep);
+    let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
+    let kept = sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4);
     match sweep.is_warmup || sweep.scripts.values().flatten().all(|(script, _)| script.is_read_only()) {
         true => kept.min(2 * database_bytes(&sweep.axes).0 + FIRST_WAL_BYTES),
         false => kept,
     }
-}
-
-fn kept_wal_bytes(sweep: &Sweep) -> u64 {
-    let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
-    sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4)
 }
 
 /// As PostgreSQL has it: in MB when no unit is written, units by 1024. It refuses more than an `int` of MB.

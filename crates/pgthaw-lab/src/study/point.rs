@@ -1,6 +1,5 @@
 //! The points of a sweep: every combination of what its axes name, computed one by one from its number.
 
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -8,7 +7,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{Display, IntoStaticStr, VariantArray};
 
 use host::units::{Bytes, counted};
 use model::Facts;
@@ -82,28 +81,87 @@ fn render_memory(memory: Bytes) -> String {
     format!("{}{unit}", memory.0 / bytes)
 }
 
-/// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 19] = [
-    "scale",
-    "clients",
-    "jobs",
-    "script",
-    "rate",
-    "seconds",
-    "transactions",
-    "total_transactions",
-    "start",
-    "disk",
-    "file_system",
-    "server",
-    "latency_limit_ms",
-    "strategy",
-    "database",
-    "query_mode",
-    "memory",
-    "places",
-    "load_begins",
+/// An axis that every study has, whatever it varies.
+pub struct FixedAxis {
+    pub name: &'static str,
+    /// Gives a point one of the values that the study names.
+    pick: fn(&mut Point, &Axes, &mut Picker),
+    /// A point's value, as the study file would have it; `None` where the study has no such axis.
+    value: fn(&Point) -> Option<String>,
+}
+
+const fn axis(
+    name: &'static str,
+    pick: fn(&mut Point, &Axes, &mut Picker),
+    value: fn(&Point) -> Option<String>,
+) -> FixedAxis {
+    FixedAxis { name, pick, value }
+}
+
+/// Those axes, the slowest first; variables and settings come after them.
+pub static FIXED_AXES: [FixedAxis; 19] = [
+    axis("scale", |p, a, one| p.scale = one.of(&a.scale), |p| Some(p.scale.to_string())),
+    axis("clients", |p, a, one| p.clients = one.of(&a.clients), |p| Some(p.clients.to_string())),
+    axis("jobs", |p, a, one| p.jobs = one.of(&a.jobs), |p| Some(p.jobs.to_string())),
+    axis("script", |p, a, one| p.script = one.of(&a.script), |p| Some(p.script.clone())),
+    axis("rate", |p, a, one| p.rate = one.of(&a.rate), |p| Some(render_or(UNLIMITED, p.rate))),
+    axis("seconds", |p, a, one| p.seconds = one.of(&a.seconds), |p| p.seconds.map(|it| it.to_string())),
+    axis(
+        "transactions",
+        |p, a, one| p.transactions = one.of(&a.transactions),
+        |p| p.transactions.map(|it| it.to_string()),
+    ),
+    axis(
+        "total_transactions",
+        |p, a, one| p.total_transactions = one.of(&a.total_transactions),
+        |p| p.total_transactions.map(|it| it.to_string()),
+    ),
+    axis("start", |p, a, one| p.start = one.of(&a.start), |p| Some(p.start.to_string())),
+    axis("disk", |p, a, one| p.disk = one.of(&a.disk), |p| Some(p.disk.clone())),
+    axis("file_system", |p, a, one| p.file_system = one.of(&a.file_system), |p| Some(p.file_system.clone())),
+    axis("server", |p, a, one| p.server = one.of(&a.server), |p| Some(p.server.clone())),
+    axis(
+        "latency_limit_ms",
+        |p, a, one| p.latency_limit_ms = one.of(&a.latency_limit_ms),
+        |p| Some(render_or(NO_LIMIT, p.latency_limit_ms)),
+    ),
+    axis(STRATEGY, |p, a, one| p.strategy = one.of(&a.strategy), |p| Some(p.strategy.clone())),
+    axis("database", |p, a, one| p.database = one.of(&a.database), |p| Some(p.database.clone())),
+    axis("query_mode", |p, a, one| p.query_mode = one.of(&a.query_mode), |p| Some(p.query_mode.to_string())),
+    axis(
+        "memory",
+        |p, a, one| p.memory = one.of(&a.memory),
+        |p| Some(render_or(NO_LIMIT, p.memory.map(render_memory))),
+    ),
+    axis("places", |p, a, one| p.places = one.of(&a.places), |p| Some(p.places.clone())),
+    axis("load_begins", |p, a, one| p.load_begins = one.of(&a.load_begins), |p| Some(p.load_begins.to_string())),
 ];
+
+/// The words of the study file for a rate and for a limit that there is not.
+pub const UNLIMITED: &str = "unlimited";
+pub const NO_LIMIT: &str = "none";
+
+fn render_or(word: &str, value: Option<impl ToString>) -> String {
+    value.map_or_else(|| word.to_owned(), |value| value.to_string())
+}
+
+/// Takes a point's number apart into a place on each axis, the fastest first.
+struct Picker {
+    rest: u128,
+    /// How many values each axis had.
+    lengths: Vec<usize>,
+}
+
+impl Picker {
+    fn of<T: Clone + Default>(&mut self, values: &[T]) -> T {
+        self.lengths.push(values.len());
+        // Somebody's edit of a stored study may have left an axis without a value.
+        let length = (values.len() as u128).max(1);
+        let place = (self.rest % length) as usize;
+        self.rest /= length;
+        values.get(place).cloned().unwrap_or_default()
+    }
+}
 
 /// The axis of points whose transactions connect anew, of what was imported.
 pub const CONNECT: &str = "connect";
@@ -116,14 +174,17 @@ pub const STRATEGY: &str = "strategy";
 pub const SIDES: [&str; 2] = ["A", "A'"];
 
 /// What each axis names; none is empty.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axes {
     pub scale: Vec<u32>,
     pub clients: Vec<u32>,
     pub jobs: Vec<u32>,
     pub script: Vec<String>,
     pub rate: Vec<Option<f64>>,
-    pub length: AxisLength,
+    /// One of the three has values, which say how long trials last; the others have one `None`.
+    pub seconds: Vec<Option<u32>>,
+    pub transactions: Vec<Option<u32>>,
+    pub total_transactions: Vec<Option<u32>>,
     pub start: Vec<StartAsked>,
     pub disk: Vec<String>,
     pub file_system: Vec<String>,
@@ -144,38 +205,12 @@ pub struct Axes {
 /// Names of the axes of which a study has one.
 pub const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
 
-/// How long trials last: one of them for all points.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AxisLength {
-    Seconds(Vec<u32>),
-    Transactions(Vec<u32>),
-    TotalTransactions(Vec<u32>),
-}
-
-impl AxisLength {
-    fn values(&self) -> &[u32] {
-        match self {
-            AxisLength::Seconds(values) | AxisLength::Transactions(values) | AxisLength::TotalTransactions(values) => {
-                values
-            }
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            AxisLength::Seconds(_) => "seconds",
-            AxisLength::Transactions(_) => "transactions",
-            AxisLength::TotalTransactions(_) => "total_transactions",
-        }
-    }
-}
-
 impl Axes {
     /// The points that there are. No product of lists that fit into memory's address space comes near the type's end
     /// with few axes; with many it may, and is then as many as the type holds.
     pub fn count(&self) -> u128 {
-        self.lengths().into_iter().fold(1, |product: u128, length| product.saturating_mul(length as u128))
+        let lengths = self.pick(0).1.into_iter();
+        lengths.fold(1, |product: u128, length| product.saturating_mul(length as u128))
     }
 
     /// What is at work beside the loads.
@@ -186,90 +221,29 @@ impl Axes {
 
     /// The point with this number, below [`Axes::count`]. The last axis changes fastest, so that it is read first.
     pub fn point(&self, number: u128) -> Point {
-        let mut rest = number;
-        let side = self.is_twice.then(|| pick(&SIDES, &mut rest).to_owned());
-        let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
-            let picked = axes.iter().rev().map(|(name, values)| (name.clone(), pick(values, &mut rest)));
-            let mut picked: Vec<_> = picked.collect();
+        self.pick(number).0
+    }
+
+    /// The same, and how many values each axis has, the fastest first.
+    fn pick(&self, number: u128) -> (Point, Vec<usize>) {
+        let (mut point, mut one) = (Point::default(), Picker { rest: number, lengths: Vec::new() });
+        let sides = if self.is_twice { SIDES.map(|side| Some(side.to_owned())).to_vec() } else { vec![None] };
+        point.side = one.of(&sides);
+        for (axes, picked) in [(&self.settings, &mut point.settings), (&self.variables, &mut point.variables)] {
+            picked.extend(axes.iter().rev().map(|(name, values)| (name.clone(), one.of(values))));
             picked.reverse();
-            picked
-        };
-        let (settings, variables) = (named(&self.settings), named(&self.variables));
-        let load_begins = pick(&self.load_begins, &mut rest);
-        let (places, memory) = (pick(&self.places, &mut rest), pick(&self.memory, &mut rest));
-        let (query_mode, database) = (pick(&self.query_mode, &mut rest), pick(&self.database, &mut rest));
-        let (strategy, latency_limit_ms) = (pick(&self.strategy, &mut rest), pick(&self.latency_limit_ms, &mut rest));
-        let (server, file_system) = (pick(&self.server, &mut rest), pick(&self.file_system, &mut rest));
-        let (disk, start) = (pick(&self.disk, &mut rest), pick(&self.start, &mut rest));
-        let length = pick(self.length.values(), &mut rest);
-        Point {
-            rate: pick(&self.rate, &mut rest),
-            script: pick(&self.script, &mut rest),
-            jobs: pick(&self.jobs, &mut rest),
-            clients: pick(&self.clients, &mut rest),
-            scale: pick(&self.scale, &mut rest),
-            seconds: matches!(self.length, AxisLength::Seconds(_)).then_some(length),
-            transactions: matches!(self.length, AxisLength::Transactions(_)).then_some(length),
-            total_transactions: matches!(self.length, AxisLength::TotalTransactions(_)).then_some(length),
-            start,
-            disk,
-            file_system,
-            server,
-            latency_limit_ms,
-            strategy,
-            load_begins,
-            database,
-            query_mode,
-            memory,
-            places,
-            connect: false,
-            variables,
-            settings,
-            side,
         }
+        FIXED_AXES.iter().rev().for_each(|axis| (axis.pick)(&mut point, self, &mut one));
+        (point, one.lengths)
     }
 
     /// Names of the axes with more than one value: by these the points differ.
     pub fn varied(&self) -> Vec<String> {
-        let is_here = |name: &&str| !LENGTH_AXES.contains(name) || *name == self.length.name();
-        let fixed = FIXED_AXES.into_iter().filter(is_here).map(str::to_owned);
-        let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.clone());
-        let names = fixed.chain(named).chain([SIDE.to_owned()]);
-        names.zip(self.lengths()).filter(|(_, length)| *length > 1).map(|(name, _)| name).collect()
+        let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.as_str());
+        let names = FIXED_AXES.iter().map(|axis| axis.name).chain(named).chain([SIDE]);
+        let lengths = self.pick(0).1.into_iter().rev();
+        names.zip(lengths).filter(|(_, length)| *length > 1).map(|(name, _)| name.to_owned()).collect()
     }
-
-    /// How many values each axis has, the slowest first.
-    fn lengths(&self) -> Vec<usize> {
-        let fixed = [
-            self.scale.len(),
-            self.clients.len(),
-            self.jobs.len(),
-            self.script.len(),
-            self.rate.len(),
-            self.length.values().len(),
-            self.start.len(),
-            self.disk.len(),
-            self.file_system.len(),
-            self.server.len(),
-            self.latency_limit_ms.len(),
-            self.strategy.len(),
-            self.database.len(),
-            self.query_mode.len(),
-            self.memory.len(),
-            self.places.len(),
-            self.load_begins.len(),
-        ];
-        let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
-        fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
-    }
-}
-
-/// The value of an axis that a number stands for, which has the axes before it left.
-fn pick<T: Clone>(values: &[T], rest: &mut u128) -> T {
-    let length = values.len() as u128;
-    let value = values[(*rest % length) as usize].clone();
-    *rest /= length;
-    value
 }
 
 impl Point {
@@ -302,38 +276,20 @@ impl Point {
 
     /// The value on an axis, as the study file would have it; `None` when there is no such axis.
     pub fn value(&self, axis: &str) -> Option<String> {
-        match axis {
-            "scale" => Some(self.scale.to_string()),
-            "clients" => Some(self.clients.to_string()),
-            "jobs" => Some(self.jobs.to_string()),
-            "script" => Some(self.script.clone()),
-            "rate" => Some(self.rate.map_or("unlimited".to_owned(), |rate| rate.to_string())),
-            "seconds" => self.seconds.map(|seconds| seconds.to_string()),
-            "transactions" => self.transactions.map(|transactions| transactions.to_string()),
-            "total_transactions" => self.total_transactions.map(|transactions| transactions.to_string()),
-            "start" => Some(self.start.name().to_owned()),
-            "disk" => Some(self.disk.clone()),
-            "file_system" => Some(self.file_system.clone()),
-            "server" => Some(self.server.clone()),
-            "strategy" => Some(self.strategy.clone()),
-            "database" => Some(self.database.clone()),
-            "query_mode" => Some(self.query_mode.to_string()),
-            "memory" => Some(self.memory.map_or("none".to_owned(), render_memory)),
-            "places" => Some(self.places.clone()),
-            "load_begins" => Some(Into::<&str>::into(self.load_begins).to_owned()),
-            "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
-            SIDE => self.side.clone(),
-            name => {
-                let mut named = self.variables.iter().chain(&self.settings);
-                let value = named.find(|(known, _)| known == name).map(|(_, value)| value.clone());
-                value.or_else(|| (name == CONNECT).then(|| self.connect.to_string()))
-            }
+        if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
+            return (fixed.value)(self);
         }
+        if axis == SIDE {
+            return self.side.clone();
+        }
+        let mut named = self.variables.iter().chain(&self.settings);
+        let value = named.find(|(known, _)| known == axis).map(|(_, value)| value.clone());
+        value.or_else(|| (axis == CONNECT).then(|| self.connect.to_string()))
     }
 
     /// Every axis with its value.
     pub fn values(&self) -> Vec<(String, String)> {
-        let fixed = FIXED_AXES.into_iter().filter_map(|axis| Some((axis.to_owned(), self.value(axis)?)));
+        let fixed = FIXED_AXES.iter().filter_map(|axis| Some((axis.name.to_owned(), (axis.value)(self)?)));
         let side = self.side.clone().map(|side| (SIDE.to_owned(), side));
         fixed.chain(self.variables.iter().chain(&self.settings).cloned()).chain(side).collect()
     }
@@ -365,7 +321,7 @@ pub fn list_words<T: VariantArray + Copy + Into<&'static str>>() -> String {
 }
 
 /// The state in which a trial is asked to start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum StartAsked {
@@ -396,7 +352,7 @@ impl FromStr for StartAsked {
 }
 
 /// When the load of a trial begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LoadBegins {
@@ -426,7 +382,7 @@ pub const NOTHING: &str = "nothing";
 
 /// What is at work beside the load: a way to get a cold server warm, or the study's job. Each is what a DBA would do, as the
 /// DBA would type it. In the order in which people read about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
     /// The workload warms itself.
@@ -535,12 +491,6 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 // ---- the order of the trials ----
 
 /// One trial to come.
@@ -584,7 +534,9 @@ pub mod tests {
             jobs: numbers(lengths[2]),
             script: names(lengths[3]),
             rate: numbers(lengths[4]).into_iter().map(|rate| Some(f64::from(rate))).collect(),
-            length: AxisLength::Seconds(numbers(lengths[5])),
+            seconds: numbers(lengths[5]).into_iter().map(Some).collect(),
+            transactions: vec![None],
+            total_transactions: vec![None],
             start: starts[..lengths[6]].to_vec(),
             disk: names(lengths[7]),
             file_system: names(lengths[10]),

@@ -776,33 +776,23 @@ pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }
 
-/// What a part of a log says of checkpoints, by the clock of a workload that began at `start_unix`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoggedCheckpoints {
-    /// Those that ended in it.
-    pub ended: Vec<Checkpoint>,
-    /// The one that began last and did not end.
-    pub begun: Option<CheckpointBegun>,
-}
-
-/// Reads the log's lines about checkpoints.
-pub fn parse_checkpoints(log: &str, start_unix: i64) -> LoggedCheckpoints {
-    let mut checkpoints = LoggedCheckpoints::default();
+/// Reads the log's lines about checkpoints, by the clock of a workload that began at `start_unix`: those that ended, and the one that
+/// began last and did not end.
+pub fn parse_checkpoints(log: &str, start_unix: i64) -> (Vec<Checkpoint>, Option<CheckpointBegun>) {
+    let (mut checkpoints, mut begun): (Vec<Checkpoint>, Option<CheckpointBegun>) = (Vec::new(), None);
     for line in log.lines() {
         if let Some((head, why)) = line.split_once(STARTING) {
-            let began_after_seconds = logged_after_seconds(head, start_unix);
-            let reason = why.trim().to_owned();
-            checkpoints.begun =
-                began_after_seconds.map(|began_after_seconds| CheckpointBegun { began_after_seconds, reason });
+            begun = logged_after_seconds(head, start_unix)
+                .map(|began_after_seconds| CheckpointBegun { began_after_seconds, reason: why.trim().to_owned() });
         } else if let Some(mut ended) = parse_complete(line, start_unix) {
-            if let Some(begun) = checkpoints.begun.take() {
+            if let Some(begun) = begun.take() {
                 ended.reason = begun.reason;
                 ended.began_after_seconds = begun.began_after_seconds;
             }
-            checkpoints.ended.push(ended);
+            checkpoints.push(ended);
         }
     }
-    checkpoints
+    (checkpoints, begun)
 }
 
 fn logged_after_seconds(head: &str, start_unix: i64) -> Option<f64> {
@@ -934,7 +924,7 @@ mod log_tests {
             write=3.301 s, sync=0.050 s, total=3.400 s; sync files=9, longest=0.041 s, average=0.001 s; distance=1 kB\n\
             1009.000 [7] LOG:  checkpoint complete: wrote 1 buffers (0.0%), wrote 2 SLRU buffers; 0 WAL file(s) added, 0 \
             removed, 0 recycled; write=0.001 s, sync=0.002 s, total=0.003 s; sync files=1, longest=0.002 s, average=0 s\n";
-        let LoggedCheckpoints { ended: checkpoints, begun } = parse_checkpoints(log, 1000);
+        let (checkpoints, begun) = parse_checkpoints(log, 1000);
         assert_eq!(checkpoints.len(), 2);
         assert_eq!(begun, None);
         let first = &checkpoints[0];
@@ -959,7 +949,7 @@ mod log_tests {
 
     #[test]
     fn a_checkpoint_that_did_not_end_is_known_to_have_begun() {
-        let begun = parse_checkpoints("1004.250 [7] LOG:  checkpoint starting: wal\n", 1000).begun;
+        let begun = parse_checkpoints("1004.250 [7] LOG:  checkpoint starting: wal\n", 1000).1;
         assert_eq!(begun, Some(CheckpointBegun { began_after_seconds: 4.25, reason: "wal".into() }));
     }
 
@@ -967,6 +957,6 @@ mod log_tests {
     fn what_is_no_checkpoint_is_passed_over() {
         let log =
             "LOG:  checkpoint complete: wrote many buffers\n1 [2] LOG:  checkpoint complete: wrote 1 buffers (0%)\n";
-        assert_eq!(parse_checkpoints(log, 0), LoggedCheckpoints::default());
+        assert_eq!(parse_checkpoints(log, 0), (vec![], None));
     }
 }

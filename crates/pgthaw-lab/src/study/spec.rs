@@ -5,20 +5,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
 use strum::IntoStaticStr;
 use toml::{Table, Value};
 
-use super::axis::{Axis, Mix, check_least, find_file, read_length, read_settings, read_variables};
+use super::axis::{
+    Axis, LATENCY_LIMITS_MS, Mix, RATES, check_least, find_file, read_lengths, read_settings, read_variables,
+};
 use super::built_in::read_named;
 use super::database::{DatabaseSpec, choose_shared_buffers, find_command, read_databases};
 use super::error::Error;
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, Places, ServerSpec, read_disks, read_file_systems, read_places, read_servers};
 use super::point::{
-    Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, LENGTH_AXES, LoadBegins, NATIVE, NOTHING, Point,
-    SIDE, STRATEGY, StartAsked, Strategy, TOGETHER, Until, find_word,
+    Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, LENGTH_AXES, LoadBegins, NATIVE, NO_LIMIT, NOTHING, Point,
+    SIDE, STRATEGY, StartAsked, Strategy, TOGETHER, UNLIMITED, Until, find_word,
 };
 use super::record::Disk;
 use host::files::read_text_at_most;
@@ -56,7 +59,6 @@ pub struct Sweep {
     /// Those of the axis `file_system`, but for the native one.
     pub file_systems: BTreeMap<String, FileSystemSpec>,
     /// Those of the axis `places`, but for the one that has all on one device.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub places: BTreeMap<String, Places>,
     /// The programs of the axis `server`, but for the default.
     pub servers: BTreeMap<String, ServerSpec>,
@@ -65,42 +67,32 @@ pub struct Sweep {
     /// From which scale on the database is meant to exceed a cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
     /// Is it a study of ways to warm one server, and shown so?
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_warmup: bool,
     /// Of a study that forecasts its trial: how the script chooses rows, as `predict --popularity` has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub popularity: Option<String>,
     /// What ends a trial before its seconds are over, if anything does.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
     /// Where trials end when what is wanted is resident: it is what the load reads in so many seconds from a cold start; `None`:
     /// everything is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_seconds: Option<u32>,
     /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_script_wanted: bool,
     /// Is the time of the server's processes accounted for in each trial? `None`: while that takes little.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<bool>,
     /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// Has each trial a fresh copy of the databases, or do they follow each other in one?
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fresh_copy: bool,
     /// The command that strategies run beside the load, with its arguments; empty where none of them runs one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub job: Vec<String>,
     /// The hosts that make the load; `None`: this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
     /// Digests of the files that it names: an edited script makes another study.
     pub contents: BTreeMap<PathBuf, String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct RawSweep {
     question: Option<String>,
     kind: Option<String>,
@@ -114,56 +106,40 @@ struct RawSweep {
     seed: Option<Value>,
     logged_share: Option<Value>,
     max_tries: Option<Value>,
-    #[serde(default)]
     aa: bool,
-    #[serde(default)]
-    points: RawPoints,
-    #[serde(default)]
+    points: BTreeMap<AxisName, Value>,
     variables: Table,
-    #[serde(default)]
     settings: Table,
-    #[serde(default)]
     disks: BTreeMap<String, String>,
-    #[serde(default)]
     file_systems: Table,
-    #[serde(default)]
     places: BTreeMap<String, Table>,
-    #[serde(default)]
     fresh_copy: bool,
-    #[serde(default)]
     servers: BTreeMap<String, PathBuf>,
-    #[serde(default)]
     database: DatabaseSpec,
-    #[serde(default)]
     databases: BTreeMap<String, DatabaseSpec>,
-    #[serde(default)]
     exceeds: BTreeMap<Exceeded, Value>,
     generators: Option<RawGenerators>,
     job: Option<RawJob>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPoints {
-    scale: Option<Value>,
-    clients: Option<Value>,
-    jobs: Option<Value>,
-    script: Option<Value>,
-    rate: Option<Value>,
-    seconds: Option<Value>,
-    transactions: Option<Value>,
-    total_transactions: Option<Value>,
-    start: Option<Value>,
-    disk: Option<Value>,
-    file_system: Option<Value>,
-    server: Option<Value>,
-    latency_limit_ms: Option<Value>,
-    strategy: Option<Value>,
-    database: Option<Value>,
-    query_mode: Option<Value>,
-    memory: Option<Value>,
-    places: Option<Value>,
-    load_begins: Option<Value>,
+/// The name of one of [`FIXED_AXES`].
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct AxisName(&'static str);
+
+impl<'de> Deserialize<'de> for AxisName {
+    fn deserialize<D: Deserializer<'de>>(key: D) -> Result<AxisName, D::Error> {
+        let name = String::deserialize(key)?;
+        let known = FIXED_AXES.each_ref().map(|axis| axis.name);
+        let unknown = || format!("unknown field `{name}`, expected one of `{}`", known.join("`, `"));
+        known.into_iter().find(|known| *known == name).map(AxisName).ok_or_else(|| D::Error::custom(unknown()))
+    }
+}
+
+impl RawSweep {
+    /// What stands at a key of `[points]`.
+    fn axis(&self, name: &'static str) -> Axis<'_> {
+        Axis { key: format!("{POINTS}.{name}"), value: self.points.get(&AxisName(name)) }
+    }
 }
 
 /// Reads the text of a study file.
@@ -190,12 +166,10 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     raw.aa |= is_twice;
     raw.settle_shared_buffers()?;
     let (axes, scripts) = read_axes(&raw, directory)?;
-    let repeats = raw
-        .repeats
-        .as_ref()
-        .map_or(Ok(3), |value| Axis { key: "repeats", value: Some(value) }.whole_number(REPEATS_MAX))?;
-    let max_tries = Axis { key: "max_tries", value: raw.max_tries.as_ref() };
-    let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
+    let key = |key: &str, value| Axis { key: key.to_owned(), value };
+    let repeats = key("repeats", raw.repeats.as_ref()).whole_number(REPEATS_MAX)?.unwrap_or(3);
+    let max_tries = key("max_tries", raw.max_tries.as_ref()).whole_number(TRIES_MAX)?.unwrap_or(1);
+    let wanted_seconds = key("wanted_seconds", raw.wanted_seconds.as_ref()).whole_number(WANTED_SECONDS_MAX)?;
     check_size(&axes, repeats)?;
     let until = raw.until.as_deref().map(read_until).transpose()?;
     check_rules(&raw, &axes, until, repeats)?;
@@ -213,11 +187,12 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     let programs: Vec<PathBuf> = commands.filter_map(|command| command.first()).map(PathBuf::from).collect();
     let own_programs = programs.iter().filter(|program| program.is_absolute());
     let setups = databases.values().filter_map(|database| database.setup.as_ref());
-    let JobSpec { command: job, files: of_job } = read_job(raw.job, &axes, directory)?;
-    let contents =
-        files.chain(setups).chain(own_programs).chain(&of_job).map(|path| Ok((path.clone(), read_digest(path)?)));
+    let (job, of_job) = read_job(raw.job, &axes, directory)?;
+    let contents = files.chain(setups).chain(own_programs).chain(&of_job).map(|path| {
+        let bytes = read_named(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Ok((path.clone(), render_digest(&bytes)))
+    });
     let is_forecast = raw.kind.as_deref() == Some(FORECAST);
-    let wanted_seconds = Axis { key: "wanted_seconds", value: raw.wanted_seconds.as_ref() };
     Ok(Sweep {
         question: raw.question.unwrap_or_default(),
         repeats,
@@ -228,13 +203,13 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         is_warmup: raw.kind.is_some(),
         popularity: is_forecast.then(|| raw.popularity.unwrap_or_else(|| "uniform".to_owned())),
         until,
-        wanted_seconds: wanted_seconds.value.map(|_| wanted_seconds.whole_number(WANTED_SECONDS_MAX)).transpose()?,
+        wanted_seconds,
         is_script_wanted: raw.wanted.is_some(),
         time: raw.time,
         memory: raw.memory.as_deref().map(read_memory).transpose()?,
         fresh_copy: raw.fresh_copy,
         job,
-        generators: raw.generators.as_ref().map(read_generators).transpose()?,
+        generators: raw.generators.map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
         scripts,
@@ -252,11 +227,11 @@ pub const AUTO: &str = "auto";
 impl RawSweep {
     /// Writes the size that `shared_buffers = "auto"` means. It goes by the scale, so there is one scale.
     fn settle_shared_buffers(&mut self) -> Result<(), String> {
+        let scales = self.axis("scale").whole_numbers(1, SCALE_MAX);
         let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
             return Ok(());
         };
-        let scales = Axis { key: "points.scale", value: self.points.scale.as_ref() }.whole_numbers(1, SCALE_MAX)?;
-        let [scale] = scales[..] else {
+        let [scale] = scales?[..] else {
             return Err(format!("settings.shared_buffers: \"{AUTO}\" is for a study of one scale; write a size"));
         };
         *size = Value::String(choose_shared_buffers(scale));
@@ -267,51 +242,45 @@ impl RawSweep {
 type Scripts = BTreeMap<String, Mix>;
 
 fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String> {
-    let points = &raw.points;
-    let axis = |key, value| Axis { key, value };
-    let clients = axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?;
-    let length = [
-        axis("points.seconds", points.seconds.as_ref()),
-        axis("points.transactions", points.transactions.as_ref()),
-        axis("points.total_transactions", points.total_transactions.as_ref()),
-    ];
-    let length = read_length(length, &clients)?;
-    let scripts = axis("points.script", points.script.as_ref()).scripts(directory)?;
-    let strategies = axis("points.strategy", points.strategy.as_ref()).words(Strategy::Nothing)?;
-    let axes = Axes {
-        scale: axis("points.scale", points.scale.as_ref()).whole_numbers(1, SCALE_MAX)?,
-        clients,
-        jobs: axis("points.jobs", points.jobs.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
+    let scripts = raw.axis("script").scripts(directory)?;
+    let strategies = raw.axis(STRATEGY).words(Strategy::Nothing)?;
+    let mut axes = Axes {
+        scale: raw.axis("scale").whole_numbers(1, SCALE_MAX)?,
+        clients: raw.axis("clients").whole_numbers(1, CLIENTS_MAX)?,
+        jobs: raw.axis("jobs").whole_numbers(1, CLIENTS_MAX)?,
         script: scripts.iter().map(|(name, _)| name.clone()).collect(),
-        rate: axis("points.rate", points.rate.as_ref()).rates()?,
-        length,
-        start: axis("points.start", points.start.as_ref()).words(StartAsked::Warm)?,
-        disk: axis("points.disk", points.disk.as_ref()).names(NATIVE)?,
-        file_system: axis("points.file_system", points.file_system.as_ref()).names(NATIVE)?,
-        server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
-        latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
-        strategy: strategies.into_iter().map(|one| one.name().to_owned()).collect(),
-        database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
-        query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
-        memory: axis("points.memory", points.memory.as_ref()).memories()?,
-        places: axis("points.places", points.places.as_ref()).names(TOGETHER)?,
-        load_begins: axis("points.load_begins", points.load_begins.as_ref()).words(LoadBegins::AtOnce)?,
+        rate: raw.axis("rate").numbers_or(UNLIMITED, &RATES, "transactions per second")?,
+        start: raw.axis("start").words(StartAsked::Warm)?,
+        disk: raw.axis("disk").names(NATIVE)?,
+        file_system: raw.axis("file_system").names(NATIVE)?,
+        server: raw.axis("server").names(DEFAULT_SERVER)?,
+        latency_limit_ms: raw.axis("latency_limit_ms").numbers_or(NO_LIMIT, &LATENCY_LIMITS_MS, "milliseconds")?,
+        strategy: strategies.iter().map(Strategy::to_string).collect(),
+        database: raw.axis("database").names(DEFAULT_DATABASE)?,
+        query_mode: raw.axis("query_mode").query_modes()?,
+        memory: raw.axis("memory").memories()?,
+        places: raw.axis("places").names(TOGETHER)?,
+        load_begins: raw.axis("load_begins").words(LoadBegins::AtOnce)?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
+        ..Axes::default()
     };
+    read_lengths(&mut axes, LENGTH_AXES.map(|name| raw.axis(name)))?;
     check_names(&axes)?;
     Ok((axes, scripts.into_iter().collect()))
+}
+
+/// Is it the name of an axis that every study has?
+fn is_fixed(name: &str) -> bool {
+    FIXED_AXES.iter().any(|axis| axis.name == name)
 }
 
 /// An axis is known by its name alone.
 fn check_names(axes: &Axes) -> Result<(), String> {
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
-    match axes
-        .variables
-        .iter()
-        .find(|(name, _)| FIXED_AXES.contains(&name.as_str()) || name == SIDE || is_setting(name))
-    {
+    let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);
+    match axes.variables.iter().find(|(name, _)| is_taken(name)) {
         Some((name, _)) => Err(format!(
             "variables.{name}: the name means something else in this file; give the variable another, here and in the script"
         )),
@@ -321,14 +290,12 @@ fn check_names(axes: &Axes) -> Result<(), String> {
 
 /// pgbench's own scripts are about the tables that it makes.
 fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
-    if databases.values().all(|database| database.pgbench) {
-        return Ok(());
-    }
+    let has_tables = databases.values().all(|database| database.pgbench);
     let builtin = scripts.values().flatten().find_map(|(script, _)| match script {
         Script::Builtin(name) => Some(name),
         Script::File(_) => None,
     });
-    match builtin {
+    match builtin.filter(|_| !has_tables) {
         Some(name) => Err(format!(
             "points.script: {name} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own"
         )),
@@ -349,11 +316,6 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         counted(repeats, "repeat"),
         axes.varied().join(", ")
     ))
-}
-
-fn read_digest(path: &Path) -> Result<String, String> {
-    let bytes = read_named(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    Ok(render_digest(&bytes))
 }
 
 /// SHA-256 in hexadecimal.
@@ -425,11 +387,15 @@ impl Sweep {
         }
     }
 
+    /// Does a point run a script that is not pgbench's own?
+    pub fn has_own_script(&self, point: &Point) -> bool {
+        let scripts = self.scripts.get(&point.script);
+        scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
+    }
+
     /// Those of the scripts; the scale too, which pgbench finds out for its own scripts alone.
     fn variables(&self, point: &Point) -> Vec<(String, String)> {
-        let scripts = self.scripts.get(&point.script);
-        let has_own = scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)));
-        let scale = has_own.then(|| ("scale".to_owned(), point.scale.to_string()));
+        let scale = self.has_own_script(point).then(|| ("scale".to_owned(), point.scale.to_string()));
         point.variables.iter().cloned().chain(scale).collect()
     }
 
@@ -532,19 +498,19 @@ fn read_path(key: &str) -> Result<Vec<String>, String> {
             rest = inner;
         }
     }
-    let is_axis = |name: &String| FIXED_AXES.contains(&name.as_str());
-    if !TOP_KEYS.contains(&path[0].as_str()) && is_axis(&path[0]) {
+    if !TOP_KEYS.contains(&path[0].as_str()) && is_fixed(&path[0]) {
         path.insert(0, POINTS.to_owned());
     }
     match path.as_slice() {
         [first, ..] if !TOP_KEYS.contains(&first.as_str()) => Err(describe_unknown(key, first)),
-        [first, second, ..] if first == POINTS && !is_axis(second) => Err(describe_unknown(key, second)),
+        [first, second, ..] if first == POINTS && !is_fixed(second) => Err(describe_unknown(key, second)),
         _ => Ok(path),
     }
 }
 
 fn describe_unknown(key: &str, name: &str) -> String {
-    let near = TOP_KEYS.into_iter().chain(FIXED_AXES).map(|known| (strsim::jaro_winkler(name, known), known));
+    let known = TOP_KEYS.into_iter().chain(FIXED_AXES.iter().map(|axis| axis.name));
+    let near = known.map(|known| (strsim::jaro_winkler(name, known), known));
     let near = near.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(likeness, _)| *likeness > LIKENESS_MIN);
     match near {
         Some((_, near)) => format!("a study has no key {key}; is {near} meant?"),
@@ -587,7 +553,7 @@ const WANTED_SECONDS_MAX: u32 = 24 * 3600;
 fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) -> Result<(), String> {
     let (kind, wanted) = (raw.kind.as_deref(), raw.wanted.as_deref());
     let is_cold = axes.start == [StartAsked::Cold];
-    let by_seconds = matches!(axes.length, AxisLength::Seconds(_));
+    let by_seconds = axes.seconds != [None];
     // Without a load there is nobody who warms the server beside the warmers.
     let is_idle = until == Some(Until::Resident);
     // A load that begins later is told to no other host, and lasts as long as its transactions do.
@@ -659,7 +625,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         ),
         (raw.wanted_seconds.is_none() || is_idle, "wanted_seconds: it is for until = \"resident\" alone; remove it"),
         (
-            raw.memory.is_none() || raw.points.memory.is_none(),
+            raw.memory.is_none() || raw.axis("memory").value.is_none(),
             "memory and points.memory are both there: remove one of them",
         ),
         (matches!(kind, None | Some(WARMUP | FORECAST)), "kind: write \"warmup\" or \"forecast\", or leave it out"),
@@ -741,27 +707,19 @@ pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawJob {
+struct RawJob {
     command: Vec<String>,
 }
 
-/// A job as it is run, and its files.
-#[derive(Debug, Default, PartialEq)]
-pub struct JobSpec {
-    /// The program with its arguments; empty where the study has no job.
-    pub command: Vec<String>,
-    /// Those of its words that are files beside the study file, by their whole names.
-    pub files: Vec<PathBuf>,
-}
-
-/// The job that the strategies run. A word that is the name of a file in `directory` means that file, wherever the study is run.
-pub fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<JobSpec, String> {
+/// Returns the job that the strategies run, empty where the study has none, and those of its words that are files, by their whole names.
+/// A word that is the name of a file in `directory` means that file, wherever the study is run.
+fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {
             Some(strategy) => Err(format!(
                 "points.strategy: {strategy} runs the study's job, and there is none; write [job] with command = [\"psql\", \"-Xqf\", \"report.sql\"]"
             )),
-            None => Ok(JobSpec::default()),
+            None => Ok((Vec::new(), Vec::new())),
         };
     };
     if !axes.strategies().any(Strategy::runs_job) {
@@ -782,7 +740,7 @@ pub fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<Jo
             files.push(file);
         }
     }
-    Ok(JobSpec { command, files })
+    Ok((command, files))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Two sides of a sweep, or of two sweeps, held against each other: their trials in pairs, block by block and cell by cell, cut to whole
-//! cycles of checkpoints; and what equal sides differ by.
+//! Compares two sides of one or two sweeps: trials in pairs, block by block and cell by cell, cut to whole checkpoint cycles. Also the
+//! noise, which is the difference between equal sides.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use host::units::Bytes;
 /// Fewer pairs than this cannot show anything at the usual level: 2 ÷ 2⁵ is above 0.05.
 pub const TELLING_PAIRS: u32 = 6;
 
-/// B held against A.
+/// Side B compared with side A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepComparison {
@@ -29,7 +29,7 @@ pub struct SweepComparison {
     pub cells: Vec<CellComparison>,
     /// The ratio, above 1, that equal sides of the same sweep reach: of a study that measures every point twice.
     pub noise_floor: Option<f64>,
-    /// What speaks against it, and the same as texts.
+    /// Verdicts against the comparison, and their texts.
     pub verdicts: Vec<MeasurementVerdict>,
     pub warnings: Vec<String>,
 }
@@ -42,22 +42,20 @@ pub struct CellComparison {
     pub label: String,
     /// B ÷ A over the pairs, each of one block.
     pub ratio: Ratio,
-    /// How often chance alone makes a difference as large as this, were there none: signs of the pairs turned over in
-    /// every way.
+    /// Probability that chance alone makes a difference this large: a permutation test over the signs of the pairs.
     pub p: f64,
-    /// The same for the study, that asks so in every cell (Holm).
+    /// The same, adjusted for the number of cells (Holm).
     pub p_holm: f64,
     /// The ratio, above 1, that as many such pairs find in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
-    /// Whole cycles of checkpoints that both trials of a pair were cut to, of the pair with the fewest; 0: the trials as a
-    /// whole.
+    /// Checkpoint cycles that both trials of a pair were cut to, of the pair with the fewest; 0: not cut.
     pub cycles: u32,
 }
 
 /// Compares the trials of two sides, cell by cell.
 ///
 /// # Errors
-/// When a side names an axis or a value that its sweep does not have, or more than one point of a side falls into a cell.
+/// When a side matches no trial, or several points of a side fall into one cell.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -88,7 +86,7 @@ fn compare_cell(cell: &PairedCell) -> Option<CellComparison> {
     Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable, cycles })
 }
 
-/// Of the sweeps that measure their points twice, unless that is what is compared.
+/// The noise of sweeps that measure their points twice, unless the sides themselves are compared.
 fn find_noise_floor(a: Side<'_>, b: Side<'_>, metric: Metric) -> Option<f64> {
     if a.selection.values.contains_key(SIDE) || b.selection.values.contains_key(SIDE) {
         return None;
@@ -114,14 +112,14 @@ fn find_uncut_checkpoints(cells: &[PairedCell]) -> Option<Finding> {
     (unequal > 0).then(|| Finding::UncutCheckpoints { unequal, pairs: pairs().count() as u32 })
 }
 
-/// Pairs of the studies that are drawn from those that were measured, and how many are drawn.
+/// Pairs of a simulated study, drawn from the measured pairs, and the number of such studies.
 const STUDY_PAIRS: usize = 8;
 const STUDIES: usize = 1000;
 
-/// The level at which such a study would call equal sides different.
+/// Significance level of a simulated study.
 const LEVEL: f64 = 0.05;
 
-/// A' held against A, which are the same.
+/// The difference between the equal sides A' and A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Noise {
@@ -139,12 +137,11 @@ pub struct NoiseCell {
     pub label: String,
     /// A' ÷ A over the pairs, each of one block.
     pub ratio: Ratio,
-    /// How often chance alone makes a difference as large.
+    /// As in [`CellComparison`].
     pub p: f64,
     /// The ratio, above 1, that as many pairs of equal sides may reach: the end of the interval that is farther from 1.
     /// `None` of fewer than three.
     pub floor: Option<f64>,
-    /// What as many pairs find in 80 % of studies.
     pub smallest_detectable: Option<f64>,
     /// Of 1000 studies of eight of these pairs the share that finds a difference at p ≤ 0.05, though there is none; `None`
     /// without more than eight.
@@ -156,7 +153,7 @@ pub fn is_twice(run: &SweepRun) -> bool {
     run.varied.iter().any(|axis| axis == SIDE)
 }
 
-/// The noise of every figure; nothing when the sweep does not measure its points twice, or no trial of one side has ended.
+/// The noise of every figure; empty when the sweep does not measure its points twice, or one side has no trial yet.
 pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
     let noises = Metric::ALL.iter().copied().filter_map(|metric| compute_noise(run, trials, metric).ok());
     noises.filter(|noise| !noise.cells.is_empty()).collect()
@@ -246,16 +243,18 @@ pub struct Side<'a> {
     pub trials: &'a [SweepTrial],
 }
 
-/// The figures of B and A that were measured in one block, of each cell that both have.
-pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
+/// Pairs the figures of B and A of the same block, for each cell that both sides have.
+fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
     let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
     let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
     let (outlines_of_a, outlines_of_b) = (outline_trials(a.trials), outline_trials(b.trials));
-    let (all_of_a, all_of_b) = (Told::all(a.trials, &outlines_of_a), Told::all(b.trials, &outlines_of_b));
     let pair = |(label, blocks): (String, BTreeMap<u32, usize>)| {
         let others = of_b.get(&label)?;
-        let pairs =
-            blocks.iter().filter_map(|(block, one)| Pair::of(all_of_b[*others.get(block)?], all_of_a[*one], metric));
+        let pairs = blocks.iter().filter_map(|(block, one)| {
+            let other = *others.get(block)?;
+            let told_a = (&a.trials[*one], &outlines_of_a[*one]);
+            Pair::of((&b.trials[other], &outlines_of_b[other]), told_a, metric)
+        });
         let number = blocks.values().map(|place| a.trials[*place].number).min();
         Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
@@ -265,42 +264,28 @@ pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<Paired
     Ok(cells.into_iter().map(|(_, cell)| cell).collect())
 }
 
-/// A cell with its figures of B and A, a pair for each block.
+/// A cell with a pair of figures for each block.
 #[derive(Clone, Debug)]
-pub struct PairedCell {
+struct PairedCell {
     pub label: String,
     pub pairs: Vec<Pair>,
 }
 
-/// A trial with its figures.
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
-    pub trial: &'a SweepTrial,
-    pub outline: &'a TrialOutline,
+type Told<'a> = (&'a SweepTrial, &'a TrialOutline);
+
+/// The figure of a trial or of a part of it; `None` when it is missing or not above 0.
+fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Window>) -> Option<Limits> {
+    let figure = match (metric, window) {
+        _ if trial.failure.is_some() => return None,
+        (Metric::Tps, Some(window)) => window.tps(trial),
+        (Metric::WorstSecond, Some(window)) => window.worst_second_tps(trial)?,
+        _ => return limits_of(outline, metric),
+    };
+    (figure > 0.0).then(|| Limits::exactly(figure))
 }
 
-impl Told<'_> {
-    fn all<'a>(trials: &'a [SweepTrial], outlines: &'a [TrialOutline]) -> Vec<Told<'a>> {
-        trials.iter().zip(outlines).map(|(trial, outline)| Told { trial, outline }).collect()
-    }
-
-    /// The figure of it, or of a part of it; `None` when it has none, or nothing can be divided by it.
-    fn limits(&self, metric: Metric, window: Option<Window>) -> Option<Limits> {
-        if self.trial.failure.is_some() {
-            return None;
-        }
-        let cut = match (metric, window) {
-            (Metric::Tps, Some(window)) => Some(window.tps(self.trial)),
-            (Metric::WorstSecond, Some(window)) => Some(window.worst_second_tps(self.trial)?),
-            _ => return limits_of(self.outline, metric),
-        };
-        cut.filter(|figure| *figure > 0.0).map(Limits::exactly)
-    }
-}
-
-/// Two trials of one block.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
+struct Pair {
     pub b: Limits,
     pub a: Limits,
     /// Whole cycles of checkpoints that both were cut to; 0: they stand as a whole.
@@ -311,15 +296,15 @@ pub struct Pair {
 
 impl Pair {
     /// Cut to as many whole cycles as both have, where there are such.
-    pub fn of(b: Told<'_>, a: Told<'_>, metric: Metric) -> Option<Pair> {
-        let common = a.trial.checkpoint_cycles.min(b.trial.checkpoint_cycles);
-        let windows = |cycles: u32| Some((Window::of(b.trial, cycles)?, Window::of(a.trial, cycles)?));
+    fn of(b: Told<'_>, a: Told<'_>, metric: Metric) -> Option<Pair> {
+        let common = a.0.checkpoint_cycles.min(b.0.checkpoint_cycles);
+        let windows = |cycles: u32| Some((Window::of(b.0, cycles)?, Window::of(a.0, cycles)?));
         let cut = windows(common).filter(|_| metric.is_by_second());
         Some(Pair {
-            b: b.limits(metric, cut.map(|(window, _)| window))?,
-            a: a.limits(metric, cut.map(|(_, window)| window))?,
+            b: limits_within(b, metric, cut.map(|(window, _)| window))?,
+            a: limits_within(a, metric, cut.map(|(_, window)| window))?,
             cycles: cut.map_or(0, |_| common),
-            is_unequal: cut.is_none() && count_checkpoints(a.trial) != count_checkpoints(b.trial),
+            is_unequal: cut.is_none() && count_checkpoints(a.0) != count_checkpoints(b.0),
         })
     }
 }
@@ -330,8 +315,8 @@ impl PairedCell {
         compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
     }
 
-    /// Of the ratios of the pairs: differences up and down are alike then. A ratio that is known within limits alone stands for
-    /// what in them is nearest to no difference, so that a time that was not reached never makes a difference surer than it is.
+    /// Logarithms of the pairs' ratios. Of a ratio known only within limits it takes the value nearest to no difference, so that a time
+    /// that was not reached never strengthens a difference.
     pub fn logs(&self) -> Vec<f64> {
         let log = |pair: &Pair| {
             let ratio = pair.b.divided_by(pair.a);
@@ -379,7 +364,7 @@ impl Side<'_> {
     }
 }
 
-/// The same value, however its number or its size is written: `1GB`, `1024MB`, `1GiB`.
+/// Compares values as numbers and sizes too: `1GB`, `1024MB`, `1GiB`.
 fn is_same(value: &str, asked: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
     let size =
@@ -433,7 +418,7 @@ pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
     trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
 }
 
-/// When checkpoints began within the trial, in order; seconds after its beginning.
+/// Seconds from the start of the trial to the start of each checkpoint in it, ascending.
 fn read_begins(trial: &SweepTrial) -> Vec<f64> {
     let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
     let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);
@@ -461,8 +446,7 @@ pub(super) mod tests {
         let pair = |b: &[f64], a: &[f64], metric| {
             let (b, a) = (of(b), of(a));
             let (outline_of_b, outline_of_a) = (TrialOutline::from(&b), TrialOutline::from(&a));
-            let told_b = Told { trial: &b, outline: &outline_of_b };
-            let pair = Pair::of(told_b, Told { trial: &a, outline: &outline_of_a }, metric).unwrap();
+            let pair = Pair::of((&b, &outline_of_b), (&a, &outline_of_a), metric).unwrap();
             (pair.b.at_least, pair.a.at_least, pair.cycles, pair.is_unequal)
         };
         assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::Tps), (4.5, 2.5, 1, false));

@@ -9,7 +9,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY};
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// A worst second or a percentile that is this much better elsewhere is worth a word.
+/// The headline mentions a calmer point whose worst second or percentile is better by this factor.
 const TELLING: f64 = 1.25;
 
 /// Which point of cold ones was there soonest; then which served most, what its worst second and its slowest hundredth were, which
@@ -133,46 +133,36 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
 fn render_most(points: &[PointSummary]) -> Option<String> {
     let tps = |point: &PointSummary| point.median(Metric::Tps).unwrap_or(f64::NEG_INFINITY);
     let measured: Vec<&PointSummary> = points.iter().filter(|point| point.figure(Metric::Tps).is_some()).collect();
-    let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
-    let mut refused: Vec<&PointSummary> = measured.iter().copied().filter(|point| is_refused(point)).collect();
-    refused.sort_by(|a, b| tps(b).total_cmp(&tps(a)));
+    let (refused, as_asked): (Vec<_>, Vec<_>) = measured.iter().copied().partition(|point| is_refused(point));
     let points = if as_asked.is_empty() { measured } else { as_asked };
     let best = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b)))?;
-    let mut sentence =
-        format!("Most transactions per second: {} at {}", median_and_range(best.figure(Metric::Tps)), best.label);
-    let hidden = [
-        best.median(Metric::WorstSecond)
-            .map(|worst| format!("its worst second served {} in the median trial", whole(worst))),
-        best.median(Metric::P99).map(|p99| format!("one in a hundred waited {} or longer", latency(p99))),
-    ];
-    let hidden: Vec<String> = hidden.into_iter().flatten().collect();
-    if !hidden.is_empty() {
-        sentence += &format!("; {}", hidden.join(", "));
-    }
-    if let Some(calmer) = find_calmer(best, &points) {
-        sentence += &format!("; {calmer}");
-    }
-    if let Some(rivals) = render_rivals(best, &points) {
-        sentence += &format!("; {rivals}");
-    }
+    let most = median_and_range(best.figure(Metric::Tps));
+    let mut clauses = vec![format!("Most transactions per second: {most} at {}", best.label)];
+    let worst = best.median(Metric::WorstSecond);
+    let worst = worst.map(|worst| format!("its worst second served {} in the median trial", whole(worst)));
+    let p99 = best.median(Metric::P99).map(|p99| format!("one in a hundred waited {} or longer", latency(p99)));
+    let hidden: Vec<String> = worst.into_iter().chain(p99).collect();
+    clauses.extend((!hidden.is_empty()).then(|| hidden.join(", ")));
+    clauses.extend(find_calmer(best, &points));
+    clauses.extend(render_rivals(best, &points));
+    let faster: Vec<&PointSummary> = refused.into_iter().filter(|point| tps(point) > tps(best)).collect();
     if is_refused(best) {
-        sentence += "; no point measured what was asked for";
-    } else if let Some(fastest) = refused.first().filter(|fastest| tps(fastest) > tps(best)) {
-        let more = refused.iter().filter(|point| tps(point) > tps(best)).count() - 1;
-        let (others, does, it) = match more {
+        clauses.push("no point measured what was asked for".to_owned());
+    } else if let Some(fastest) = faster.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b))) {
+        let (others, does, it) = match faster.len() - 1 {
             0 => (String::new(), "does", "it"),
-            _ => (format!(", and {} more,", counted(more as u64, "point")), "do", "they"),
+            more => (format!(", and {} more,", counted(more, "point")), "do", "they"),
         };
         let figures = median_and_range(fastest.figure(Metric::Tps));
-        sentence += &format!(
-            "; {} with {figures}{others} {does} not count: {it} measured something else than was asked for",
-            fastest.label
-        );
+        let name = &fastest.label;
+        clauses.push(format!(
+            "{name} with {figures}{others} {does} not count: {it} measured something else than was asked for"
+        ));
     }
-    Some(sentence + ".")
+    Some(format!("{}.", clauses.join("; ")))
 }
 
-/// Did a trial of it measure something else than was asked for?
+/// Did one of its trials measure something other than the study asked for?
 fn is_refused(point: &PointSummary) -> bool {
     point.verdicts.iter().any(|verdict| verdict.is_refusing)
 }
@@ -184,7 +174,7 @@ fn median_and_range(spread: Option<Spread>) -> String {
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// The points of which a trial was as fast as one of the fastest point's, the fastest of them by name.
+/// Points whose fastest trial reached the slowest trial of the best point; names the fastest of them.
 fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);
@@ -279,7 +269,7 @@ mod tests {
     fn what_the_trials_do_not_tell_apart_is_told() {
         let between = |number, median, min, max| {
             let mut point = point(number, median, 9.0, 1000.0);
-            point.figures.set(Metric::Tps, Some(Spread::of([min, median, max].map(Some))));
+            point.figures.update([(Metric::Tps, Some(Spread::of([min, median, max].map(Some))))]);
             point
         };
         let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
@@ -332,8 +322,8 @@ mod tests {
         let told = |all: &[Times<'_>]| {
             let point = |(strategy, times): &Times<'_>| {
                 let warm = Spread::of(times.iter().copied());
-                let figures =
-                    [(Metric::WarmAfter, warm), (Metric::BoundRatio, warm.divided_by(5.0)), (Metric::Tps, warm)];
+                let bound_ratio = Spread::of(times.iter().map(|time| time.map(|seconds| seconds / 5.0)));
+                let figures = [(Metric::WarmAfter, warm), (Metric::BoundRatio, bound_ratio), (Metric::Tps, warm)];
                 PointSummary {
                     label: (*strategy).into(),
                     figures: figures.map(|(metric, spread)| (metric, Some(spread))).into_iter().collect(),

@@ -4,46 +4,79 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use strum::VariantArray;
+use strum::{EnumMessage, VariantArray};
 
 use crate::study::{Error, SweepTrial};
 
 /// A figure of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, VariantArray)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub enum Metric {
+    /// transactions per second
     Tps,
+    /// transactions in the worst second
     WorstSecond,
+    /// median latency
     P50,
+    /// 95th percentile of latency
     P95,
+    /// 99th percentile of latency
     P99,
+    /// 99.9th percentile of latency
     P999,
+    /// seconds until fewer than 1 % of transactions read from the device
     WarmAfter,
+    /// seconds until 50 % of steady
     To50,
+    /// seconds until 90 % of steady
     To90,
+    /// seconds until 95 % of steady
     To95,
+    /// time until warm ÷ the bound of the disk
     BoundRatio,
+    /// seconds below which no warmer can be warm
     Bound,
+    /// transactions served until it was warm, or in the whole trial
     ServedUntilWarm,
+    /// transactions served in the whole trial, of one that began cold
     Served,
+    /// seconds that the warmer, or the job beside the load, took
     Warmer,
+    /// seconds from the beginning of the load to its end
     Load,
+    /// seconds from a cold start to the end of the load, those of a warmer before it included
     Whole,
+    /// seconds until 99 % of what is wanted was seen in the page cache
     ResidentAfter,
+    /// seconds until 90 % of the former shared_buffers were back
     BuffersAfter,
+    /// wanted bytes per second until they were resident
     LoadRate,
+    /// processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted
     CpuPerGb,
+    /// reads of the device in a trial, by anybody
     DeviceReads,
+    /// bytes read from the device in a trial, by anybody
     DeviceRead,
+    /// reads of the device per second, the mean of a trial, by anybody
     ReadsPerSecond,
+    /// reads of the device in the second with the most, by anybody
     PeakReads,
+    /// standard deviation of the reads of a second over their mean, until the last second that read 1 % of the peak
     UnevenReads,
+    /// writes of the device per second, by anybody
     DeviceWrites,
+    /// bytes written to the device in a trial, by anybody
     DeviceWritten,
+    /// bytes of a write to the device, the mean of a trial, by anybody
     WriteSize,
+    /// processor time of the server for a transaction
     CpuPerTransaction,
+    /// transactions above the latency limit
     Late,
+    /// transactions that were due too long ago
     Skipped,
+    /// checkpoints that ended in a trial
     Checkpoints,
 }
 
@@ -84,15 +117,9 @@ pub enum MetricKind {
     Ratio,
 }
 
-const fn facts(
-    name: &'static str,
-    key: &'static str,
-    label: &'static str,
-    caption: &'static str,
-    kind: MetricKind,
-) -> MetricFacts {
+const fn facts(name: &'static str, key: &'static str, label: &'static str, kind: MetricKind) -> MetricFacts {
     let is_low_better = !matches!(kind, MetricKind::Rate | MetricKind::ByteRate);
-    MetricFacts { name, key, label, caption, kind, is_low_better }
+    MetricFacts { name, key, label, caption: "", kind, is_low_better }
 }
 
 const fn more_is_better(facts: MetricFacts) -> MetricFacts {
@@ -101,145 +128,49 @@ const fn more_is_better(facts: MetricFacts) -> MetricFacts {
 
 use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
 
-/// Of each figure, in the order in which they are declared.
+/// The facts of each figure, in the order in which they are declared; the caption is the doc comment of its variant.
 const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
-    facts("tps", "tps", "throughput", "transactions per second", Rate),
-    facts("worst-second", "worst_second_tps", "worst second", "transactions in the worst second", Rate),
-    facts("p50", "latency_us_p50", "median latency", "median latency", Latency),
-    facts("p95", "latency_us_p95", "95th percentile", "95th percentile of latency", Latency),
-    facts("p99", "latency_us_p99", "99th percentile", "99th percentile of latency", Latency),
-    facts("p999", "latency_us_p999", "99.9th percentile", "99.9th percentile of latency", Latency),
-    facts(
-        "warm-after",
-        "warm_after_seconds",
-        "warm after",
-        "seconds until fewer than 1 % of transactions read from the device",
-        Time,
-    ),
-    facts("to-50", "to_50_seconds", "to 50 %", "seconds until 50 % of steady", Time),
-    facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of steady", Time),
-    facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
-    facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio),
-    facts("bound", "bound_seconds", "bound", "seconds below which no warmer can be warm", Time),
-    more_is_better(facts(
-        "served-until-warm",
-        "served_until_warm",
-        "served until warm",
-        "transactions served until it was warm, or in the whole trial",
-        Count,
-    )),
-    more_is_better(facts(
-        "served",
-        "served",
-        "served",
-        "transactions served in the whole trial, of one that began cold",
-        Count,
-    )),
-    facts(
-        "warmer",
-        "warmer_seconds",
-        "warmer or job",
-        "seconds that the warmer, or the job beside the load, took",
-        Time,
-    ),
-    facts("load", "load_seconds", "load", "seconds from the beginning of the load to its end", Time),
-    facts(
-        "whole",
-        "whole_seconds",
-        "in all",
-        "seconds from a cold start to the end of the load, those of a warmer before it included",
-        Time,
-    ),
-    facts(
-        "resident-after",
-        "resident_after_seconds",
-        "resident after",
-        "seconds until 99 % of what is wanted was seen in the page cache",
-        Time,
-    ),
-    facts(
-        "buffers-after",
-        "buffers_after_seconds",
-        "buffers back after",
-        "seconds until 90 % of the former shared_buffers were back",
-        Time,
-    ),
-    facts("load-rate", "load_bytes_per_second", "loaded", "wanted bytes per second until they were resident", ByteRate),
-    facts(
-        "cpu-per-gb",
-        "cpu_seconds_per_gb",
-        "CPU per GB",
-        "processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted",
-        Cost,
-    ),
-    facts("reads", "device_reads", "reads (by anybody)", "reads of the device in a trial, by anybody", Count),
-    facts(
-        "read",
-        "device_read_bytes",
-        "device reads (by anybody)",
-        "bytes read from the device in a trial, by anybody",
-        Bytes,
-    ),
-    facts(
-        "reads-per-second",
-        "device_reads_per_second",
-        "reads/s (by anybody)",
-        "reads of the device per second, the mean of a trial, by anybody",
-        PerSecond,
-    ),
-    facts(
-        "peak-reads",
-        "device_reads_per_second_max",
-        "peak reads/s (by anybody)",
-        "reads of the device in the second with the most, by anybody",
-        PerSecond,
-    ),
-    facts(
-        "uneven-reads",
-        "device_reads_unevenness",
-        "unevenness of reads (by anybody)",
-        "standard deviation of the reads of a second over their mean, until the last second that read 1 % of the peak",
-        Ratio,
-    ),
-    facts(
-        "writes",
-        "device_writes_per_second",
-        "device writes (by anybody)",
-        "writes of the device per second, by anybody",
-        PerSecond,
-    ),
-    facts(
-        "written",
-        "device_written_bytes",
-        "device written (by anybody)",
-        "bytes written to the device in a trial, by anybody",
-        Bytes,
-    ),
-    more_is_better(facts(
-        "write-size",
-        "device_bytes_per_write",
-        "bytes per write (by anybody)",
-        "bytes of a write to the device, the mean of a trial, by anybody",
-        Bytes,
-    )),
-    facts(
-        "cpu-per-transaction",
-        "server_cpu_us_per_transaction",
-        "CPU per transaction",
-        "processor time of the server for a transaction",
-        Latency,
-    ),
-    facts("late", "late", "late", "transactions above the latency limit", Count),
-    facts("skipped", "skipped", "skipped", "transactions that were due too long ago", Count),
-    facts("checkpoints", "checkpoints", "checkpoints", "checkpoints that ended in a trial", Count),
+    facts("tps", "tps", "throughput", Rate),
+    facts("worst-second", "worst_second_tps", "worst second", Rate),
+    facts("p50", "latency_us_p50", "median latency", Latency),
+    facts("p95", "latency_us_p95", "95th percentile", Latency),
+    facts("p99", "latency_us_p99", "99th percentile", Latency),
+    facts("p999", "latency_us_p999", "99.9th percentile", Latency),
+    facts("warm-after", "warm_after_seconds", "warm after", Time),
+    facts("to-50", "to_50_seconds", "to 50 %", Time),
+    facts("to-90", "to_90_seconds", "to 90 %", Time),
+    facts("to-95", "to_95_seconds", "to 95 %", Time),
+    facts("bound-ratio", "bound_ratio", "× bound", Ratio),
+    facts("bound", "bound_seconds", "bound", Time),
+    more_is_better(facts("served-until-warm", "served_until_warm", "served until warm", Count)),
+    more_is_better(facts("served", "served", "served", Count)),
+    facts("warmer", "warmer_seconds", "warmer or job", Time),
+    facts("load", "load_seconds", "load", Time),
+    facts("whole", "whole_seconds", "in all", Time),
+    facts("resident-after", "resident_after_seconds", "resident after", Time),
+    facts("buffers-after", "buffers_after_seconds", "buffers back after", Time),
+    facts("load-rate", "load_bytes_per_second", "loaded", ByteRate),
+    facts("cpu-per-gb", "cpu_seconds_per_gb", "CPU per GB", Cost),
+    facts("reads", "device_reads", "reads (by anybody)", Count),
+    facts("read", "device_read_bytes", "device reads (by anybody)", Bytes),
+    facts("reads-per-second", "device_reads_per_second", "reads/s (by anybody)", PerSecond),
+    facts("peak-reads", "device_reads_per_second_max", "peak reads/s (by anybody)", PerSecond),
+    facts("uneven-reads", "device_reads_unevenness", "unevenness of reads (by anybody)", Ratio),
+    facts("writes", "device_writes_per_second", "device writes (by anybody)", PerSecond),
+    facts("written", "device_written_bytes", "device written (by anybody)", Bytes),
+    more_is_better(facts("write-size", "device_bytes_per_write", "bytes per write (by anybody)", Bytes)),
+    facts("cpu-per-transaction", "server_cpu_us_per_transaction", "CPU per transaction", Latency),
+    facts("late", "late", "late", Count),
+    facts("skipped", "skipped", "skipped", Count),
+    facts("checkpoints", "checkpoints", "checkpoints", Count),
 ];
 
 impl Metric {
     pub const ALL: &[Metric] = Metric::VARIANTS;
 
     /// What it is.
-    pub const fn facts(self) -> MetricFacts {
-        FACTS[self as usize]
+    pub fn facts(self) -> MetricFacts {
+        MetricFacts { caption: self.get_documentation().unwrap_or_default(), ..FACTS[self as usize] }
     }
 
     /// For the command line and for tables.
@@ -276,14 +207,8 @@ impl FromStr for Metric {
 }
 
 /// Something of each metric that is known. As JSON every metric has its field, and those that are not known are null.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByMetric<T>(BTreeMap<Metric, T>);
-
-impl<T> Default for ByMetric<T> {
-    fn default() -> ByMetric<T> {
-        ByMetric(BTreeMap::new())
-    }
-}
 
 impl<T: Copy> ByMetric<T> {
     pub fn get(&self, metric: Metric) -> Option<T> {
@@ -291,10 +216,12 @@ impl<T: Copy> ByMetric<T> {
     }
 
     /// `None`: it is not known.
-    pub fn set(&mut self, metric: Metric, value: Option<T>) {
-        match value {
-            Some(value) => drop(self.0.insert(metric, value)),
-            None => drop(self.0.remove(&metric)),
+    pub fn update(&mut self, figures: impl IntoIterator<Item = (Metric, Option<T>)>) {
+        for (metric, value) in figures {
+            match value {
+                Some(value) => drop(self.0.insert(metric, value)),
+                None => drop(self.0.remove(&metric)),
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The seconds of a trial as they are drawn: joined to spans where there are many, with the ends of each span kept.
+//! The seconds of a trial as the page draws them, joined to spans where there are many.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use model::{StallSpan, find_stalls};
 use observe::{OsSample, WaitSample, Waits};
 use postgres::Wait;
 
-/// A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
-/// stall of one second stays visible however many are joined.
+/// A trial's curves, column by column. Spans keep their minimum and maximum beside the mean, so that a stall of one second stays
+/// visible.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialSeries {
@@ -51,7 +51,7 @@ pub struct Envelope {
 
 impl Envelope {
     fn push(&mut self, values: impl Iterator<Item = f64> + Clone) {
-        self.mean.push(mean(values.clone()));
+        self.mean.push(rounded_mean(values.clone()));
         self.min.push(values.clone().fold(f64::INFINITY, f64::min));
         self.max.push(values.fold(f64::NEG_INFINITY, f64::max));
     }
@@ -83,9 +83,9 @@ impl TrialSeries {
         self.latency_us_min.push(span.iter().filter_map(|sample| sample.latency_us_min).min());
         self.latency_us_max.push(span.iter().filter_map(|sample| sample.latency_us_max).max());
         self.latency_us_deviation.push(latency_deviation(span));
-        self.foreground_read_bytes.push(mean(span.iter().map(|sample| sample.foreground_read_bytes.0 as f64)));
+        self.foreground_read_bytes.push(rounded_mean(span.iter().map(|sample| sample.foreground_read_bytes.0 as f64)));
         self.device_read_bytes.push(span.iter().map(|sample| sample.device_read_bytes.0 as f64));
-        self.device_reads.push(mean(span.iter().map(|sample| sample.device_reads as f64)));
+        self.device_reads.push(rounded_mean(span.iter().map(|sample| sample.device_reads as f64)));
         self.os_resident_bytes.push(span.iter().map(|sample| sample.os_resident_bytes.0).min().unwrap_or(0));
     }
 }
@@ -123,47 +123,39 @@ fn latency_deviation(span: &[Sample]) -> Option<f64> {
 /// A value for each span; `None` where there is none.
 pub type Column = Vec<Option<f64>>;
 
-pub fn mean_of<T>(span: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
-    let (sum, count) = span.iter().filter_map(of).fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    (count > 0.0).then(|| sum / count)
-}
-
-pub fn most_of<T>(span: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
-    span.iter().filter_map(of).reduce(f64::max)
-}
-
 /// To three decimals: a page holds many of them.
-pub fn round(value: f64) -> f64 {
+fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    if count > 0.0 { round(sum / count) } else { 0.0 }
+    (count > 0.0).then(|| sum / count)
+}
+
+fn rounded_mean(values: impl Iterator<Item = f64>) -> f64 {
+    mean(values).map_or(0.0, round)
 }
 
 /// The columns of the measures that have one, by their names; `None` in a span that was not gauged. A span may be empty.
-pub fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
+fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
     let mut series = BTreeMap::new();
     for measure in MEASURES {
         let Some(name) = measure.column else { continue };
-        let column = |of: &dyn Fn(&[OsSample]) -> Option<f64>| spans.iter().map(|span| of(span)).collect::<Column>();
-        let most = column(&|span| most_of(span, measure.of).map(f64::round));
-        if measure.join == Join::Most {
-            series.insert(name.to_owned(), most);
-            continue;
-        }
-        series.insert(name.to_owned(), column(&|span| mean_of(span, measure.of).map(round)));
+        let of = measure.of;
+        let values = || spans.iter().map(move |span| span.iter().filter_map(of));
+        let most = || values().map(|span| span.reduce(f64::max).map(f64::round)).collect();
+        let means = || values().map(|span| mean(span).map(round)).collect();
+        series.insert(name.to_owned(), if measure.join == Join::Most { most() } else { means() });
         if measure.join == Join::Band {
-            let least = |span: &[OsSample]| most_of(span, |one| (measure.of)(one).map(|value| -value));
-            series.insert(format!("{name}_min"), column(&|span| least(span).map(|value| -value)));
-            series.insert(format!("{name}_max"), most);
+            series.insert(format!("{name}_min"), values().map(|span| span.reduce(f64::min)).collect());
+            series.insert(format!("{name}_max"), most());
         }
     }
     series
 }
 
-/// So many kinds of waiting have curves of their own; what is left is added up.
+/// Waits with curves of their own; the rest is summed.
 const KINDS_MAX: usize = 7;
 
 /// Backends of the workload that did the same.
@@ -178,10 +170,10 @@ pub struct WaitSeries {
 }
 
 /// What a backend waited for: type and event.
-pub type Event = (Option<String>, Option<String>);
+type Event = (Option<String>, Option<String>);
 
 /// The kinds that were seen most often, the most frequent first.
-pub fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
+fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     let spans: Vec<BackendWaits> = spans.iter().map(|span| BackendWaits::of(span)).collect();
     let mut totals: BTreeMap<&Event, u64> = BTreeMap::new();
     for (event, observed) in spans.iter().flat_map(|span| &span.observed) {
@@ -195,7 +187,7 @@ pub fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     let series = |event: &Event, counted: &[&Event]| WaitSeries {
         kind: event.0.clone(),
         event: event.1.clone(),
-        processes: spans.iter().map(|span| span.mean(counted)).collect(),
+        processes: spans.iter().map(|span| (span.looks > 0).then(|| round(span.mean(counted)))).collect(),
     };
     let mut all: Vec<WaitSeries> = own.iter().map(|(event, _)| series(event, &[event])).collect();
     if !left.is_empty() {
@@ -207,13 +199,13 @@ pub fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
 
 /// What was seen of the workload's backends within some seconds.
 #[derive(Clone, Debug, Default)]
-pub struct BackendWaits {
+struct BackendWaits {
     looks: u32,
     observed: BTreeMap<Event, u32>,
 }
 
 impl BackendWaits {
-    pub fn of(samples: &[WaitSample]) -> BackendWaits {
+    fn of(samples: &[WaitSample]) -> BackendWaits {
         let Waits { looks, waits, .. } = Waits::total(samples);
         let mut observed = BTreeMap::new();
         for one in waits.into_iter().filter(|one| is_of_workload(&one.wait)) {
@@ -223,21 +215,10 @@ impl BackendWaits {
         BackendWaits { looks, observed }
     }
 
-    /// Backends that did one of these, in the mean; `None` when nobody looked.
-    fn mean(&self, counted: &[&Event]) -> Option<f64> {
-        let observed: f64 =
-            counted.iter().filter_map(|event| self.observed.get(event)).map(|seen| f64::from(*seen)).sum();
-        (self.looks > 0).then(|| round(observed / f64::from(self.looks)))
-    }
-
-    /// Every event with the backends that waited for it, in the mean.
-    pub fn means(&self) -> impl Iterator<Item = (&Event, f64)> {
-        self.observed.iter().map(|(event, observed)| (event, f64::from(*observed) / f64::from(self.looks.max(1))))
-    }
-
-    /// The same for one event.
-    pub fn mean_of(&self, event: &Event) -> f64 {
-        f64::from(self.observed.get(event).copied().unwrap_or_default()) / f64::from(self.looks.max(1))
+    fn mean(&self, counted: &[&Event]) -> f64 {
+        let observed = counted.iter().filter_map(|event| self.observed.get(event));
+        // A sum of no floats would be -0.
+        observed.map(|seen| u64::from(*seen)).sum::<u64>() as f64 / f64::from(self.looks.max(1))
     }
 }
 
@@ -246,10 +227,10 @@ fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// What was seen in so many seconds before a stall is compared with what was seen in it.
+/// Seconds before a stall that its waits are compared with.
 const SECONDS_BEFORE: u32 = 30;
 
-/// A wait that grew by less than this share of the backends names nothing.
+/// A wait explains a stall only if it grew by this share of the backends.
 const TELLING: f64 = 0.1;
 
 /// Seconds in which throughput fell far below its surroundings.
@@ -266,8 +247,7 @@ pub struct Stall {
     pub seen: Vec<String>,
 }
 
-/// The stalls of a trial, in their order.
-pub fn compute_stalls(trial: &SweepTrial) -> Vec<Stall> {
+fn compute_stalls(trial: &SweepTrial) -> Vec<Stall> {
     let rates: Vec<f64> = trial.samples.iter().map(|sample| sample.transactions as f64).collect();
     find_stalls(&rates, 1).into_iter().map(|span| describe(trial, span)).collect()
 }
@@ -293,10 +273,9 @@ fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {
 /// The wait that more backends were in than before.
 fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Option<String> {
     let (during, before) = (BackendWaits::of(during), BackendWaits::of(before));
-    let grown = |(event, now): (&Event, f64)| (event.clone(), now, now - before.mean_of(event));
-    let most = during.means().map(grown).max_by(|one, other| one.2.total_cmp(&other.2));
-    let ((kind, event), now, _) = most.filter(|(_, _, more)| *more >= TELLING * f64::from(clients))?;
-    let earlier = before.mean_of(&(kind.clone(), event.clone()));
+    let both = during.observed.keys().map(|event| (event, during.mean(&[event]), before.mean(&[event])));
+    let most = both.max_by(|one, other| (one.1 - one.2).total_cmp(&(other.1 - other.2)));
+    let ((kind, event), now, earlier) = most.filter(|most| most.1 - most.2 >= TELLING * f64::from(clients))?;
     let what = match (kind.as_deref(), event.as_deref()) {
         (Some("Client"), _) => "waited for pgbench".to_owned(),
         (Some(kind), Some(event)) => format!("waited for {kind} {event}"),
@@ -340,8 +319,7 @@ impl FlushFigures {
         let flushes = trial.waits.flushes;
         let seconds = trial.lasted_seconds;
         let per_second = count_flushes(trial).filter(|_| seconds > 0.0).map(|count| count / seconds);
-        let is_set = |name: &str| name == "commit_siblings";
-        let set = trial.settings.iter().find(|(name, _)| is_set(name)).map(|(_, value)| value.clone());
+        let set = trial.settings.iter().find(|(name, _)| name == "commit_siblings").map(|(_, value)| value.clone());
         let figures = FlushFigures {
             per_second,
             looks: trial.waits.looks,
@@ -356,8 +334,7 @@ impl FlushFigures {
 /// pg_stat_wal counts them until PostgreSQL 17, pg_stat_io since 18.
 fn count_flushes(trial: &SweepTrial) -> Option<f64> {
     let own = trial.statistics.0.get("pg_stat_wal").into_iter().flatten();
-    let of_wal =
-        |key: &std::collections::BTreeMap<String, String>| key.get("object").is_some_and(|object| object == "wal");
+    let of_wal = |key: &BTreeMap<String, String>| key.get("object").is_some_and(|object| object == "wal");
     let of_io = trial.statistics.0.get("pg_stat_io").into_iter().flatten().filter(|row| of_wal(&row.key));
     let counted =
         own.filter_map(|row| row.added.get("wal_sync")).chain(of_io.filter_map(|row| row.added.get("fsyncs")));
@@ -406,7 +383,7 @@ mod tests {
         let spans = spans_of(&[3, 6, 9], &[1, 2, 3, 5, 8], |second| *second);
         assert_eq!(spans, [&[1, 2, 3][..], &[5], &[8]]);
         assert_eq!(spans_of(&[3, 6], &[5], |second| *second), [&[][..], &[5]]);
-        assert_eq!(mean_of(&[1.0, 2.0], |value| (*value > 1.0).then_some(*value)), Some(2.0));
+        assert_eq!((mean([2.0].into_iter()), mean([].into_iter())), (Some(2.0), None));
     }
 }
 

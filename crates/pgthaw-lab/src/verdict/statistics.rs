@@ -106,13 +106,6 @@ pub struct MedianInterval {
     pub coverage: f64,
 }
 
-impl MedianInterval {
-    /// Of every figure divided by `divisor`.
-    pub fn divided_by(self, divisor: f64) -> MedianInterval {
-        MedianInterval { low: self.low / divisor, high: self.high / divisor, ..self }
-    }
-}
-
 /// The interval between two of these figures that holds the true median in 95 % of cases, as that of ratios does; `None` of fewer than
 /// three. Of three to five it is their range, which holds it less often.
 pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> {
@@ -127,7 +120,7 @@ pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> 
 
 /// The middle and the ends of one quantity over the repeats. A repeat that did not get there counts as longer than
 /// every one that did, so the median is `None` when half of them or more did not, and `max` when any did not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Spread {
     pub median: Option<f64>,
@@ -159,13 +152,6 @@ impl Spread {
             repeats: count as u32,
             interval: sorted.into_iter().collect::<Option<Vec<f64>>>().and_then(compute_median_interval),
         }
-    }
-
-    /// The same spread of every value divided by `divisor`.
-    pub fn divided_by(self, divisor: f64) -> Spread {
-        let divide = |value: Option<f64>| value.map(|value| value / divisor);
-        let interval = self.interval.map(|interval| interval.divided_by(divisor));
-        Spread { median: divide(self.median), min: divide(self.min), max: divide(self.max), interval, ..self }
     }
 }
 

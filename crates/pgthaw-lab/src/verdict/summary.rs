@@ -28,7 +28,6 @@ pub struct PointVerdict {
 }
 
 impl PointVerdict {
-    /// Of one trial.
     pub fn new(verdict: &MeasurementVerdict) -> PointVerdict {
         PointVerdict {
             kind: verdict.finding.kind(),
@@ -195,7 +194,6 @@ fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
     (spread.repeats > 0).then_some(spread)
 }
 
-/// The name of the axis.
 const CLIENTS: &str = "clients";
 
 /// A point with the account of its trials.

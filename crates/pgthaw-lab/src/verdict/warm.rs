@@ -16,7 +16,6 @@ use model::WARM_SHARE;
 /// Blocks that count as a miss: less than one comes from readings between which a block was shared out.
 const ANY_MISS: f64 = 0.5;
 
-/// Tenths of a second in a second.
 const TENTHS: usize = 10;
 
 /// Seconds whose transactions are judged together; a trial must end in so many that are warm.

@@ -1,6 +1,6 @@
-//! The warmers of a study beside each other: ratios within the rounds, and what each does to the traffic meanwhile. Pure.
+//! Compares the warmers of a study: ratios within the rounds, and their effect on the traffic meanwhile. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -12,10 +12,10 @@ use super::warm::served_by;
 use super::warming::{group_of, limits_of};
 use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
-/// What everything is compared with, beside `nothing`, `cat` and pgthaw.
+/// Divisor of ratios, beside `nothing`, `cat` and pgthaw.
 const BOUND: &str = "bound";
 
-/// Seconds by which the transactions of all warmers are compared, as a multiple of the bound.
+/// Deadline by which the transactions of all warmers are compared, as a multiple of the bound.
 const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// `dividend ÷ divisor`, of the trials of the same round.
@@ -63,14 +63,11 @@ impl Cell<'_> {
     }
 
     fn ratios(&self) -> Vec<WarmerRatio> {
-        let mut names: Vec<(u32, &str)> = Vec::new();
-        for trial in self.trials {
-            let name = trial.point.strategy.as_str();
-            if !names.iter().any(|(_, known)| *known == name) {
-                names.push((trial.number, name));
-            }
-        }
+        let names = self.trials.iter().map(|trial| (trial.number, trial.point.strategy.as_str()));
+        let mut names: Vec<(u32, &str)> = names.collect();
         names.sort_unstable();
+        let mut known = BTreeSet::new();
+        names.retain(|(_, name)| known.insert(*name));
         let has = |name: &&str| names.iter().any(|(_, one)| one == name);
         // Without a load both warm the page cache, and pgthaw fills shared_buffers too.
         let owns = if self.is_idle { [Strategy::PgthawOs.name(), PGTHAW] } else { [PGTHAW, Strategy::PgthawOs.name()] };

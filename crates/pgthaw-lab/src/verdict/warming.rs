@@ -101,15 +101,14 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             }
             None if warming.job.is_some_and(|job| job.is_without_curve()) => None,
             None => {
-                let figures = [
+                trial.figures.update([
                     (Metric::WarmAfter, warming.warm_after_seconds),
                     (Metric::To50, to(0.50)),
                     (Metric::To90, to(0.90)),
                     (Metric::To95, to(0.95)),
                     (Metric::ServedUntilWarm, Some(warming.served_until_warm as f64)),
                     (Metric::Served, Some(warming.served as f64)),
-                ];
-                figures.into_iter().for_each(|(metric, figure)| trial.figures.set(metric, figure));
+                ]);
                 warming.warm_after_seconds
             }
         };
@@ -118,10 +117,12 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
         let (common, to_95_seconds) = (trial.steady_tps, trial.figures.get(Metric::To95));
         trial.judgement.iter_mut().for_each(|judgement| settle(judgement, common, to_95_seconds));
         let job = warming.job.as_ref();
-        trial.figures.set(Metric::Load, job.map(|job| job.load_seconds));
-        trial.figures.set(Metric::Whole, job.map(|job| job.whole_seconds));
-        trial.figures.set(Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound));
-        trial.figures.set(Metric::Bound, bound);
+        trial.figures.update([
+            (Metric::Load, job.map(|job| job.load_seconds)),
+            (Metric::Whole, job.map(|job| job.whole_seconds)),
+            (Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound)),
+            (Metric::Bound, bound),
+        ]);
     }
 }
 
@@ -130,7 +131,7 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
     let seen = || Some(RESIDENT_SHARE * wanted? / brought.resident_after_seconds.filter(|seconds| *seconds > 0.0)?);
-    let known = [
+    figures.update([
         (Metric::Tps, None),
         (Metric::WorstSecond, None),
         (Metric::Late, None),
@@ -140,8 +141,7 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
         (Metric::LoadRate, seen().or_else(own)),
         (Metric::CpuPerGb, brought.cpu_seconds.zip(wanted).map(|(cpu, wanted)| cpu / (wanted / 1e9))),
         (Metric::DeviceReads, brought.device_reads.map(|reads| reads as f64)),
-    ];
-    known.into_iter().for_each(|(metric, figure)| figures.set(metric, figure));
+    ]);
 }
 
 /// Would a trial have this figure, had it lasted long enough? Shares need a level, and quotients a bound.
@@ -207,20 +207,12 @@ fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -
     collector.finish(facts, Vec::new()).check()
 }
 
-/// What the model says of a trial's seconds.
+/// What the model says of a trial's seconds, with reads in blocks of this size; `None`: nobody saw them.
 ///
 /// # Errors
 /// When they are too few, or none of them served anything.
-pub fn judge_samples(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result<Judgement, model::Error> {
-    Ok(judge(&compute_series(samples, Some(block_size), facts)?, None))
-}
-
-/// What the model says of a trial's seconds where nobody saw what was read.
-///
-/// # Errors
-/// When they are too few, or none of them served anything.
-pub fn judge_unseen_samples(samples: &[Sample], facts: Facts) -> Result<Judgement, model::Error> {
-    Ok(judge(&compute_series(samples, None, facts)?, None))
+pub fn judge_samples(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Judgement, model::Error> {
+    Ok(judge(&compute_series(samples, block_size, facts)?, None))
 }
 
 /// A trial's curve and what is said of it among the trials of its study, with so many `pages` where somebody knows.

@@ -2,34 +2,28 @@
 
 use std::time::Duration;
 
-use crate::study::{Disk, NOTHING, Others, Sample, StudyForecast, SweepRun, WarmupFacts};
+use crate::study::{Disk, Finding, NOTHING, Others, Sample, StudyForecast, SweepRun, WarmupFacts};
 use host::units::Bytes;
 use observe::{DeviceUse, OthersUse, Second};
 
-/// A reading this late is told.
+/// A reading later than this counts as late.
 const LATE: Duration = Duration::from_millis(100);
 
 /// A device faster than its limit by more than this, over [`RATE_SECONDS`], is not limited.
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
 
-/// Bytes of a read through the page cache at least.
+/// Fewest bytes of a read through the page cache.
 const SMALLEST_READ: f64 = 4096.0;
 
-/// Of the database, read before the clock started.
+/// Share of the database whose reads before the start count as a head start.
 const HEAD_START_SHARE: f64 = 0.05;
 
-/// Readings that came late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LateReadings {
-    pub count: usize,
-    pub worst: Duration,
-}
-
 /// Readings that came late, if there are any.
-pub fn find_late_readings(seconds: &[Second]) -> Option<LateReadings> {
+pub fn find_late_readings(seconds: &[Second]) -> Option<Finding> {
     let late: Vec<Duration> = seconds.iter().map(|one| one.lateness).filter(|lateness| *lateness > LATE).collect();
-    late.iter().max().map(|worst| LateReadings { count: late.len(), worst: *worst })
+    let worst_ms = late.iter().max()?.as_millis() as u64;
+    Some(Finding::LateReadings { late: late.len(), readings: seconds.len(), worst_ms })
 }
 
 /// What a device read or wrote per second at most, over [`RATE_SECONDS`].
@@ -122,8 +116,9 @@ fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bo
 }
 
 /// What was read before the clock started, when it is worth a word: of the database's `total`.
-pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Bytes> {
-    read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64)
+pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Finding> {
+    let read = read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64);
+    read.map(|bytes| Finding::HeadStart { bytes })
 }
 
 /// Reads of others that no disk notices: below both, in all and per second.
@@ -177,7 +172,7 @@ mod tests {
     fn late_readings_are_counted() {
         assert_eq!(find_late_readings(&[second(0), second(99)]), None);
         let late = find_late_readings(&[second(0), second(150), second(900)]);
-        assert_eq!(late, Some(LateReadings { count: 2, worst: Duration::from_millis(900) }));
+        assert_eq!(late, Some(Finding::LateReadings { late: 2, readings: 3, worst_ms: 900 }));
     }
 
     #[test]
@@ -218,7 +213,8 @@ mod tests {
     #[test]
     fn a_head_start_is_told() {
         assert_eq!(find_head_start(Some(Bytes(50)), Bytes(1000)), None);
-        assert_eq!(find_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30)), Some(Bytes(52 << 20)));
+        let told = find_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30));
+        assert_eq!(told, Some(Finding::HeadStart { bytes: Bytes(52 << 20) }));
         assert_eq!(find_head_start(None, Bytes(0)), None);
     }
 

@@ -6,9 +6,11 @@ mod probe;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
 
 use crate::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, connect_to_meant};
-use host::failure::{Capability, ErrorKind, Readiness, compute_readiness};
+use host::failure::{Capability, ErrorKind, compute_readiness};
 use host::linux::capability::{HostTarget, check_host, check_programs};
 use host::units::Bytes;
 use postgres::capability::{Checked, check_pgbench, check_server};
@@ -16,34 +18,9 @@ use postgres::capability::{Checked, check_pgbench, check_server};
 use probe::{check_profile, probe_budget, run_probe};
 
 /// Everything that is looked at, in the order in which it is told.
-const NAMES: [&str; 26] = [
-    terminal::VERDICT,
-    "server",
-    "data-dir",
-    "ownership",
-    "role",
-    "buffered-io",
-    "buffers",
-    "pg_buffercache",
-    "pg_prewarm",
-    "pgfincore",
-    "os",
-    "evict",
-    "page-flags",
-    "drop-caches",
-    "memory",
-    "direct-io",
-    "io-uring",
-    "device",
-    "profile",
-    "disk-limit",
-    "bpf",
-    "tracepoints",
-    "pressure",
-    "pgbench",
-    "vmtouch",
-    "fio",
-];
+const NAMES: &str = "verdict server data-dir ownership role buffered-io buffers pg_buffercache pg_prewarm pgfincore os evict \
+                     page-flags drop-caches memory direct-io io-uring device profile disk-limit bpf tracepoints pressure \
+                     pgbench vmtouch fio";
 
 /// What this host and this server let pgthaw do, and what mends the rest
 ///
@@ -58,7 +35,7 @@ pub struct DoctorArguments {
     positional: PositionalArguments,
 
     /// Exit with status 3 unless this is possible; may be repeated
-    #[arg(long, value_name = "NAME", value_parser = NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES.split(' ')))]
     require: Vec<String>,
 
     /// Measure what the data directory's device gives, and keep it for restore, hydrate, predict and bench: reads relation files
@@ -94,10 +71,9 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     let checked = check_server(&server, &named.databases()?, named.data_dir.as_deref()).await;
     let capabilities = check_all(checked);
     let readiness = compute_readiness(&capabilities);
-    match output.json {
-        true => print_list(&capabilities, &readiness)?,
-        false => terminal::print_line(&terminal::render_doctor(&capabilities, &readiness)),
-    }
+    let answer = [terminal::render_readiness_json(&readiness)].into_iter();
+    let list: Vec<Value> = answer.chain(capabilities.iter().map(|one| json!(one))).collect();
+    terminal::print_answer(&list, output.json, || terminal::render_doctor(&capabilities, &readiness))?;
     let found = capabilities.iter().map(|one| (one.name, one.ok)).chain([(terminal::VERDICT, readiness.is_complete())]);
     let is_missing = |(name, ok): &(&str, bool)| !ok && is_required(&arguments, name);
     let missing: Vec<&str> = found.filter(is_missing).map(|(name, _)| name).collect();
@@ -107,15 +83,6 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     }
     terminal::print_complaint(&format!("asked for and not possible: {}", missing.join(", ")));
     Ok(ExitStatus::Because(ErrorKind::Privilege))
-}
-
-/// The answer and what it rests on, as one list.
-fn print_list(capabilities: &[Capability], readiness: &Readiness) -> anyhow::Result<()> {
-    let mut list = vec![terminal::render_readiness_json(readiness)];
-    for one in capabilities {
-        list.push(serde_json::to_value(one)?);
-    }
-    Ok(terminal::print_json(&list)?)
 }
 
 /// The host's checks are made on what the server's found.

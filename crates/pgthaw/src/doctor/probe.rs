@@ -45,10 +45,7 @@ pub async fn run_probe(
     progress.finish();
     let Some(record) = measured?? else { return Ok(ExitStatus::Because(ErrorKind::Interrupted)) };
     let path = ProfileStore::open().keep(&record)?;
-    match output.json {
-        true => terminal::print_json(&record)?,
-        false => terminal::print_line(&render_device(&record, &path)),
-    }
+    terminal::print_answer(&record, output.json, || render_device(&record, &path))?;
     Ok(ExitStatus::Done)
 }
 

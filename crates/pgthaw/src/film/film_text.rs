@@ -178,9 +178,7 @@ fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
 
 fn relation_columns(header: &FilmHeader, relations: &[&RelationTouches]) -> Vec<Column> {
     let cells = |text: &dyn Fn(&RelationTouches) -> String| relations.iter().map(|one| text(one)).collect::<Vec<_>>();
-    let second = |one: &RelationTouches, last: bool| {
-        one.span.map(|(from, to)| format!("{:.1}", if last { to } else { from })).unwrap_or_default()
-    };
+    let second = |seconds: Option<f64>| seconds.map(|seconds| format!("{seconds:.1}")).unwrap_or_default();
     let buffers = |one: &RelationTouches| match one.buffers_blocks {
         0 => String::new(),
         blocks => header.bytes(blocks).to_string(),
@@ -191,8 +189,8 @@ fn relation_columns(header: &FilmHeader, relations: &[&RelationTouches]) -> Vec<
         Column::number("blocks", 0, cells(&|one| one.blocks.to_string())),
         Column::number("size", 1, cells(&|one| header.bytes(one.blocks).to_string())),
         Column::number("pieces", 0, cells(&|one| one.events.to_string())),
-        Column::number("first, s", 2, cells(&|one| second(one, false))),
-        Column::number("last, s", 2, cells(&|one| second(one, true))),
+        Column::number("first, s", 2, cells(&|one| second(one.first_seconds))),
+        Column::number("last, s", 2, cells(&|one| second(one.last_seconds))),
         Column::number("in buffers", 3, cells(&buffers)),
     ]
 }
@@ -222,30 +220,12 @@ pub fn render_films_json(lines: &[FilmLine]) -> Value {
 
 /// A film with its relations and its working set, for programs.
 pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> Value {
-    let relation = |one: &RelationTouches| {
-        json!({
-            "database": one.relation.name.database,
-            "schema": one.relation.name.schema,
-            "name": one.relation.name.name,
-            "path": one.relation.path,
-            "blocks": one.blocks,
-            "pieces": one.events,
-            "buffers_blocks": one.buffers_blocks,
-            "first_seconds": one.span.map(|(first, _)| first),
-            "last_seconds": one.span.map(|(_, last)| last),
-        })
-    };
-    let curve = summary.curve.as_ref().map(|curve| {
-        let mut json = json!(curve);
-        json["sufficient_blocks"] = curve.sufficient_blocks().into();
-        json
-    });
-    json!({
-        "header": render_film_json(path, header),
-        "relations": summary.relations.iter().map(relation).collect::<Vec<_>>(),
-        "moments": summary.moments,
-        "curve": curve,
-    })
+    let mut json = json!(summary);
+    json["header"] = render_film_json(path, header);
+    if let Some(curve) = &summary.curve {
+        json["curve"]["sufficient_blocks"] = curve.sufficient_blocks().into();
+    }
+    json
 }
 
 /// A drawing's size in its own units, and the room for the axes' numbers.

@@ -26,6 +26,7 @@ use cache::trace::{
 use cache::{Generation, Map, NEWEST, check_label};
 use command::document;
 use host::failure::Explain as _;
+use host::files::Draft;
 use host::linux::block_device::{Devices, read_block_device};
 use host::linux::own_program::home_of;
 use host::linux::page_cache::PageCache as _;
@@ -96,7 +97,7 @@ pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::R
 
 /// Shows the film that a name means, and says which of several it is.
 fn show(named: &NamedFilms<'_>, name: &str, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
-    let opened = named.store.open_newest(named.cluster, name);
+    let opened = named.store.open_sound(named.cluster, name, false);
     let (film, remarks) = opened.map_err(|error| with_owners(error, name, named.connection))?;
     let (path, header) = (film.path(), film.header());
     let is_any = name == NEWEST || header.label.as_deref() == Some(name);
@@ -201,14 +202,9 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
 }
 
 /// The newest film of a cluster under `label` that the server's owner has, where this user has none.
-pub fn find_owners_like(
-    connection: &ConnectionArguments,
-    own: &FilmStore,
-    cluster: u64,
-    label: &str,
-) -> Option<PathBuf> {
-    let find = |store: &FilmStore| store.find_newest_like(cluster, label).ok().flatten();
-    if find(own).is_some() { None } else { owners_store(connection).and_then(|store| find(&store)) }
+pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &str) -> Option<PathBuf> {
+    let find = |store: FilmStore| store.find_newest_like(cluster, label).ok().flatten();
+    if find(FilmStore::open()).is_some() { None } else { owners_store(connection).and_then(find) }
 }
 
 /// Interval at which pgthaw checks whether a recorded backend has ended.
@@ -285,17 +281,15 @@ impl RecordedAs<'_> {
         output: OutputArguments,
     ) -> anyhow::Result<Recording> {
         let map = read_current_map(target, &SnapshotsArguments::default().open(), output.without_progress()).await?;
-        let (draft, path) = FilmStore::open().begin(map.source.system_identifier, self.file)?;
-        let writer = FilmWriter::begin(draft, &path)?;
-        let header = new_header(&map, self.label, job);
-        let source = open_source(target, &map, header, self.source, wanted, Arc::default(), Arc::default())?;
-        Ok(source.begin(target, &map, writer)?)
+        let draft = FilmStore::open().begin(map.source.system_identifier, self.file)?;
+        let source = open_source(target, &map, self.source, wanted, Arc::default())?;
+        Ok(begin_film(target, &map, draft, (self.label, job), source, Arc::default())?)
     }
 
     pub async fn keep(&self, recording: Recording, output: OutputArguments) -> anyhow::Result<String> {
         let file = self.file.map(Path::to_owned);
-        let kept = spawn_blocking(move || FilmStore::open().place(recording.end()?, file.as_deref())).await?;
-        let (path, header): (PathBuf, FilmHeader) = kept?;
+        let place = move || FilmStore::open().place(recording.end()?, file.as_deref());
+        let (path, header) = spawn_blocking(place).await??;
         Ok(match output.json {
             true => render_film_json(&path, &header).to_string(),
             false => render_recorded(&path, &header),
@@ -419,74 +413,55 @@ impl SourceArguments {
     }
 }
 
-/// What a film will say of itself, as far as that is known when it begins.
-pub fn new_header(map: &Map, label: Option<&str>, job: String) -> FilmHeader {
-    FilmHeader {
+/// What a film is recorded with, open, and why the film will be coarser than it could be. Its clock does not run yet.
+type OpenSource = (Box<dyn Source>, Vec<String>);
+
+/// Begins the film of `job`, in a draft with its name for messages. `progress` is how far the job is, where somebody attends it.
+pub fn begin_film(
+    target: &Target,
+    map: &Map,
+    (draft, path): (Draft, PathBuf),
+    (label, job): (Option<&str>, String),
+    (source, coarser): OpenSource,
+    progress: Arc<trace::Progress>,
+) -> Result<Recording, Error> {
+    let header = FilmHeader {
         label: label.map(str::to_owned),
         recorded_at: map.taken_at,
         source: map.source.clone(),
         job,
-        recorder_pid: std::process::id(),
-        remarks: map.remarks.clone(),
+        remarks: map.remarks.iter().cloned().chain(coarser).collect(),
         ..FilmHeader::default()
-    }
+    };
+    let directory = target.data_directory.as_ref();
+    let device = directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
+    Recording::begin(FilmWriter::begin(draft, &path)?, source, map, header, Devices::from(device), progress)
 }
 
-/// What a film is recorded with, open. The film's clock does not run yet.
-pub struct OpenSource {
-    source: Box<dyn Source>,
-    header: FilmHeader,
-    progress: Arc<trace::Progress>,
-    /// Why the film will be coarser than it could be.
-    pub coarser: Option<String>,
-}
-
-impl OpenSource {
-    /// Begins the film.
-    pub fn begin(self, target: &Target, map: &Map, writer: FilmWriter) -> Result<Recording, Error> {
-        let directory = target.data_directory.as_ref();
-        let device =
-            directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
-        Recording::begin(writer, self.source, map, self.header, Devices::from(device), self.progress)
-    }
-}
-
-/// Opens what a film of a target is recorded with. `own` is what pgthaw itself brings meanwhile, `progress` how far the job is, where somebody
-/// attends it. Programs for the kernel take some 60 ms.
+/// Opens what a film of a target is recorded with. `own` is what pgthaw itself brings meanwhile. Programs for the kernel take some 60 ms.
 pub fn open_source(
     target: &Target,
     map: &Map,
-    mut header: FilmHeader,
     SourceArguments { source: kind }: SourceArguments,
     wanted: Wanted,
     own: Arc<Own>,
-    progress: Arc<trace::Progress>,
 ) -> Result<OpenSource, Error> {
     let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command { .. });
-    let mut coarser = None;
-    let watched = match kind {
-        Some(SourceKind::Polling) => None,
-        Some(SourceKind::Bpf) => Some(open_requests(target, map, wanted, &own)?),
-        None => match open_requests(target, map, wanted, &own) {
-            Ok(requests) => Some(requests),
+    let mut coarser = Vec::new();
+    if kind != Some(SourceKind::Polling) {
+        match open_requests(target, map, wanted, &own) {
+            Ok(requests) => return Ok((Box::new(requests), coarser)),
+            Err(error) if kind.is_some() => return Err(error),
             Err(error) => {
                 let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                coarser = Some(format!("the film is recorded by looking, which is coarser, for {error}{remedy}"));
-                None
+                coarser.push(format!("the film is recorded by looking, which is coarser, for {error}{remedy}"));
             }
-        },
-    };
-    header.remarks.extend(coarser.clone());
-    let source: Box<dyn Source> = match watched {
-        Some(requests) => Box::new(requests),
-        None => {
-            if !is_everybody {
-                header.remarks.push("by looking nobody's reads can be told apart: it is of whatever ran".to_owned());
-            }
-            Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?)
         }
-    };
-    Ok(OpenSource { source, header, progress, coarser })
+    }
+    if !is_everybody {
+        coarser.push("by looking nobody's reads can be told apart: it is of whatever ran".to_owned());
+    }
+    Ok((Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?), coarser))
 }
 
 fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> Result<Requests, Error> {

@@ -59,8 +59,7 @@ pub fn render_map(map: &Map, places: &[usize], view: MapView<'_>, canvas: Canvas
     }
     let all: Vec<&Group> = shown.iter().chain(&system).copied().collect();
     rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &changes, &all));
-    let mark = if canvas.unicode { "…" } else { "~" };
-    let mut lines = render_columns(columns(map, &rows, view.before.is_some(), canvas), canvas.width, mark);
+    let mut lines = render_columns(columns(map, &rows, view.before.is_some(), canvas), canvas.width, canvas.mark());
     let titles = lines.first().cloned().unwrap_or_default();
     let mut legend: Vec<String> =
         is_there(&titles, "where").then(|| render_legend(Seen::of(map), canvas)).into_iter().collect();
@@ -385,10 +384,6 @@ impl Seen {
     pub fn of(map: &Map) -> Seen {
         Seen { os: map.os == TierState::Measured, buffers: map.buffers == TierState::Measured }
     }
-
-    fn is_all(self) -> bool {
-        self.os && self.buffers
-    }
 }
 
 /// What a cell is drawn for: the tier that holds most of what is warm in it.
@@ -403,7 +398,7 @@ enum CellLook {
 impl CellLook {
     fn of(cell: BarCell, seen: Seen) -> CellLook {
         match cell {
-            BarCell { any: 0.0, .. } if seen.is_all() => CellLook::Cold,
+            BarCell { any: 0.0, .. } if seen.os && seen.buffers => CellLook::Cold,
             BarCell { any: 0.0, .. } => CellLook::Unknown,
             _ if cell.buffers * 2.0 >= cell.any => CellLook::Buffers,
             _ => CellLook::Os,
@@ -421,21 +416,15 @@ impl CellLook {
 
 /// The bar. A cell's glyph and colour tell the tier, its height or density how much of it is warm in either tier.
 fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
-    let run = |(look, glyphs): (CellLook, String)| match canvas.colours {
-        true => look.style().force_styling(true).apply_to(glyphs).to_string(),
-        false => glyphs,
-    };
-    render_bar_runs(cells, seen, canvas.unicode).into_iter().map(run).collect()
-}
-
-/// The bar in pieces that look alike.
-fn render_bar_runs(cells: &[BarCell], seen: Seen, unicode: bool) -> Vec<(CellLook, String)> {
     let look = |cell: &BarCell| CellLook::of(*cell, seen);
     let run = |cells: &[BarCell]| {
-        let glyphs = cells.iter().map(|cell| glyph(*cell, look(cell), unicode)).collect();
-        Some((look(cells.first()?), glyphs))
+        let glyphs: String = cells.iter().map(|cell| glyph(*cell, look(cell), canvas.unicode)).collect();
+        match canvas.colours {
+            true => look(&cells[0]).style().force_styling(true).apply_to(glyphs).to_string(),
+            false => glyphs,
+        }
     };
-    cells.chunk_by(|one, other| look(one) == look(other)).filter_map(run).collect()
+    cells.chunk_by(|one, other| look(one) == look(other)).map(run).collect()
 }
 
 /// What the glyphs mean, in two lines: of the tiers that were seen.

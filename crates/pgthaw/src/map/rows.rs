@@ -64,10 +64,7 @@ impl FillArguments {
             relations,
             remarks: target.remarks.iter().cloned().chain(closed).chain([device_remark]).chain(unknown).collect(),
         };
-        match output.json {
-            true => terminal::print_json(&rows)?,
-            false => terminal::print_line(&render_rows(&rows, Canvas::of_stdout(false).width)),
-        }
+        terminal::print_answer(&rows, output.json, || render_rows(&rows, Canvas::of_stdout(false).width))?;
         Ok(ExitStatus::Done)
     }
 }

@@ -64,7 +64,8 @@ impl ViewArguments {
     /// Prints the map once, as high as it is.
     pub fn print(&self, map: &Map, output: OutputArguments) -> anyhow::Result<()> {
         if output.json {
-            return Ok(terminal::print_json(&self.render_json(map)?)?);
+            let (places, rolled_up) = (self.select(map)?, self.rolled_up("relation"));
+            return Ok(terminal::print_json(&render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))?);
         }
         let canvas = Canvas { height: None, ..Canvas::of_stdout(self.ascii) };
         terminal::print_line(&self.render(map, None, canvas)?);
@@ -79,7 +80,8 @@ impl ViewArguments {
             top: self.top.unwrap_or(20),
             rolled_up: self.rolled_up("table"),
             with_forks: self.by.as_deref() == Some("fork"),
-            with_system: self.shows_system(),
+            // Who asks for relations by name wants to see them, catalogs or not.
+            with_system: self.shows_all() || self.selection.selection() != Selection::default(),
         };
         Ok(render_map(map, &places, view, canvas))
     }
@@ -101,18 +103,6 @@ impl ViewArguments {
     /// Is all of it to be shown, system catalogs one by one?
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
-    }
-
-    /// Who asks for relations by name wants to see them, catalogs or not.
-    fn shows_system(&self) -> bool {
-        self.shows_all() || self.selection.selection() != Selection::default()
-    }
-
-    /// The map for programs.
-    pub fn render_json(&self, map: &Map) -> anyhow::Result<serde_json::Value> {
-        let places = self.select(map)?;
-        let rolled_up = self.rolled_up("relation");
-        Ok(render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))
     }
 }
 
@@ -147,36 +137,19 @@ pub fn render_map_json(map: &Map, places: &[usize], rolled_up: RolledUp, top: us
 }
 
 fn render_relation(one: &RelationMap, map: &Map) -> Value {
-    let relation = &one.relation;
-    let mut value = json!({
-        "database": relation.name.database,
-        "schema": relation.name.schema,
-        "name": relation.name.name,
-        "kind": relation.kind.name(),
-        "oid": relation.oid,
-        "parent": relation.parent,
-        "path": relation.path.to_string(),
-        "tablespace": relation.tablespace,
-        "is_system": relation.is_system,
-        "forks": one.forks.iter().map(|fork| render_fork(fork, map)).collect::<Vec<Value>>(),
-    });
-    append(&mut value, render_residency(&one.residency(), map));
-    value
+    let forks: Vec<Value> = one.forks.iter().map(|fork| render_fork(fork, map)).collect();
+    merge([json!(one.relation), json!({ "forks": forks }), render_residency(&one.residency(), map)])
 }
 
 /// A table with what was summed up to it.
 fn render_group(group: &Group, map: &Map) -> Value {
-    let mut value = json!({
-        "database": group.name.database,
-        "schema": group.name.schema,
-        "name": group.name.name,
+    let of_group = json!({
         "kind": if group.partitions.is_some() { "partitioned_table" } else { group.kind.name() },
         "is_system": group.is_system,
         "partitions": group.partitions,
         "members": group.relations(map).map(|one| one.relation.name.to_string()).collect::<Vec<String>>(),
     });
-    append(&mut value, render_residency(&group.residency(map), map));
-    value
+    merge([json!(group.name), of_group, render_residency(&group.residency(map), map)])
 }
 
 fn render_fork(fork: &ForkMap, map: &Map) -> Value {
@@ -184,13 +157,9 @@ fn render_fork(fork: &ForkMap, map: &Map) -> Value {
     let ratios = |tier: fn(&BarCell) -> f64| -> Vec<f64> {
         bar.iter().map(|cell| (tier(cell) * 1000.0).round() / 1000.0).collect()
     };
-    let mut value = json!({
-        "fork": fork.fork.name(),
-        "os_bar": ratios(|cell| cell.os),
-        "buffers_bar": ratios(|cell| cell.buffers),
-    });
-    append(&mut value, render_residency(&fork.residency(), map));
-    value
+    let (os, buffers) = (ratios(|cell| cell.os), ratios(|cell| cell.buffers));
+    let of_fork = json!({ "fork": fork.fork.name(), "os_bar": os, "buffers_bar": buffers });
+    merge([of_fork, render_residency(&fork.residency(), map)])
 }
 
 /// Numbers of a tier that was not measured are null: 0 would be a lie.
@@ -208,10 +177,16 @@ fn render_residency(residency: &Residency, map: &Map) -> Value {
     })
 }
 
-fn append(value: &mut Value, more: Value) {
-    if let (Value::Object(fields), Value::Object(more)) = (value, more) {
-        fields.extend(more);
-    }
+/// One object with the fields of several.
+pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
+    let fields = |object| if let Value::Object(fields) = object { fields } else { serde_json::Map::new() };
+    objects.into_iter().flat_map(fields).collect()
+}
+
+/// Removes the relations from a map that are not at these places, which are in order, or are not meant.
+pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
+    let mut at = 0..;
+    map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
 }
 
 // ---- the current map ----

@@ -48,7 +48,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Num
         Err(_) if !is_named => Asked::default(),
         Err(error) => return Err(error),
     };
-    let opened = FilmStore::open().open_alone(asked.cluster, name);
+    let opened = FilmStore::open().open_sound(asked.cluster, name, true);
     let (film, remarks) = opened.map_err(|error| with_owners(error, name, connection))?;
     let header = film.header();
     let of_film = header.source.system_identifier;
@@ -100,7 +100,7 @@ fn make_prediction(
         ..DeviceProfile::default()
     };
     let run = Run::of(header);
-    let job = Job::new(&Touched::recorded(film)?, run, device, header.source.block_size);
+    let job = Job::new(&Touched::read(&[film], None::<&cache::Map>, false)?, run, device, header.source.block_size);
     let costs = costs_of(header, run, &job);
     let mut assumptions = vec![
         "none of its blocks is cached when the job begins, and what was used longest ago goes first".to_owned(),

@@ -44,10 +44,7 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     let canvas = Canvas::of_stdout(false);
     if let Some(name) = &arguments.film {
         let prediction = film::predict_job(name, &arguments, &figures).await?;
-        match output.json {
-            true => terminal::print_json(&prediction)?,
-            false => terminal::print_line(&job_text::render_job_prediction(&prediction, canvas)),
-        }
+        terminal::print_answer(&prediction, output.json, || job_text::render_job_prediction(&prediction, canvas))?;
         return Ok(ExitStatus::Done);
     }
     let ServerForecast { restart, snapshot, restore } = match figures.pages.is_empty() {
@@ -69,14 +66,11 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
         knees,
         scenarios: outlooks,
     };
-    if output.json {
-        terminal::print_json(&prediction)?;
-    } else {
+    terminal::print_answer(&prediction, output.json, || {
         let knees = prediction.knees.map(|knees| render_knees(&knees));
         let rough = render_rough_estimate(&prediction.rough_estimate);
         let beside: Vec<String> = prediction.remarks.iter().cloned().chain(knees).chain([rough]).collect();
-        let text = render_prediction(&prediction.scenarios, &beside, &prediction.assumptions, canvas);
-        terminal::print_line(&text);
-    }
+        render_prediction(&prediction.scenarios, &beside, &prediction.assumptions, canvas)
+    })?;
     Ok(ExitStatus::Done)
 }

@@ -46,8 +46,7 @@ pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &
     let curves: Vec<Curve> = drawn.iter().map(curve).collect();
     lines.extend(render_curves(&curves, seconds.max(f64::MIN_POSITIVE), "tps", canvas));
     lines.push(String::new());
-    let mark = if canvas.unicode { "…" } else { "~" };
-    lines.extend(render_columns(make_columns(outlooks), canvas.width, mark));
+    lines.extend(render_columns(make_columns(outlooks), canvas.width, canvas.mark()));
     lines.push(String::new());
     lines.extend(beside.iter().flat_map(|text| text.lines().map(str::to_owned)));
     lines.push("in brackets: device and processor 15 % faster or slower than told".to_owned());

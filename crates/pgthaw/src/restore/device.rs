@@ -4,9 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 
-use cache::warm::probe::ProfileStore;
+use cache::warm::probe::{DeviceRecord, ProfileStore};
 use cache::warm::{DeviceProfile, PlannedDevice, ProfileSource};
-use command::find_profile;
+use command::find_profile_of;
 use host::linux::block_device::read_block_device;
 use host::units::Bytes;
 
@@ -41,22 +41,19 @@ impl DeviceArguments {
     pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
         let is_of_use = !is_told && !ProfileStore::open().is_empty();
-        let (stored, unusable) = match directory.filter(|_| is_of_use).map(find_profile) {
-            Some(Ok(stored)) => (stored, None),
-            // A device that cannot be found out has no profile either.
-            Some(Err(cache::warm::Error::Linux(_))) | None => (None, None),
-            Some(Err(error)) => (None, Some(error.to_string())),
+        let (stored, unusable) = match find_profile_of(directory.filter(|_| is_of_use)) {
+            Ok(stored) => (stored, None),
+            Err(error) => (None, Some(error.to_string())),
         };
-        let (base, source) = match stored {
-            Some(record) => (record.measurement.profile, ProfileSource::Probed { measured_at: record.measured_at }),
-            None if is_told => (self.told(), ProfileSource::Told),
-            None => (DeviceProfile::default(), ProfileSource::Default),
+        let (base, source, usual_threads) = match stored {
+            Some(DeviceRecord { measurement, measured_at, .. }) => {
+                let depth = measurement.profile.depth.clamp(*PROBED_THREADS.start(), *PROBED_THREADS.end());
+                (measurement.profile, ProfileSource::Probed { measured_at }, depth)
+            }
+            None if is_told => (self.told(), ProfileSource::Told, THREADS),
+            None => (DeviceProfile::default(), ProfileSource::Default, THREADS),
         };
-        let probed = match source {
-            ProfileSource::Probed { .. } => base.depth.clamp(*PROBED_THREADS.start(), *PROBED_THREADS.end()),
-            ProfileSource::Told | ProfileSource::Default => THREADS,
-        };
-        let profile = DeviceProfile { depth: threads.map_or(probed, u32::from), ..base };
+        let profile = DeviceProfile { depth: threads.map_or(usual_threads, u32::from), ..base };
         (PlannedDevice { profile, source }, unusable)
     }
 

@@ -15,18 +15,18 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, Scope, SelectionArguments, SnapshotsArguments, Target, describe,
     find_directory, page_cache_of, situation_of,
 };
+use crate::map::view::keep_places;
 use crate::restore::receipt_text::render_receipt;
 use crate::warm_progress::{WarmProgress, end_in_good_order};
 use cache::trace::Journals;
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, choose_room};
-use cache::warm::traffic::{ServerTraffic, Traffic};
+use cache::warm::traffic::ServerTraffic;
 use cache::warm::{PlannedDevice, Receipt, Refusal, Sharing, SkipReason, state_directory};
 use cache::{BEST, Chosen, Map, NEWEST, Selected, Situation, Snapshot, Tiers, warm};
 use host::linux::open_files;
-use host::linux::page_cache::SystemPageCache;
 use host::units::{Bytes, ParseBytesError};
-use postgres::{DataDirectory, Server};
+use postgres::DataDirectory;
 use terminal::Canvas;
 
 pub use device::DeviceArguments;
@@ -157,14 +157,7 @@ pub struct PaceArguments {
     /// traffic. A rate such as 50MB (10^6 bytes a second) is fair, and never exceeded; shared_buffers are filled as slowly unless all is
     /// in the page cache.
     #[arg(long, value_name = "PACE", value_parser = pace, default_value = "fair", hide_default_value = true)]
-    pace: (Sharing, Option<Bytes>),
-}
-
-impl PaceArguments {
-    /// How the device is shared, and the bytes of a second that are never exceeded.
-    pub fn get(self) -> (Sharing, Option<Bytes>) {
-        self.pace
-    }
+    pub pace: (Sharing, Option<Bytes>),
 }
 
 fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
@@ -204,15 +197,19 @@ async fn finish_left(
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     open_files::allow_all();
-    let found = find_source(&arguments).await;
-    if found.as_ref().is_err_and(is_none_kept) {
-        let directory = find_directory(&arguments.connection).ok().flatten();
-        let (_, finished) = finish_left(directory.as_ref(), &arguments).await;
-        finished.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
-    }
-    let (snapshot, selected, mut source) = match found {
-        Err(error) if arguments.snapshot == ANY && is_none_kept(&error) => {
-            tell_none_kept(&error, output)?;
+    let (snapshot, selected, mut source) = match find_source(&arguments).await {
+        // Nothing was ever kept of this cluster.
+        Err(error) if matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_))) => {
+            let directory = find_directory(&arguments.connection).ok().flatten();
+            let (_, finished) = finish_left(directory.as_ref(), &arguments).await;
+            let notes = finished.iter().filter(|_| !output.json);
+            notes.for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
+            if arguments.snapshot != ANY {
+                return Err(error);
+            }
+            let told = format!("{}: nothing was brought back", describe(&error));
+            let answer = json!({ "snapshot": null, "remarks": [told] });
+            terminal::print_answer(&answer, output.json, || told)?;
             return Ok(ExitStatus::Done);
         }
         found => found?,
@@ -227,10 +224,11 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
+    let directory = source.directory.clone();
     let host = Host {
-        page_cache: Arc::new(source.page_cache()),
+        page_cache: Arc::new(page_cache_of(source.directory.as_ref())),
         room: Arc::new(room),
-        traffic: source.traffic(),
+        traffic: Arc::new(ServerTraffic::new(move || directory.as_ref()?.find_postmaster_pid())),
         control,
         watcher: Arc::clone(&progress) as _,
     };
@@ -244,21 +242,10 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     restoring.into_iter().for_each(|((restoring, _), journals)| journals.end_restore(restoring));
     let mut receipt = Receipt { snapshot: Some(selected), ..receipt? };
     receipt.remarks.extend(others.filter(|_| output.json).into_iter().chain(charged).chain(unusable).chain(finished));
-    match output.json {
-        true => terminal::print_json(&receipt)?,
-        false => terminal::print_line(&render_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width)),
-    }
+    terminal::print_answer(&receipt, output.json, || {
+        render_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width)
+    })?;
     Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
-}
-
-/// Nothing was asked for, as there is nothing yet.
-fn tell_none_kept(error: &anyhow::Error, output: OutputArguments) -> anyhow::Result<()> {
-    let told = format!("{}: nothing was brought back", describe(error));
-    match output.json {
-        true => terminal::print_json(&json!({ "snapshot": null, "remarks": [told] }))?,
-        false => terminal::print_line(&told),
-    }
-    Ok(())
 }
 
 impl RestoreArguments {
@@ -274,7 +261,7 @@ impl RestoreArguments {
 
     fn options(&self, device: PlannedDevice, source: &Source) -> RestoreOptions {
         let place = source.place().ok();
-        let (sharing, max_rate) = self.pace.get();
+        let (sharing, max_rate) = self.pace.pace;
         let budgets = || self.budget.iter().rev();
         RestoreOptions {
             seeks: seeks(place.as_ref().map(|place| &*place.directory), &device.profile),
@@ -290,7 +277,8 @@ impl RestoreArguments {
             no_double: self.tier == EXCLUSIVE,
             is_dry_run: self.dry_run,
             same_cluster: source.is_same_cluster,
-            awaits_server: source.may_bypass_page_cache(),
+            // Something may speak for a server that reads past the page cache; the server knows.
+            awaits_server: source.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct")),
         }
     }
 }
@@ -314,8 +302,8 @@ fn remark_others(others: &[u32]) -> Option<String> {
 // cold server keeps nobody waiting.
 
 /// Where the snapshot's files are.
+#[derive(Default)]
 struct Source {
-    cluster: u64,
     /// The data directory of this cluster, where it is known before the server answers.
     pub directory: Option<DataDirectory>,
     /// Why there is no directory.
@@ -337,9 +325,8 @@ async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, 
         let situation = situation_of(&directory, arguments.tiers());
         let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
         let had_server = directory.read_postmaster().is_some();
-        let (directory, target) = (Some(directory), None);
-        let source =
-            Source { cluster, directory, directory_refusal: None, had_server, is_same_cluster: true, target, remarks };
+        let directory = Some(directory);
+        let source = Source { directory, had_server, is_same_cluster: true, remarks, ..Source::default() };
         return Ok((snapshot, selected, source));
     }
     let mut target = Target::open(&arguments.connection).await?;
@@ -349,7 +336,7 @@ async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, 
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
     let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
     let (had_server, target) = (target.server.is_some(), Some(target));
-    let source = Source { cluster, directory, directory_refusal, had_server, is_same_cluster, target, remarks };
+    let source = Source { directory, directory_refusal, had_server, is_same_cluster, target, remarks };
     Ok((snapshot, selected, source))
 }
 
@@ -368,31 +355,10 @@ fn read_snapshot(
     Ok((snapshot, selected, remarks))
 }
 
-/// Is it that nothing was ever kept of this cluster?
-fn is_none_kept(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_)))
-}
-
 impl Source {
     /// The server's process, when it runs here.
     pub fn postmaster_pid(&self) -> Option<u32> {
         self.directory.as_ref()?.find_postmaster_pid()
-    }
-
-    /// May the server read past the page cache? Something speaks for it; the server knows.
-    pub fn may_bypass_page_cache(&self) -> bool {
-        self.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct"))
-    }
-
-    /// What the server's processes do, when it runs here.
-    pub fn traffic(&self) -> Arc<dyn Traffic> {
-        let directory = self.directory.clone();
-        Arc::new(ServerTraffic::new(move || directory.as_ref()?.find_postmaster_pid()))
-    }
-
-    /// The cache of its files.
-    pub fn page_cache(&self) -> SystemPageCache {
-        page_cache_of(self.directory.as_ref())
     }
 
     /// Where the files are.
@@ -420,14 +386,8 @@ impl Source {
         let places = map.select(&arguments.selection.selection())?;
         let databases = arguments.connection.databases()?;
         self.remarks.extend(remark_unknown(&databases, &map));
-        let scope = Scope::of(&databases);
-        let mut places = places.into_iter().peekable();
-        let mut at = 0;
-        map.relations.retain(|one| {
-            let is_selected = places.next_if_eq(&at).is_some();
-            at += 1;
-            is_selected && scope.includes(&one.relation.name.database)
-        });
+        let scope = Scope(databases);
+        keep_places(&mut map, &places, |one| scope.includes(&one.relation.name.database));
         Ok(Request::new(map, arguments.tiers()))
     }
 
@@ -436,30 +396,23 @@ impl Source {
     /// # Errors
     /// When the server turns out to be another cluster's, or nothing can be done without one that answers.
     pub async fn server(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
-        let of_snapshots = std::mem::take(&mut self.remarks);
-        let mut answer = self.ask(arguments).await?;
-        answer.remarks.splice(0..0, of_snapshots);
-        Ok(answer)
-    }
-
-    async fn ask(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
+        let mut remarks = std::mem::take(&mut self.remarks);
         let target = match self.target.take() {
             Some(target) => target,
             None => match Target::open(&arguments.connection).await {
-                Ok(target) => target,
                 Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
-                    let remarks = vec![format!("the server was not asked: {}", describe(&error))];
+                    remarks.push(format!("the server was not asked: {}", describe(&error)));
                     return Ok(Answer { server: Err(self.why_unanswered(error.downcast_ref())), remarks });
                 }
-                Err(error) => return Err(error),
+                opened => opened?,
             },
         };
-        let Target { server, server_refusal, remarks, .. } = target;
-        let Some(server) = server else {
-            return Ok(Answer { server: Err(self.why_unanswered(server_refusal.as_ref())), remarks });
-        };
-        require_cluster(&server, self.cluster, &self.directory)?;
-        Ok(Answer { server: Ok(server), remarks })
+        remarks.extend(target.remarks);
+        let server = target.server.ok_or_else(|| self.why_unanswered(target.server_refusal.as_ref()));
+        if let (Ok(server), Some(directory)) = (&server, &self.directory) {
+            server.require_cluster_of(directory)?;
+        }
+        Ok(Answer { server, remarks })
     }
 
     /// A server that is not there is a matter of course as long as none was there.
@@ -486,27 +439,12 @@ fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     })
 }
 
-fn require_cluster(server: &Server, cluster: u64, directory: &Option<DataDirectory>) -> Result<(), postgres::Error> {
-    match directory {
-        Some(directory) if server.facts.system_identifier != cluster => Err(postgres::Error::OtherCluster {
-            path: directory.path.clone(),
-            directory: cluster,
-            server: server.facts.system_identifier,
-            address: server.address.clone(),
-        }),
-        _ => Ok(()),
-    }
-}
-
 /// Nobody answered, or nobody was let in: the files can be read all the same.
 fn is_about_connecting(error: &anyhow::Error) -> bool {
-    match error.downcast_ref() {
-        Some(error @ (postgres::Error::Connect { .. } | postgres::Error::ConnectTimeout { .. })) => {
-            // A database that is not there was named by mistake.
-            !error.is_closed_database()
-        }
-        _ => false,
-    }
+    use postgres::Error::{Connect, ConnectTimeout};
+    let error = error.downcast_ref::<postgres::Error>();
+    // A database that is not there was named by mistake.
+    error.is_some_and(|error| matches!(error, Connect { .. } | ConnectTimeout { .. }) && !error.is_closed_database())
 }
 
 #[cfg(test)]

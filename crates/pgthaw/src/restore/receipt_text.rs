@@ -188,11 +188,10 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     for ((tier, reason), skipped) in reasons {
         let blocks: u64 = skipped.iter().map(|one| one.blocks).sum();
         let bytes = Bytes(blocks * block_size);
-        let plural = if skipped.len() == 1 { "" } else { "s" };
-        let forks = skipped.len();
         lines.push(format!(
-            "not in {}: {bytes} of {forks} file{plural}: {}{}",
+            "not in {}: {bytes} of {}: {}{}",
             tier_words(tier),
+            counted(skipped.len(), "file"),
             reason_words(tier, reason, receipt.is_other_cluster),
             render_buffers_budget(asked, reason, bytes)
         ));

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::film::{SourceArguments, with_owners};
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, find_cluster};
-use cache::trace::{Error, FilmHeader, FilmStore, databases_of};
+use cache::trace::{Error, FilmStore, Which};
 use postgres::quote_argument;
 
 /// Run a job, read what it needs while it starts, and leave the cache as it was
@@ -39,7 +39,7 @@ pub struct RunArguments {
 
     /// What --like or --film means.
     #[arg(skip)]
-    pub by: By,
+    pub which: Option<Which>,
 
     /// Only record: the film has what shared_buffers held before, too, and is kept under --like NAME, in --output FILE, or without a name. A
     /// command that fails keeps its film, but not the name
@@ -70,17 +70,6 @@ pub struct RunArguments {
     pub job: Vec<OsString>,
 }
 
-/// The films that a job goes by.
-#[derive(Clone, Debug, Default)]
-pub enum By {
-    #[default]
-    Nothing,
-    /// The best under this name.
-    Label(String),
-    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
-    Name(String),
-}
-
 /// How the others are protected from a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protection {
@@ -108,47 +97,22 @@ impl RunArguments {
     /// When nobody has such a film, or only films of another cluster are called so: then nothing is to run.
     pub fn resolve(&mut self) -> Result<(), Error> {
         let Some(film) = &self.film else {
-            self.by = self.like.clone().map_or(By::Nothing, By::Label);
+            self.which = self.like.clone().map(Which::Like);
             return Ok(());
         };
         let films = FilmStore::open().read_all()?;
         if !films.has_label(film) {
             films.find_of(None, film).map_err(|error| with_owners(error, film, &self.connection))?;
-            self.by = By::Name(film.clone());
+            self.which = Some(Which::Named(film.clone()));
             return Ok(());
         }
         let cluster = find_cluster(&self.connection);
         if let Some((cluster, other)) = cluster.and_then(|own| Some((own, films.find_other_clusters(own, film)?))) {
             return Err(Error::OtherCluster { path: other.path.clone(), film: other.system_identifier, cluster });
         }
-        self.by = By::Label(film.clone());
+        self.which = Some(Which::Like(film.clone()));
         Ok(())
     }
-
-    /// The database that its newest film says the job asks first, whichever cluster it is; `None` where that is not known.
-    pub fn first_film_database(&self) -> Option<String> {
-        match &self.by {
-            By::Name(name) => read_header(None, name)?.first_database().map(str::to_owned),
-            By::Label(label) => FilmStore::open().first_database_like(label),
-            By::Nothing => None,
-        }
-    }
-
-    /// The databases that its films of this cluster say the job asks; `None` where they are not known.
-    pub fn film_databases(&self, cluster: u64) -> Option<Vec<String>> {
-        match &self.by {
-            By::Name(name) => {
-                let header = read_header(Some(cluster), name)?;
-                databases_of(Some(header).filter(|header| header.source.system_identifier == cluster).into_iter())
-            }
-            By::Label(label) => FilmStore::open().databases_like(cluster, label),
-            By::Nothing => None,
-        }
-    }
-}
-
-fn read_header(cluster: Option<u64>, name: &str) -> Option<FilmHeader> {
-    FilmHeader::read_unverified(&FilmStore::open().find_of(cluster, name).ok()?).ok()
 }
 
 /// The command's words as a shell would take them.

@@ -32,8 +32,8 @@ pub struct Beside {
     attended: Option<(JoinHandle<Attended>, Going)>,
     progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
-    /// pgthaw is among those that are set apart.
-    is_set_apart: bool,
+    /// What pgthaw reads is charged to a cgroup of the job's own.
+    pub is_set_apart: bool,
 }
 
 impl Beside {
@@ -60,10 +60,8 @@ impl Beside {
             return Beside::default();
         };
         let number = read_block_device(&directory.path).ok().map(|device| device.number);
-        let isolation = match arguments.isolates() {
-            true => set_apart(postmaster, number, (journals, journal), remarks),
-            false => None,
-        };
+        let isolates = || set_apart(postmaster, number, (journals, journal), remarks);
+        let isolation = arguments.isolates().then(isolates).flatten();
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
             // What is preloaded for it is its own.
@@ -85,7 +83,7 @@ impl Beside {
         let names = names.map(|(server, name)| follow_names(server, name, Arc::clone(&named), own.clone()));
         let attend = Attend {
             directory,
-            sessions: Sessions::new(postmaster, job),
+            sessions: Sessions::new(postmaster, job, Arc::clone(&progress)),
             isolation,
             device: number,
             profile: (device.source != ProfileSource::Default).then_some(device.profile),
@@ -95,11 +93,6 @@ impl Beside {
             over,
         };
         Beside { attended: Some((spawn_blocking(move || attend.run()), going)), progress, names, is_set_apart }
-    }
-
-    /// Is what pgthaw reads charged to a cgroup of the job's own?
-    pub fn is_set_apart(&self) -> bool {
-        self.is_set_apart
     }
 
     /// The job has ended. What of it works on is waited for until `control` is interrupted.
@@ -200,7 +193,6 @@ impl Others {
         if clients > 0 {
             sleep(BEFORE).await;
             others.before_tps = Some(others.rate().await?);
-            others.job_begins().await?;
         }
         Ok(others)
     }

@@ -40,7 +40,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
         return record_job(asked, job, output).await;
     }
     arguments.resolve()?;
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     // Whatever is wrong with the server or the cache: the job is to run. Only for a film that was named itself nothing else will do.
     let mut prepared = match Prepared::new(&arguments, output.shows_progress()).await {
         Ok(prepared) => Ok(prepared),
@@ -56,8 +56,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
         Ok(prepared) => prepared.bring_first().await,
         Err(_) => true,
     };
-    let job = if may_start { Some(Job::start(&arguments.job)) } else { None };
-    let mut job = match job {
+    let mut job = match may_start.then(|| Job::start(&arguments.job)) {
         Some(Ok(job)) => job,
         // There is no job: what was brought for it goes again.
         none => {
@@ -70,22 +69,21 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
             });
         }
     };
-    let helped = match prepared {
-        Ok(prepared) => Some(prepared.help(&arguments, job.pid()).await),
+    match &mut prepared {
+        Ok(prepared) => prepared.help(&arguments, job.pid()).await,
         Err(why) => {
             if arguments.protects() {
                 let apart = if arguments.isolates() { "the job is not set apart, and " } else { "" };
                 receipt.remarks.push(format!("{apart}the cache is not put back afterwards, for the same reason"));
             }
-            receipt.decision.reason = why;
-            None
+            receipt.decision.reason = std::mem::take(why);
         }
-    };
+    }
     let end = job.wait().await?;
     receipt.seconds = end.seconds;
-    if let Some(helped) = helped {
+    if let Ok(prepared) = prepared {
         let ended = if end.status.success() { Ended::Well } else { Ended::Failed };
-        helped.end(&arguments, ended, job.interrupts(), &mut receipt).await;
+        prepared.end(&arguments, ended, job.interrupts(), &mut receipt).await;
     }
     let text = match output.json {
         true => serde_json::to_string(&receipt)?,

@@ -1,22 +1,22 @@
 //! What is known before a job starts, what goes on while it runs, and what is put back afterwards.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::arguments::{By, RunArguments, describe_job};
+use super::arguments::{RunArguments, describe_job};
 use super::beside::{Beside, Others};
 use super::receipt_text::render_put_back;
-use crate::film::{SourceArguments, ask_sessions, find_owners_like, new_header, open_source};
+use crate::film::{SourceArguments, ask_sessions, begin_film, find_owners_like, open_source};
 use crate::restore::DeviceArguments;
-use crate::{ConnectionArguments, Scope, Target, describe, explain};
+use crate::{ConnectionArguments, Target, describe, explain};
 use cache::trace::{
-    self, Assist, BoundedRoom, Came, Error, FilmStore, FilmWriter, JobSeen, Journal, Journals, Judged, KeptFilm, Left,
-    Means, Named, Own, Planned, Preloaded, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted,
-    Which, describe_sessions, read_cache_bound,
+    self, Assist, Came, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left, Means, Named, Own,
+    Planned, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted, Way, describe_sessions,
+    read_cache_bound,
 };
 use cache::warm::plan::Geometry;
 use cache::warm::restore::{Lent, choose_room};
@@ -83,7 +83,6 @@ pub struct Prepared {
     /// The job's pid, for the recorder.
     command: Arc<AtomicU32>,
     own: Arc<Own>,
-    store: FilmStore,
     journals: Arc<Journals>,
     journal: Arc<Journal>,
     planned: Option<Planned>,
@@ -92,47 +91,37 @@ pub struct Prepared {
     others: Option<Others>,
     /// What pgthaw asks the server while the job runs.
     asked: OwnTransactions,
-    /// What was brought before the job.
-    first: Option<Preloaded>,
+    help: Option<Help>,
     shows_progress: bool,
     remarks: Vec<String>,
 }
 
 /// What goes on while the job runs.
-pub struct Helped {
-    prepared: Prepared,
-    assist: Option<JoinHandle<(Planned, Option<Preloaded>)>>,
+struct Help {
+    assist: Option<JoinHandle<Planned>>,
     accounts: Option<JoinHandle<()>>,
     beside: Beside,
-    stop: Arc<AtomicBool>,
 }
 
 impl Prepared {
     /// Looks at what is cached, decides, and begins a film; or says why not.
     pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
-        if matches!(arguments.by, By::Nothing) && !arguments.protects() {
+        if arguments.which.is_none() && !arguments.protects() {
             return Err(Unprepared::Because("neither --like NAME nor --film FILM nor --protect was given".to_owned()));
         }
         arguments.source.begin_ahead(&arguments.connection);
         let prepared = Prepared::prepare(arguments, shows_progress).await;
-        if prepared.is_err() {
-            SourceArguments::forget_ahead();
-        }
-        prepared
+        prepared.inspect_err(|_| SourceArguments::forget_ahead())
     }
 
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
-        let Ok(reached) = timeout(REACHED_WITHIN, reach(arguments)).await else {
-            return Err(Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}")));
-        };
-        let reached = reached?;
+        let silent = |_| Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}"));
+        let reached = timeout(REACHED_WITHIN, reach(arguments)).await.map_err(silent)??;
         let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
         let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress, shows_progress)).await;
         progress.finish();
-        looked.unwrap_or_else(|_| {
-            let told = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
-            Err(Unprepared::Because(told))
-        })
+        let slow = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
+        looked.map_err(|_| Unprepared::Because(slow))?
     }
 
     async fn look(
@@ -155,31 +144,29 @@ impl Prepared {
             return Err(Error::NothingSeen(why.detail.clone().unwrap_or_default()).into());
         }
         let map = Arc::new(map);
-        let store = FilmStore::open();
         let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
         let (device, unusable) = arguments.device.choose(directory, None);
-        let planning = plan(arguments, &target, &store, &map, device)?;
+        let planning = plan(arguments, &target, &map, device);
         let asked = OwnTransactions::default();
         let others = match target.server.as_ref().filter(|_| arguments.protects()) {
             Some(server) => Others::begin(server, asked.clone()).await.ok(),
             None => None,
         };
         target.let_go();
-        let (draft, path) = store.begin(map.source.system_identifier, None)?;
+        let draft = FilmStore::open().begin(map.source.system_identifier, None)?;
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
         let (named, unnamed) = named_sessions(arguments, &target, &asked).await;
         let wanted = Wanted::Command { pid: Arc::clone(&command), named };
-        let header = new_header(&map, arguments.like.as_deref(), describe_job(&arguments.job));
-        let source = arguments.source;
-        let mut source = open_source(&target, &map, header, source, wanted, Arc::clone(&own), Arc::clone(&progress))?;
+        let source = open_source(&target, &map, arguments.source, wanted, Arc::clone(&own))?;
         let planned = match planning {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
         let goes_too = "; what others read meanwhile goes afterwards too, for it cannot be told apart";
         let goes_too = if arguments.protects() { goes_too } else { "" };
-        let coarser = source.coarser.take().map(|why| format!("{why}{goes_too}"));
-        let recording = source.begin(&target, &map, FilmWriter::begin(draft, &path)?)?;
+        let coarser: Vec<String> = source.1.iter().map(|why| format!("{why}{goes_too}")).collect();
+        let named = (arguments.like.as_deref(), describe_job(&arguments.job));
+        let recording = begin_film(&target, &map, draft, named, source, Arc::clone(&progress))?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = remove_left_cgroups(&journals, target.data_directory.as_ref());
         remarks.extend(unusable.into_iter().chain(unnamed).chain(coarser));
@@ -190,7 +177,6 @@ impl Prepared {
             recording,
             command,
             own,
-            store,
             journals,
             journal,
             planned,
@@ -198,78 +184,56 @@ impl Prepared {
             progress,
             others,
             asked,
-            first: None,
+            help: None,
             shows_progress,
             remarks,
         })
     }
 
-    fn postmaster(&self) -> Option<u32> {
-        self.target.data_directory.as_ref()?.find_postmaster_pid()
-    }
-
     /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
     pub async fn bring_first(&mut self) -> bool {
-        let Some(planned) = self.planned.take_if(|planned| planned.comes_first()) else { return true };
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut bringing = self.bring(planned, self.postmaster(), &stop);
-        let is_interrupted = tokio::select! {
-            done = &mut bringing => {
-                self.keep_first(done);
-                false
-            }
-            _ = terminal::wait_for_interrupt() => true,
+        let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
+        let mut bringing = self.bring(planned, self.target.find_postmaster());
+        let done = tokio::select! {
+            done = &mut bringing => Some(done),
+            _ = terminal::wait_for_interrupt() => None,
         };
-        if is_interrupted {
-            stop.store(true, Ordering::Relaxed);
-            self.keep_first(bringing.await);
-        }
-        !is_interrupted
+        let may_start = done.is_some();
+        self.progress.is_over.store(!may_start, Ordering::Relaxed);
+        let done = if let Some(done) = done { done } else { bringing.await };
+        self.keep_planned(done);
+        may_start
     }
 
-    fn keep_first(&mut self, done: Result<(Planned, Option<Preloaded>), tokio::task::JoinError>) {
+    fn keep_planned(&mut self, done: Result<Planned, tokio::task::JoinError>) {
         match done {
-            Ok((planned, first)) => (self.planned, self.first) = (Some(planned), first),
+            Ok(planned) => self.planned = Some(planned),
             Err(error) => self.remarks.push(format!("the preload failed: {error}")),
         }
     }
 
     /// What is read is charged to the server that runs as `postmaster`.
-    fn bring(
-        &self,
-        mut planned: Planned,
-        postmaster: Option<u32>,
-        stop: &Arc<AtomicBool>,
-    ) -> JoinHandle<(Planned, Option<Preloaded>)> {
-        let source = &self.map.source;
-        let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
-        let (own, progress, stop) = (Arc::clone(&self.own), Arc::clone(&self.progress), Arc::clone(stop));
+    fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
+        let geometry = Geometry::of(&self.map.source);
+        let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
         spawn_blocking(move || {
-            let lent = Lent::to(postmaster.filter(|_| planned.brings()));
+            let lent = Lent::to(postmaster.filter(|_| planned.decision.way != Way::Nothing));
             planned.remarks.extend(lent.remark.clone());
-            let room = Box::new(BoundedRoom { room: lent.room, progress: Arc::clone(&progress) });
-            let means = directory.map(|DataDirectory { path: directory, .. }| Means {
-                directory,
-                geometry,
-                page_cache,
-                room,
-                own,
-                progress,
-                stop,
-            });
-            let preloaded = means.and_then(|means| planned.bring(&means));
+            let room = Box::new(lent.room);
+            if let Some(DataDirectory { path: directory, .. }) = directory {
+                planned.bring(&Means { directory, geometry, page_cache, room, own, progress });
+            }
             if let Err(error) = lent.go_home() {
                 planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
             }
-            (planned, preloaded)
+            planned
         })
     }
 
     /// Helps the job, which has just started as `job`.
-    pub async fn help(mut self, arguments: &RunArguments, job: u32) -> Helped {
+    pub async fn help(&mut self, arguments: &RunArguments, job: u32) {
         self.command.store(job, Ordering::Release);
-        let stop = Arc::new(AtomicBool::new(false));
         let beside = Beside::begin(
             arguments,
             (&self.target, &self.asked),
@@ -279,18 +243,16 @@ impl Prepared {
             &mut self.remarks,
         );
         // What is set apart is charged where its job is.
-        let charged = self.postmaster().filter(|_| !beside.is_set_apart());
-        let assist = match &self.first {
-            None => self.planned.take().map(|planned| self.bring(planned, charged, &stop)),
-            Some(_) => None,
-        };
+        let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
+        let waiting = self.planned.take_if(|planned| planned.preloaded.is_none());
+        let assist = waiting.map(|planned| self.bring(planned, charged));
         let accounts = arguments.protects().then(|| self.keep_accounts());
         if let Some(others) = &mut self.others
             && others.job_begins().await.is_err()
         {
             self.others = None;
         }
-        Helped { prepared: self, assist, accounts, beside, stop }
+        self.help = Some(Help { assist, accounts, beside });
     }
 
     /// Writes now and then what the job has brought in.
@@ -309,7 +271,7 @@ impl Prepared {
     /// Writes down what came so far, for whoever finds this killed.
     fn account(&self) -> impl Fn() + Clone + Send + 'static {
         let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
-        let (map, came) = (Arc::clone(&self.map), self.recording.came());
+        let (map, came) = (Arc::clone(&self.map), Arc::clone(&self.recording.came));
         move || {
             let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
             // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
@@ -325,30 +287,26 @@ type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     // What was pushed out of others has to have its name.
     let asks_all = arguments.protects();
-    let preferred_database = if asks_all { None } else { arguments.first_film_database() };
+    let which = arguments.which.as_ref().filter(|_| !asks_all);
+    let preferred_database = which.and_then(|which| FilmStore::open().first_database(which));
     let connection = ConnectionArguments { preferred_database, keeps_first: true, ..arguments.connection.clone() };
     let target = Target::open(&connection).await?;
     let databases = target.databases().await?;
-    let server = target.server.as_ref().filter(|_| !asks_all);
-    let named = server.and_then(|server| {
-        let told = arguments.film_databases(server.facts.system_identifier)?;
-        let named = find_told(&databases, &told);
+    let named = which.zip(target.server.as_ref()).and_then(|(which, server)| {
+        let told = FilmStore::open().databases(which, server.facts.system_identifier)?;
+        // Where one was recorded without a server, an oid stands for the name.
+        let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
+        let named: Vec<String> = databases.iter().filter(is_told).map(|one| one.name.clone()).collect();
         // Where all are gone nobody knows where the job goes now.
         (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
     });
     Ok((target, databases, named))
 }
 
-/// Those databases that films tell of: by their oids, where one was recorded without a server.
-fn find_told(databases: &[Database], told: &[String]) -> Vec<String> {
-    let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
-    databases.iter().filter(is_told).map(|one| one.name.clone()).collect()
-}
-
 /// That the server's owner has films of this name, where this user has none.
-fn owners_remark(arguments: &RunArguments, store: &FilmStore, map: &Map) -> Option<String> {
+fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     let label = arguments.like.as_deref()?;
-    let film = find_owners_like(&arguments.connection, store, map.source.system_identifier, label)?;
+    let film = find_owners_like(&arguments.connection, map.source.system_identifier, label)?;
     let film = quote_argument(&film.display().to_string());
     Some(format!(
         "the server's owner has films called {label}, and they are his: `pgthaw run --film {film} -- COMMAND` goes by one of them"
@@ -373,19 +331,12 @@ async fn named_sessions(
 fn plan(
     arguments: &RunArguments,
     target: &Target,
-    store: &FilmStore,
     map: &Arc<Map>,
     device: PlannedDevice,
-) -> Result<Option<JoinHandle<Result<Planned, Error>>>, Unprepared> {
-    let which = match &arguments.by {
-        By::Name(name) => {
-            Which::File(store.find_of(Some(map.source.system_identifier), name).map_err(Unprepared::Refused)?)
-        }
-        By::Label(label) => Which::Like { label: label.clone(), job: describe_job(&arguments.job) },
-        By::Nothing => return Ok(None),
-    };
+) -> Option<JoinHandle<Result<Planned, Error>>> {
+    let which = arguments.which.clone()?;
     let Some(directory) = &target.data_directory else {
-        return Ok(Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new())))));
+        return Some(spawn_blocking(|| Ok(Planned::nothing("the data directory is not known", Vec::new()))));
     };
     let postmaster = directory.find_postmaster_pid();
     let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
@@ -394,75 +345,69 @@ fn plan(
     let buffers = target.server.as_ref().map(|server| server.facts.shared_buffers_bytes);
     let untouched = postmaster.zip(buffers).and_then(|(pid, size)| read_untouched_shared_memory(pid, size).ok());
     let assist = Assist {
-        store: store.clone(),
         which,
+        job: describe_job(&arguments.job),
         map: Arc::clone(map),
         device: device.profile,
         room,
         untouched: untouched.unwrap_or_default(),
-        started_at: match target.last_start() {
-            LastStart::At(at) => Some(at),
-            LastStart::Unknown | LastStart::NotRunning => None,
-        },
+        started_at: if let LastStart::At(at) = target.last_start() { Some(at) } else { None },
     };
-    Ok(Some(spawn_blocking(move || assist.plan())))
-}
-
-impl Helped {
-    /// The job has ended: keeps its film, and puts back what it pushed out.
-    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(accounts) = self.accounts {
-            accounts.abort();
-            // It has come to its end, one way or the other.
-            let _ = accounts.await;
-            let _ = spawn_blocking(self.prepared.account()).await;
-        }
-        self.beside.end(&control, self.prepared.shows_progress, receipt).await;
-        let mut prepared = self.prepared;
-        if let Some(assist) = self.assist {
-            prepared.keep_first(assist.await);
-        }
-        if let Some(others) = prepared.others.take() {
-            receipt.others = others.end().await;
-        }
-        prepared.end(arguments, job, control, receipt).await;
-    }
+    Some(spawn_blocking(move || assist.plan()))
 }
 
 impl Prepared {
+    async fn end_help(&mut self, help: Help, control: &Control, receipt: &mut RunReceipt) {
+        self.progress.is_over.store(true, Ordering::Relaxed);
+        if let Some(accounts) = help.accounts {
+            accounts.abort();
+            // It has come to its end, one way or the other.
+            let _ = accounts.await;
+            let _ = spawn_blocking(self.account()).await;
+        }
+        help.beside.end(control, self.shows_progress, receipt).await;
+        if let Some(assist) = help.assist {
+            self.keep_planned(assist.await);
+        }
+        if let Some(others) = self.others.take() {
+            receipt.others = others.end().await;
+        }
+    }
+
     /// Keeps the film of a job that came to its end, and puts back what was pushed out.
-    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
-        let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
+    pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
+        if let Some(help) = self.help.take() {
+            self.end_help(help, &control, receipt).await;
+        }
+        let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
         // Before a film of this run is there; the job has not waited for it.
-        receipt.remarks.extend(owners_remark(arguments, &store, &map));
+        receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
             lost = planned.lost.take();
-            receipt.judged = judge(arguments, &planned, first.as_ref(), (job, device.source), receipt);
-            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, first);
+            receipt.judged = judge(arguments, &planned, (job, device.source), receipt);
+            (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, planned.preloaded);
             receipt.remarks.extend(planned.remarks);
         }
         let mut job_seen = JobSeen::Unknown;
-        let came = recording.came();
-        match spawn_blocking(move || recording.end()).await {
-            Ok(Ok(mut recorded)) => {
-                job_seen = recorded.job_seen;
+        let came = Arc::clone(&recording.came);
+        match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
+            Ok(recorded) => {
+                job_seen = recorded.header.job_seen;
                 let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
-                if counted == Some(0) && recorded.job_seen != JobSeen::Yes {
+                if counted == Some(0) && job_seen != JobSeen::Yes {
                     receipt.judged = None;
                 }
                 let is_kept = arguments.like.is_some() && job == Ended::Well;
-                let guessed = std::mem::take(&mut recorded.guessed);
-                receipt.remarks.extend(describe_sessions(counted, recorded.job_seen, guessed, is_kept));
+                let guessed = recorded.header.guessed.clone();
+                receipt.remarks.extend(describe_sessions(counted, job_seen, guessed, is_kept));
                 match arguments.like.as_deref() {
-                    Some(label) if job == Ended::Well => keep(&store, recorded, (label, lost.as_deref()), receipt),
+                    Some(label) if job == Ended::Well => keep(recorded, (label, lost.as_deref()), receipt),
                     Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
                     _ => drop(recorded),
                 }
             }
-            Ok(Err(error)) => receipt.remarks.push(format!("the film was not kept: {error}")),
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }
         let came = match job_seen {
@@ -472,14 +417,12 @@ impl Prepared {
         };
         // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
         let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
-        let ended = Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal));
-        match ended {
+        match Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal)) {
             Ok(Some(mut left)) => {
                 if arguments.protects() {
                     left.add_came(&came);
                 }
-                let done = put_back(&target, &journals, left, device, control).await;
-                match done {
+                match put_back(&target, &journals, left, device, control).await {
                     // What was left by others is put back too.
                     Ok(done) => {
                         let is_for_others = done.runs > usize::from(arguments.protects());
@@ -504,28 +447,26 @@ impl Prepared {
 fn judge(
     arguments: &RunArguments,
     planned: &Planned,
-    first: Option<&Preloaded>,
     (job, source): (Ended, ProfileSource),
     receipt: &mut RunReceipt,
 ) -> Option<Judged> {
     if job != Ended::Well {
         return None;
     }
-    let mut judged = Judged::new(&planned.decision, first, receipt.seconds, receipt.prepared_seconds)?;
+    let mut judged =
+        Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.prepared_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
-    let why = match () {
-        () if judged.saved_seconds.is_none() => return Some(judged),
-        () if is_other => format!("what was saved is not known: its film is of another command ({})", planned.job),
-        () if source == ProfileSource::Default && !planned.tells_device => ASSUMED.to_owned(),
-        () => return Some(judged),
-    };
-    judged.saved_seconds = None;
-    receipt.remarks.push(why);
+    let is_assumed = source == ProfileSource::Default && !planned.tells_device;
+    if judged.saved_seconds.take_if(|_| is_other || is_assumed).is_some() {
+        let other = || format!("what was saved is not known: its film is of another command ({})", planned.job);
+        receipt.remarks.push(if is_other { other() } else { ASSUMED.to_owned() });
+    }
     Some(judged)
 }
 
 /// Keeps a film under its name, and lets old ones go, also one of which most is `lost`. A slip's is none that anybody is to go by.
-fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
+fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
+    let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
     if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
         receipt.remarks.push(format!(
@@ -544,7 +485,7 @@ fn keep(store: &FilmStore, recorded: Recorded, (label, lost): (&str, Option<&str
 }
 
 /// Puts back what `left` says, and is done with it if nothing interrupts that.
-pub async fn put_back(
+async fn put_back(
     target: &Target,
     journals: &Journals,
     left: Left,
@@ -578,48 +519,44 @@ pub async fn put_back(
     Ok(done)
 }
 
-/// Puts back what runs left that were killed, and tells so.
-pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceArguments) -> Vec<String> {
-    let left = match journals.take_left() {
-        Ok(Some(left)) => left,
-        Ok(None) => return Vec::new(),
-        Err(error) => return vec![format!("what an earlier run left was not put back: {error}")],
-    };
-    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
-    let (device, _) = device.choose(directory, None);
-    let runs = left.runs;
-    match put_back(target, journals, left, device, Arc::default()).await {
-        Ok(done) if runs > 0 => {
-            let told = format!("put back what an earlier run left: {}", render_put_back(&done));
-            std::iter::once(told).chain(done.remarks).collect()
-        }
-        Ok(done) => done.remarks,
-        Err(error) => vec![format!("what an earlier run left was not put back: {}", describe(&error))],
-    }
-}
-
 /// Removes the cgroups of runs that were killed, also of one that had no time to write down where they are. Returns what could not be
 /// removed, in words.
-pub fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
+fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
     let remarks = journals.remove_left_cgroups();
     directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
     remarks
 }
 
-/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest.
+/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest. Returns what to tell.
 pub async fn finish_left_runs(
     directory: &DataDirectory,
     journals: &Result<Journals, trace::Error>,
     device: DeviceArguments,
 ) -> Vec<String> {
-    let target = Target::of_directory(directory.clone(), None, Scope::All, Vec::new());
-    match journals {
-        Ok(journals) => {
-            let cgroups = remove_left_cgroups(journals, Some(directory));
-            cgroups.into_iter().chain(put_back_left(&target, journals, device).await).collect()
-        }
+    let mut told = Vec::new();
+    let failed = |error: String| format!("what an earlier run left was not put back: {error}");
+    let journals = match journals {
+        Ok(journals) => journals,
         // Where there is no place for them no run has left anything.
-        Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => Vec::new(),
-        Err(error) => vec![format!("what an earlier run left was not put back: {error}")],
+        Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => return told,
+        Err(error) => return vec![failed(error.to_string())],
+    };
+    told.extend(remove_left_cgroups(journals, Some(directory)));
+    let left = match journals.take_left() {
+        Ok(Some(left)) => left,
+        Ok(None) => return told,
+        Err(error) => return told.into_iter().chain([failed(error.to_string())]).collect(),
+    };
+    let target = Target { data_directory: Some(directory.clone()), ..Target::default() };
+    let (device, _) = device.choose(Some(&directory.path), None);
+    let runs = left.runs;
+    match put_back(&target, journals, left, device, Arc::default()).await {
+        Ok(done) => {
+            let put_back = || format!("put back what an earlier run left: {}", render_put_back(&done));
+            told.extend((runs > 0).then(put_back));
+            told.extend(done.remarks);
+        }
+        Err(error) => told.push(failed(describe(&error))),
     }
+    told
 }

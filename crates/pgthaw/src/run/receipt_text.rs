@@ -82,9 +82,7 @@ fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
 
 /// What of the caches those find who come after the job.
 fn render_found(done: &PutBack) -> String {
-    let buffers = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0);
-    let buffers =
-        buffers.map(|(gone, back)| format!(", and {back} of the {gone} that shared_buffers had lost are back"));
+    let buffers = render_buffers(done).map(|back| format!(", and {back}"));
     let found = match done.cached_before_bytes {
         Bytes(0) => "nothing was in the page cache before the job".to_owned(),
         before => format!("{} of the {before} that were cached before it are cached again", render_there(done)),
@@ -92,6 +90,11 @@ fn render_found(done: &PutBack) -> String {
     let unseen =
         done.buffers_gone_bytes.is_none().then_some(", and nobody could see what it pushed out of shared_buffers");
     format!("{found}{}", buffers.as_deref().or(unseen).unwrap_or_default())
+}
+
+fn render_buffers(done: &PutBack) -> Option<String> {
+    let (gone, back) = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0)?;
+    Some(format!("{back} of the {gone} that shared_buffers had lost are back"))
 }
 
 /// What the job brought and still has cached, or will have, and why.
@@ -120,15 +123,11 @@ fn render_unread(done: &PutBack) -> Option<String> {
     })
 }
 
-/// Which part of what was cached before is cached now.
-fn there(done: &PutBack) -> f64 {
-    let before = done.cached_before_bytes;
-    before.0.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before.0 as f64
-}
-
-/// The same in percent: what lacks something is not all.
+/// Which part of what was cached before is cached now. What lacks something is not all.
 fn render_there(done: &PutBack) -> String {
-    format!("{:.1} %", (1000.0 * there(done)).floor() / 10.0)
+    let before = done.cached_before_bytes.0;
+    let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
+    format!("{:.1} %", (1000.0 * there).floor() / 10.0)
 }
 
 /// How it was set apart.
@@ -178,9 +177,7 @@ pub fn render_put_back(done: &PutBack) -> String {
         Bytes(0) => ", nothing was pushed out".to_owned(),
         _ => format!(", {back_bytes} of the {gone_bytes} that were pushed out are back"),
     });
-    if let Some((gone, back)) = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0) {
-        said.push_str(&format!(", {back} of the {gone} that shared_buffers had lost are back"));
-    }
+    said.extend(render_buffers(done).map(|back| format!(", {back}")));
     let before = done.cached_before_bytes;
     if before > Bytes(0) {
         said.push_str(&format!(", so that {} of the {before} from before are cached", render_there(done)));

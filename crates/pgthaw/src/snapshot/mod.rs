@@ -155,10 +155,8 @@ async fn verify(
         }
     };
     let verdicts: Vec<_> = verdicts.iter().map(|(path, error)| (path, error.as_ref())).collect();
-    match output.json {
-        true => terminal::print_json(&render_verdicts_json(&verdicts))?,
-        false => terminal::print_line(&render_verdicts(&verdicts, store.root())),
-    }
+    let answer = render_verdicts_json(&verdicts);
+    terminal::print_answer(&answer, output.json, || render_verdicts(&verdicts, store.root()))?;
     let first = verdicts.iter().find_map(|(_, error)| *error);
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))
 }

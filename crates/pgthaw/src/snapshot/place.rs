@@ -131,7 +131,7 @@ impl SnapshotPlace {
     pub async fn choose(&self) -> anyhow::Result<Chosen> {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
-        let situation = self.read_situation().await?.of(cluster);
+        let situation = self.ask_situation().await?.0.of(cluster);
         let chosen = self.snapshots.read(BEST, &self.connection, cluster, &situation, true)?;
         chosen.remarks.iter().for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
         Ok(chosen)
@@ -155,26 +155,17 @@ impl SnapshotPlace {
         let chosen = if name == BEST { Some(self.choose().await?.selected.holding.name) } else { None };
         let cluster = self.find_cluster(&store).await?;
         let found = store.find(chosen.as_deref().unwrap_or(name), cluster);
-        Ok(found.map_err(|error| self.with_owners(error))?)
-    }
-
-    fn with_owners(&self, error: cache::Error) -> cache::Error {
-        self.snapshots.with_owners(error, &self.connection)
+        Ok(found.map_err(|error| self.snapshots.with_owners(error, &self.connection))?)
     }
 
     /// The snapshot of a cluster that a restore would take, by what the files say of themselves.
     pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
         let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
-        Ok(candidates.select(&self.read_situation().await?.of(cluster)))
+        Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// When the server that the options lead to was started, and which databases it has. Its directory says so without a server
-    /// that answers; without either nobody does.
-    pub async fn read_situation(&self) -> Result<KnownSituation, postgres::Error> {
-        Ok(self.ask_situation().await?.0)
-    }
-
-    /// The same, with why a server that was named does not answer.
+    /// When the server that the options lead to was started, and which databases it has; and why a server that was named
+    /// does not answer. Its directory says so without a server that answers; without either nobody does.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);
@@ -198,7 +189,10 @@ impl SnapshotPlace {
     /// snapshots of a server that is down can be looked at too.
     async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
         match store.read_clusters()?.as_slice() {
-            [] => Err(self.with_owners(cache::Error::NoSnapshot(store.root().to_owned())).into()),
+            [] => {
+                let none = cache::Error::NoSnapshot(store.root().to_owned());
+                Err(self.snapshots.with_owners(none, &self.connection).into())
+            }
             [only] if !self.connection.names_cluster() => Ok(*only),
             _ => Ok(Target::open(&self.connection).await?.system_identifier().unwrap_or_default()),
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::map::view::merge;
 use cache::{
     Change, Difference, Error, ForkDifference, Generation, Holding, Reason, RelationDifference, Selected,
     SnapshotHeader, TierDifference, TierState,
@@ -340,28 +341,12 @@ pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
             "system_identifier": line.generation.system_identifier.to_string(),
             "path": line.generation.path,
             "file_bytes": line.file_bytes,
-            "header": line.header.as_ref().ok().map(render_header_json),
+            "header": line.header.as_ref().ok(),
             "error": line.header.as_ref().err(),
             "restore": line.restore,
         })
     };
     json!({ "snapshots": lines.iter().map(render).collect::<Vec<Value>>() })
-}
-
-/// What a snapshot says of itself.
-pub fn render_header_json(header: &SnapshotHeader) -> Value {
-    json!({
-        "label": header.label,
-        "taken_at": header.taken_at,
-        "source": header.source,
-        "os": header.os,
-        "buffers": header.buffers,
-        "os_heat": header.os_heat,
-        "relation_count": header.relations,
-        "os_blocks": header.os_blocks,
-        "buffers_blocks": header.buffer_blocks,
-        "remarks": header.remarks,
-    })
 }
 
 /// What was kept, when it was taken.
@@ -374,7 +359,7 @@ pub fn render_taken_json(taken: &Taken) -> Value {
     json!({
         "path": taken.path,
         "file_bytes": taken.file_bytes,
-        "header": render_header_json(&taken.header),
+        "header": taken.header,
         "dropped": taken.dropped.iter().map(|old| &old.name).collect::<Vec<&String>>(),
         "warmer": warmer,
         "restore": taken.restore,
@@ -405,14 +390,8 @@ pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, sinc
         one.forks.iter().map(render).collect()
     };
     let render = |one: &RelationDifference<'_>| {
-        json!({
-            "database": one.relation.name.database,
-            "schema": one.relation.name.schema,
-            "name": one.relation.name.name,
-            "kind": one.relation.kind.name(),
-            "change": one.change.name(),
-            "forks": render_forks(one),
-        })
+        let (kind, change) = (one.relation.kind.name(), one.change.name());
+        merge([json!(one.relation.name), json!({ "kind": kind, "change": change, "forks": render_forks(one) })])
     };
     json!({
         "snapshot": since,

@@ -63,15 +63,8 @@ pub struct TopArguments {
 
 /// `100ms`, `2s`; a number alone is seconds.
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()));
-    let number: f64 = number.parse().map_err(|_| "write a time such as 500ms or 2s".to_owned())?;
-    let seconds = match unit.trim() {
-        "ms" => number / 1e3,
-        "s" | "" => number,
-        _ => return Err("write a time such as 500ms or 2s".to_owned()),
-    };
-    match seconds {
-        0.1..=10.0 => Ok(Duration::from_secs_f64(seconds)),
+    match model::parse_hit(text)? {
+        seconds @ 0.1..=10.0 => Ok(Duration::from_secs_f64(seconds)),
         _ => Err("it is 100ms at least and 10s at most".to_owned()),
     }
 }

@@ -229,9 +229,10 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
         nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));
     let mut lines = Vec::new();
     for row in (0..height).rev() {
-        // Every second line has its number; the highest stands for the whole height.
+        // The highest line stands for the whole height.
         let label = match row {
-            _ if row + 1 == height => axis_number(top),
+            _ if row + 1 == height && top < 10.0 => format!("{top:.1}"),
+            _ if row + 1 == height => format!("{top:.0}"),
             0 => "0".to_owned(),
             _ => String::new(),
         };
@@ -280,10 +281,6 @@ fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
     steps.into_iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(value)
-}
-
-fn axis_number(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 #[cfg(test)]

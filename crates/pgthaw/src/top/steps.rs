@@ -11,13 +11,13 @@ use super::arguments::TopArguments;
 use crate::looking::{Looking, RETRY, open_again};
 use crate::{OutputArguments, Target, describe};
 use command::hear_signals;
-use command::http::{Error, ListenOptions, Listener, Token};
+use command::http::{Error, Listener, Token};
 use host::failure::Explain as _;
 use host::linux::block_device::read_block_device;
 use host::linux::{BlockDevice, Devices};
 use observe::time::By;
 use observe::top::{Here, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
-use postgres::Psql;
+use postgres::grant;
 
 /// Steps that may wait for who takes them.
 const WAITING: usize = 64;
@@ -147,7 +147,7 @@ impl Endpoint {
             return Err(Error::TooManySeries);
         }
         let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
-        let listener = Listener::bind(ListenOptions::listening(address, token)?).await?;
+        let listener = Listener::bind(address, token).await?;
         let address = format!("http://{}/metrics", listener.address()?);
         Ok(Some(Endpoint { listener, address }))
     }
@@ -200,7 +200,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
     let pulse = looking.connect().await?;
     let Looking { server, looks, who, own_pids, version_num, postmaster_pid } = looking;
     let (devices, device_name, missing) = find_devices(target);
-    let grant = Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role);
+    let grant = grant(&server.database, "pg_monitor", &server.facts.role);
     Ok(Here {
         looks,
         who,

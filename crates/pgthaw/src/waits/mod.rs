@@ -86,10 +86,13 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
         remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
     }
     let cpu_before = read_own_cpu_time();
-    let mut following = Following::new(&target, arguments.source, &here);
-    let (roster, stalls) = (here.roster(), here.stalls(&target));
+    let (started_at, refused) = (here.started_at, here.refused.clone());
+    let mut following =
+        Following { target: &target, wanted: arguments.source, started_at, refused, remarks: Vec::new() };
+    let stalls = here.stalls(&target);
     let mut source = BudgetedSource::new(here.source, here.postmaster_pid, arguments.budget.share());
-    let mut watch = Watch::begin(&mut source, (here.who, None), roster, arguments.by, here.names, Some(stalls)).await?;
+    let mut watch =
+        Watch::begin(&mut source, (here.who, None), here.roster, arguments.by, here.names, Some(stalls)).await?;
     let status = arguments.wait(&mut following, &mut watch, &mut source, output).await?;
     let cost = LookingCost {
         kernel: source.cost(),
@@ -104,17 +107,9 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
     // A disk that is full by now is no reason to keep it back.
-    tell(report, output)?;
+    terminal::print_answer(&report, output.json, || render_time_report(&report, Canvas::of_stdout(false).width))?;
     written.transpose()?;
     Ok(status)
-}
-
-fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {
-    match output.json {
-        true => terminal::print_json(&report)?,
-        false => terminal::print_line(&render_time_report(&report, Canvas::of_stdout(false).width)),
-    }
-    Ok(())
 }
 
 impl WaitsArguments {
@@ -170,7 +165,7 @@ impl WaitsArguments {
 /// What is told of a server that answers.
 struct Here {
     pub who: PgConnection,
-    own_pids: Vec<u32>,
+    pub roster: Roster,
     pub postmaster_pid: Option<u32>,
     /// By its own clock.
     started_at: f64,
@@ -186,11 +181,8 @@ impl Here {
         let started_at = read_postmaster_start(&mut who).await?;
         let names = WaitNames::of_version(version_num);
         let (source, refused) = open_time_source(wanted, postmaster_pid, looks, None).await?;
-        Ok(Here { who, own_pids, postmaster_pid, started_at, names, source, refused })
-    }
-
-    pub fn roster(&self) -> Roster {
-        Roster::new(self.postmaster_pid, self.own_pids.clone())
+        let roster = Roster::new(postmaster_pid, own_pids);
+        Ok(Here { who, roster, postmaster_pid, started_at, names, source, refused })
     }
 
     pub fn stalls(&self, target: &Target) -> StallWatch {
@@ -210,19 +202,7 @@ struct Following<'a> {
     pub remarks: Vec<String>,
 }
 
-/// A server that is back, and when it had gone away, in milliseconds since 1970 UTC.
-struct Back {
-    here: Here,
-    gone_ms: i64,
-}
-
 impl Following<'_> {
-    /// With what was opened first.
-    pub fn new<'a>(target: &'a Target, wanted: Option<Tier>, here: &Here) -> Following<'a> {
-        let (started_at, refused) = (here.started_at, here.refused.clone());
-        Following { target, wanted, started_at, refused, remarks: Vec::new() }
-    }
-
     /// Reads at each `step` until `end` is there, of a server that was restarted too. `hear` is told of each step.
     pub async fn until<T>(
         &mut self,
@@ -251,11 +231,14 @@ impl Following<'_> {
         }
     }
 
-    fn go_on(&mut self, back: Back, watch: &mut Watch, source: &mut BudgetedSource) -> Result<(), Error> {
-        let Back { here, gone_ms } = back;
+    fn go_on(
+        &mut self,
+        (here, gone_ms): (Here, i64),
+        watch: &mut Watch,
+        source: &mut BudgetedSource,
+    ) -> Result<(), Error> {
         let clock = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%H:%M:%S").to_string();
         let (gone, now) = (clock(gone_ms), clock(read_wall_ms()));
-        let roster = here.roster();
         let was_restarted = here.started_at != self.started_at;
         if was_restarted {
             let stalls = here.stalls(self.target);
@@ -268,7 +251,7 @@ impl Following<'_> {
             self.remarks
                 .push(format!("the server ended pgthaw's sessions at {gone}, and has new ones since {now} UTC"));
         }
-        watch.follow(here.who, roster);
+        watch.follow(here.who, here.roster);
         // Who does not need these sessions has looked on meanwhile.
         if was_restarted || source.tier() == Tier::Sql {
             self.refused = here.refused;
@@ -278,12 +261,12 @@ impl Following<'_> {
     }
 }
 
-/// When the server has gone away: as soon as it can be looked at again.
-async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<()>) -> Back {
+/// Returns when the server that has gone away can be looked at again, with when it had gone, in milliseconds since 1970
+/// UTC.
+async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<()>) -> (Here, i64) {
     if gone.await.is_err() {
         std::future::pending::<()>().await;
     }
     let gone_ms = read_wall_ms();
-    let here = open_again(|| Here::open(target, wanted), |_| ()).await;
-    Back { here, gone_ms }
+    (open_again(|| Here::open(target, wanted), |_| ()).await, gone_ms)
 }

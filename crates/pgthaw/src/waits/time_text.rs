@@ -18,7 +18,8 @@ const SPANS_SHOWN: usize = 20;
 /// The statistics, the account of the seconds, what could not be seen, and what looking cost.
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     let mut lines = vec![render_head(report), String::new()];
-    lines.extend(render_columns(statistics_columns(report), width, "…"));
+    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
+    lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name, report.total.lived_ns), width, "…"));
     let hidden: Vec<u64> = of_server(&report.statistics).skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).collect();
     if !hidden.is_empty() {
         let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
@@ -66,11 +67,6 @@ fn render_own(statistics: &[NamedStatistic], lived_ns: u64) -> Option<String> {
     (own > 0).then(|| {
         format!("pgthaw's own sessions had {} ({}): --json has them", render_ns(own), render_share(own, lived_ns))
     })
-}
-
-fn statistics_columns(report: &TimeReport) -> Vec<Column> {
-    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
-    columns_of("NAME", &shown, |one| &one.name, report.total.lived_ns)
 }
 
 /// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
@@ -164,26 +160,20 @@ fn seconds_columns(report: &TimeReport) -> Vec<Column> {
     });
     let cells = |cell: &dyn Fn(&TimeSecond) -> String| spans.iter().map(cell).collect::<Vec<String>>();
     let seconds = |ns: u64| format!("{:.3}", ns as f64 / 1e9);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     let running = if report.source == Tier::Bpf { "RUNNING" } else { "RUN/READY" };
     vec![
         Column::number("UNTIL", 0, named.collect()),
         Column::number("PROCS", 3, cells(&|span| span.processes.to_string())),
         Column::number(running, 0, cells(&|span| seconds(span.shares.running_ns))),
-        Column::number("READY", 0, cells(&|span| span.shares.ready_ns.map_or_else(|| "-".to_owned(), seconds))),
+        Column::number("READY", 0, cells(&|span| or_dash(span.shares.ready_ns.map(seconds)))),
         Column::number("CLIENT", 0, cells(&|span| seconds(span.shares.client_ns))),
         Column::number("WAITING", 0, cells(&|span| seconds(span.shares.waiting_ns))),
         Column::number("IDLE", 2, cells(&|span| seconds(span.shares.idle_ns))),
         Column::number("NO EVENT", 1, cells(&|span| seconds(span.shares.no_event_ns))),
-        Column::number(
-            "COMMANDS",
-            4,
-            cells(&|span| span.shares.commands.map_or_else(|| "-".to_owned(), |count| count.to_string())),
-        ),
-        Column::number(
-            "EXPLAINED",
-            0,
-            cells(&|span| span.explained.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))),
-        ),
+        Column::number("COMMANDS", 4, cells(&|span| or_dash(span.shares.commands.map(|count| count.to_string())))),
+        Column::number("EXPLAINED", 0, cells(&|span| or_dash(span.explained.map(percent)))),
     ]
 }
 
@@ -283,27 +273,17 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     }
     let cells = |cell: &dyn Fn(&FileTimes) -> String| shown.iter().map(|file| cell(file)).collect::<Vec<String>>();
     let or_dash = |is_known: bool, text: String| if is_known { text } else { "-".to_owned() };
-    render_columns(
-        vec![
-            Column::text("FILE", 24, cells(&render_name)),
-            Column::number("SYNCS", 1, cells(&|file| file.syncs.count.to_string())),
-            Column::number("TOTAL", 0, cells(&|file| render_ns(file.syncs.total_ns))),
-            Column::number("SHARE", 5, cells(&|file| render_share(file.syncs.total_ns, report.total.lived_ns))),
-            Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, render_longest(file)))),
-            Column::number(
-                "WRITES",
-                3,
-                cells(&|file| or_dash(file.written.writes > 0, file.written.writes.to_string())),
-            ),
-            Column::number(
-                "WRITTEN",
-                4,
-                cells(&|file| or_dash(file.written.writes > 0, Bytes(file.written.bytes).to_string())),
-            ),
-        ],
-        width,
-        "…",
-    )
+    let written = |file: &FileTimes, text: String| or_dash(file.written.writes > 0, text);
+    let columns = vec![
+        Column::text("FILE", 24, cells(&render_name)),
+        Column::number("SYNCS", 1, cells(&|file| file.syncs.count.to_string())),
+        Column::number("TOTAL", 0, cells(&|file| render_ns(file.syncs.total_ns))),
+        Column::number("SHARE", 5, cells(&|file| render_share(file.syncs.total_ns, report.total.lived_ns))),
+        Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, render_longest(file)))),
+        Column::number("WRITES", 3, cells(&|file| written(file, file.written.writes.to_string()))),
+        Column::number("WRITTEN", 4, cells(&|file| written(file, Bytes(file.written.bytes).to_string()))),
+    ];
+    render_columns(columns, width, "…")
 }
 
 /// With a `+` where it lasts.

@@ -1,12 +1,11 @@
 //! Connects to host after host, as user after user, until a suitable server accepts.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
-use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants, check_peer};
+use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions};
 use super::system_user::{ActingAs, SystemUser};
 use crate::answer::ask_one;
 use crate::{Address, Error};
@@ -27,14 +26,10 @@ impl Reached {
     /// Connects as psql would. Without a named database tries `postgres`, then `template1`.
     pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
         let resolved = ResolvedOptions::new(options)?;
-        let rounds: &[Wants] = match resolved.wants {
-            Wants::PreferStandby => &[Wants::Standby, Wants::Any],
-            ref other => std::slice::from_ref(other),
-        };
         let mut failures = Vec::new();
-        for wants in rounds {
+        for wanted in &resolved.wanted {
             for candidate in &resolved.candidates {
-                match reach_host(&resolved, candidate, *wants).await {
+                match reach_host(&resolved, candidate, wanted).await {
                     Ok((identity, database, connection)) => {
                         let candidate = candidate.clone();
                         return Ok((Reached { resolved, candidate, identity, database }, connection));
@@ -95,14 +90,14 @@ impl Reached {
 async fn reach_host(
     resolved: &ResolvedOptions,
     candidate: &Candidate,
-    wants: Wants,
+    wanted: &Kind,
 ) -> Result<(Identity, String, PgConnection), Error> {
     let mut refused = None;
     'identities: for identity in resolved.identities(candidate)? {
         for database in resolved.databases() {
             match connect_as(resolved, candidate, &identity, &database).await {
                 Ok(mut connection) => {
-                    let kind = require_kind(&mut connection, wants, candidate);
+                    let kind = require_kind(&mut connection, wanted, candidate);
                     within(resolved.timeout, &candidate.address(), kind).await??;
                     return Ok((identity, database, connection));
                 }
@@ -174,22 +169,18 @@ fn check_version(connection: &PgConnection) -> Result<(), Error> {
 }
 
 /// Is this the kind of server that target_session_attrs asks for?
-async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &Candidate) -> Result<(), Error> {
-    if wants == Wants::Any {
+async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &Candidate) -> Result<(), Error> {
+    if wanted.is_any() {
         return Ok(());
     }
     let question = "SELECT pg_catalog.pg_is_in_recovery(), \
                     pg_catalog.current_setting('transaction_read_only')::pg_catalog.bool";
     let (in_recovery, is_read_only): (bool, bool) =
         ask_one(connection, "ask what kind of server this is", question).await?;
-    let (fits, wanted) = match wants {
-        Wants::Any | Wants::PreferStandby => (true, ""),
-        Wants::ReadWrite => (!is_read_only, "a session that can write"),
-        Wants::ReadOnly => (is_read_only, "a session that can only read"),
-        Wants::Primary => (!in_recovery, "a primary"),
-        Wants::Standby => (in_recovery, "a standby"),
-    };
-    if fits { Ok(()) } else { Err(Error::OtherKindOfServer { address: candidate.address(), wanted }) }
+    match (wanted.fits)(in_recovery, is_read_only) {
+        true => Ok(()),
+        false => Err(Error::OtherKindOfServer { address: candidate.address(), wanted: wanted.described }),
+    }
 }
 
 // ---- plain server ----
@@ -202,35 +193,29 @@ pub struct PlainServer {
     pub options: PgConnectOptions,
     /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
     pub shown: String,
-    socket: Option<PathBuf>,
-    required_peer: Option<String>,
-    has_password: bool,
+    resolved: ResolvedOptions,
+    candidate: Candidate,
+    role: String,
+    database: String,
 }
 
 impl PlainServer {
     /// What the options and the environment come to.
     pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
         let resolved = ResolvedOptions::new(options)?;
-        let candidate = &resolved.candidates[0];
-        let identities = resolved.identities(candidate)?;
+        let candidate = resolved.candidates[0].clone();
+        let identities = resolved.identities(&candidate)?;
         let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);
-        let role = &oneself.role;
-        let database = resolved.database.as_ref().unwrap_or(role);
-        Ok(PlainServer {
-            options: candidate.options(&resolved, role, database)?,
-            shown: format!("postgres://{role}@{}/{database}", candidate.address()),
-            socket: candidate.socket_file(),
-            required_peer: resolved.required_peer().map(str::to_owned),
-            has_password: resolved.has_password(candidate, role, database),
-        })
+        let role = oneself.role.clone();
+        let database = resolved.database.clone().unwrap_or_else(|| role.clone());
+        let options = candidate.options(&resolved, &role, &database)?;
+        let shown = format!("postgres://{role}@{}/{database}", candidate.address());
+        Ok(PlainServer { options, shown, resolved, candidate, role, database })
     }
 
     /// Checks who listens at the socket, before anything is sent.
     pub async fn check_peer(&self) -> Result<(), Error> {
-        match &self.socket {
-            Some(socket) => check_peer(socket, self.required_peer.as_deref(), self.has_password).await,
-            None => Ok(()),
-        }
+        self.resolved.check_peer(&self.candidate, &self.role, &self.database).await
     }
 }
 

@@ -68,7 +68,8 @@ fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Erro
     if parameters.set(key, value) {
         return Ok(());
     }
-    let near = names().max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
+    let names = KNOWN.iter().map(|(name, _, _)| *name);
+    let near = names.max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
     let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
     // After a password an unknown word may be an unquoted part of it.
     let shown =
@@ -324,11 +325,6 @@ impl fmt::Debug for Parameters {
     }
 }
 
-/// The names that libpq knows, for whoever misspelt one.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().map(|(name, _, _)| *name)
-}
-
 /// The value of an environment variable; empty is unset, as for libpq.
 pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
@@ -339,25 +335,12 @@ pub fn variable(name: &str) -> Option<String> {
 // `host:port:database:user:password` lines, `*` for any. sqlx's reader ignores PGPASSFILE and `passfile`, and knows a
 // socket only by its host name.
 
-/// Whose password is looked for.
-pub struct Wanted<'a> {
-    /// The host as named; `localhost` for libpq's default sockets.
-    pub host: &'a str,
-    pub port: u16,
-    pub database: &'a str,
-    pub user: &'a str,
-}
-
-/// The password file that is meant: the one named, or the user's own.
-pub fn place(named: Option<&str>) -> Option<PathBuf> {
-    named.map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pgpass")))
-}
-
-/// The password of the first matching line; `None` without one, or without a file.
+/// The password of the first line that matches a host (`localhost` for libpq's default sockets), port, database and
+/// user; `None` without one, or without a file.
 ///
 /// # Errors
 /// When others may read the file: libpq would warn and go on, which looks like a wrong password.
-pub fn find_password(file: &Path, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
+pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>, Error> {
     let opened = match open_regular(file) {
         Ok(opened) => opened,
         // As libpq: what is no file has no password.
@@ -378,13 +361,8 @@ pub fn find_password(file: &Path, wanted: &Wanted<'_>) -> Result<Option<String>,
     let text = read_open_at_most(opened, SMALL_FILE_BYTES_MAX).map_err(|error| Error::file("read", file, error))?;
     let text = String::from_utf8_lossy(&text);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    Ok(lines.filter_map(split_line).find(|fields| fits(fields, wanted)).map(|[.., password]| password))
-}
-
-fn fits(fields: &[String; 5], wanted: &Wanted<'_>) -> bool {
-    let port = wanted.port.to_string();
-    let wanted = [wanted.host, &port, wanted.database, wanted.user];
-    fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted)
+    let fits = |fields: &[String; 5]| fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
+    Ok(lines.filter_map(split_line).find(fits).map(|[.., password]| password))
 }
 
 /// The five fields, with backslash escapes; `None` for fewer.
@@ -583,16 +561,14 @@ mod password_file_tests {
         let lines = "# ours\nother:*:*:*:no\nlocalhost:5433:shop:app:a\\:b\\\\c:d\n*:*:*:*:any\n";
         let options = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file);
         io::Write::write_all(&mut options.unwrap(), lines.as_bytes()).unwrap();
-        let find = |host, port, database| {
-            find_password(&file, &Wanted { host, port, database, user: "app" }).unwrap().unwrap()
-        };
-        assert_eq!(find("localhost", 5433, "shop"), "a:b\\c:d");
-        assert_eq!(find("localhost", 5433, "other"), "any");
-        assert_eq!(find("other", 1, "x"), "no");
+        let find = |host, port, database| find_password(&file, [host, port, database, "app"]).unwrap().unwrap();
+        assert_eq!(find("localhost", "5433", "shop"), "a:b\\c:d");
+        assert_eq!(find("localhost", "5433", "other"), "any");
+        assert_eq!(find("other", "1", "x"), "no");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        let wanted = Wanted { host: "x", port: 1, database: "x", user: "x" };
-        assert!(matches!(find_password(&file, &wanted), Err(Error::PasswordFileOpen { .. })));
-        assert_eq!(find_password(&directory.path().join("absent"), &wanted).unwrap(), None);
+        let wanted = ["x", "1", "x", "x"];
+        assert!(matches!(find_password(&file, wanted), Err(Error::PasswordFileOpen { .. })));
+        assert_eq!(find_password(&directory.path().join("absent"), wanted).unwrap(), None);
     }
 }
 

@@ -10,7 +10,7 @@ use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use tokio::net::UnixStream;
 
-use super::conninfo::{Parameters, Wanted, find_password, place, read_service, variable};
+use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
 use crate::{Address, Error};
 
@@ -59,16 +59,29 @@ impl ConnectOptions {
     }
 }
 
-/// What kind of server is wanted (`target_session_attrs`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wants {
-    Any,
-    ReadWrite,
-    ReadOnly,
-    Primary,
-    Standby,
-    PreferStandby,
+/// A kind of server that may be wanted (`target_session_attrs`).
+#[derive(Debug)]
+pub struct Kind {
+    name: &'static str,
+    /// For messages.
+    pub described: &'static str,
+    /// Whether a server is of this kind: is it in recovery, and can the session only read?
+    pub fits: fn(in_recovery: bool, is_read_only: bool) -> bool,
 }
+
+impl Kind {
+    pub fn is_any(&self) -> bool {
+        self.name == "any"
+    }
+}
+
+static KINDS: [Kind; 5] = [
+    Kind { name: "any", described: "a server", fits: |_, _| true },
+    Kind { name: "read-write", described: "a session that can write", fits: |_, is_read_only| !is_read_only },
+    Kind { name: "read-only", described: "a session that can only read", fits: |_, is_read_only| is_read_only },
+    Kind { name: "primary", described: "a primary", fits: |in_recovery, _| !in_recovery },
+    Kind { name: "standby", described: "a standby", fits: |in_recovery, _| in_recovery },
+];
 
 /// The options with every default filled in.
 #[derive(Clone, Debug)]
@@ -79,7 +92,8 @@ pub struct ResolvedOptions {
     pub user: Option<String>,
     /// The database that was named somewhere.
     pub database: Option<String>,
-    pub wants: Wants,
+    /// Kinds of server to look for, the preferred one first; at least one.
+    pub wanted: Vec<&'static Kind>,
     pub timeout: Duration,
     system_user: Option<SystemUser>,
     parameters: Parameters,
@@ -142,10 +156,13 @@ impl ResolvedOptions {
             candidates: candidates(&parameters)?,
             user: owned("user"),
             database: owned("dbname"),
-            wants: wants(&parameters)?,
+            wanted: wanted(&parameters)?,
             timeout: timeout(&parameters)?,
             system_user,
-            password_file: place(parameters.get("passfile")),
+            password_file: parameters
+                .get("passfile")
+                .map(PathBuf::from)
+                .or_else(|| Some(env::home_dir()?.join(".pgpass"))),
             parameters,
             address_was_read: options.address_was_read,
             preferred_database: options.preferred_database.clone(),
@@ -195,15 +212,35 @@ impl ResolvedOptions {
         Ok(in_order.into_iter().flatten().collect())
     }
 
-    /// Looks at who listens at a candidate's socket, where that matters.
+    /// Checks that the system user who listens at a candidate's socket is the wanted one (libpq's requirepeer); and, if a
+    /// password would go through a socket in a world-writable place, that it is root, postgres or this process's own.
+    ///
+    /// The kernel reports who called listen(2) for a connection of its own, which is closed again. Somebody who replaces
+    /// the socket before the real connection is not seen; in a sticky directory that takes the right server to stop at
+    /// that moment, in the distribution's directory it is impossible.
+    ///
+    /// # Errors
+    /// `Error::Peer`; `Error::Connect` when nobody listens.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
-        check_peer(&socket, self.required_peer(), self.has_password(candidate, role, database)).await
-    }
-
-    /// Whose server it must be (`requirepeer`).
-    pub fn required_peer(&self) -> Option<&str> {
-        self.parameters.get("requirepeer")
+        let wanted = self.parameters.get("requirepeer");
+        let place = socket.parent().and_then(|place| place.metadata().ok());
+        let is_open_place = place.is_some_and(|place| place.mode() & WORLD_WRITABLE != 0);
+        if wanted.is_none() && !(is_open_place && self.has_password(candidate, role, database)) {
+            return Ok(());
+        }
+        let asked = UnixStream::connect(&socket).await.and_then(|peer| peer.peer_cred());
+        let failed = |source| Error::Connect { address: socket.display().to_string(), source: sqlx::Error::Io(source) };
+        let peer = asked.map_err(failed)?.uid();
+        let is_trusted = match wanted {
+            Some(name) => SystemUser::named(name)?.uid == peer,
+            None => SystemUser::is_trusted(peer),
+        };
+        if is_trusted {
+            return Ok(());
+        }
+        let user = SystemUser::of_uid(peer).map_or_else(|| peer.to_string(), |user| user.name);
+        Err(Error::Peer { socket, user, wanted: wanted.map(str::to_owned) })
     }
 
     /// Would a password be sent? An unusable password file sends none.
@@ -229,7 +266,7 @@ impl ResolvedOptions {
         let is_default_socket = SOCKET_DIRECTORIES.contains(&candidate.host.as_str());
         let named = candidate.name.as_deref().unwrap_or(&candidate.host);
         let host = if is_default_socket { "localhost" } else { named };
-        find_password(file, &Wanted { host, port: candidate.port, database, user: role })
+        find_password(file, [host, &candidate.port.to_string(), database, role])
     }
 }
 
@@ -367,32 +404,18 @@ fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     Ok(candidates)
 }
 
-fn wants(parameters: &Parameters) -> Result<Wants, Error> {
-    match parameters.get("target_session_attrs").unwrap_or("any") {
-        "any" => Ok(Wants::Any),
-        "read-write" => Ok(Wants::ReadWrite),
-        "read-only" => Ok(Wants::ReadOnly),
-        "primary" => Ok(Wants::Primary),
-        "standby" => Ok(Wants::Standby),
-        "prefer-standby" => Ok(Wants::PreferStandby),
-        other => Err(Error::Option {
-            what: "target_session_attrs (any, read-write, read-only, primary, standby or prefer-standby)",
-            value: other.to_owned(),
-        }),
-    }
+fn wanted(parameters: &Parameters) -> Result<Vec<&'static Kind>, Error> {
+    let what = "target_session_attrs (any, read-write, read-only, primary, standby or prefer-standby)";
+    let value = parameters.get("target_session_attrs").unwrap_or("any");
+    let names = if value == "prefer-standby" { vec!["standby", "any"] } else { vec![value] };
+    let kinds = names.iter().map(|name| KINDS.iter().find(|kind| kind.name == *name)).collect::<Option<_>>();
+    kinds.ok_or_else(|| Error::Option { what, value: value.to_owned() })
 }
 
 fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode, Error> {
     let what = "sslmode (disable, allow, prefer, require, verify-ca or verify-full)";
-    match parameters.get("sslmode").unwrap_or("prefer") {
-        "disable" => Ok(PgSslMode::Disable),
-        "allow" => Ok(PgSslMode::Allow),
-        "prefer" => Ok(PgSslMode::Prefer),
-        "require" => Ok(PgSslMode::Require),
-        "verify-ca" => Ok(PgSslMode::VerifyCa),
-        "verify-full" => Ok(PgSslMode::VerifyFull),
-        other => Err(Error::Option { what, value: other.to_owned() }),
-    }
+    let value = parameters.get("sslmode").unwrap_or("prefer");
+    value.parse().map_err(|_| Error::Option { what, value: value.to_owned() })
 }
 
 /// 0 or less means no limit, as in libpq.
@@ -407,44 +430,13 @@ fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
 
 // ---- peer ----
 //
-// The owner of a server's socket, checked before a password is sent.
+// Places where a password may go through a socket.
 
 /// Bits of a mode: others may write.
 const WORLD_WRITABLE: u32 = 0o002;
 
 /// Only its owner may remove or rename a file of this directory.
 const STICKY: u32 = 0o1000;
-
-/// Checks that the system user who listens at a socket is `wanted` (libpq's requirepeer); and, if a password would go
-/// through a socket in a world-writable place, that it is root, postgres or this process's own.
-///
-/// The kernel reports who called listen(2) for a connection of its own, which is closed again. Somebody who replaces
-/// the socket before the real connection is not seen; in a sticky directory that takes the right server to stop at that
-/// moment, in the distribution's directory it is impossible.
-///
-/// # Errors
-/// `Error::Peer`; `Error::Connect` when nobody listens.
-pub async fn check_peer(socket: &Path, wanted: Option<&str>, has_password: bool) -> Result<(), Error> {
-    let place = socket.parent().and_then(|place| place.metadata().ok());
-    let is_open_place = place.is_some_and(|place| place.mode() & WORLD_WRITABLE != 0);
-    if wanted.is_none() && !(has_password && is_open_place) {
-        return Ok(());
-    }
-    let asked = UnixStream::connect(socket).await.and_then(|peer| peer.peer_cred());
-    let failed = |source| Error::Connect { address: socket.display().to_string(), source: sqlx::Error::Io(source) };
-    let peer = asked.map_err(failed)?.uid();
-    let is_trusted = match wanted {
-        Some(name) => SystemUser::named(name)?.uid == peer,
-        None => SystemUser::is_trusted(peer),
-    };
-    match is_trusted {
-        true => Ok(()),
-        false => {
-            let user = SystemUser::of_uid(peer).map_or_else(|| peer.to_string(), |user| user.name);
-            Err(Error::Peer { socket: socket.to_owned(), user, wanted: wanted.map(str::to_owned) })
-        }
-    }
-}
 
 /// Do only root, postgres and this process's user control where this file is, by its name and by its links? Others may
 /// put files beside it, but not replace it (the sticky bit).

@@ -52,14 +52,9 @@ impl ScratchCluster {
 
     /// The last lines that the server logged, for messages.
     pub fn log_tail(&self) -> String {
-        let mut tail = Vec::new();
-        let log = self.directory.directory().open_file(LOG).and_then(|mut log| {
-            log.seek(SeekFrom::Start(self.log_bytes().saturating_sub(LINE_BYTES_MAX)))?;
-            log.take(LINE_BYTES_MAX).read_to_end(&mut tail)
-        });
+        let skipped = self.log_bytes().saturating_sub(LINE_BYTES_MAX);
         // What cannot be read is told by nothing.
-        drop(log);
-        let log = String::from_utf8_lossy(&tail);
+        let log = self.log_since(skipped, |_| true).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")
     }

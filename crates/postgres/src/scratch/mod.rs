@@ -16,9 +16,7 @@ use std::time::{Duration, Instant};
 use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use rustix::process::{Pid, Signal};
 
-use self::owner::{
-    DATA, LOG, SOCKETS, let_through, make_for, new_directory, remove_mark, remove_marked, remove_own_cluster,
-};
+use self::owner::{DATA, LOG, MARK, SOCKETS, let_through, make_for, new_directory, remove_marked, remove_own_cluster};
 use super::error::CREATE_DIRECTORY_IN;
 use super::programs::{command_name, keep_plain_environment};
 use super::{ConnectOptions, DataDirectory, Error, Programs};
@@ -110,9 +108,10 @@ impl ScratchCluster {
     /// Takes over the stopped cluster in `directory/data`; it is removed on drop unless kept again.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
-        let cluster = ScratchCluster::in_directory(programs, own, server_owner())?;
+        let cluster = ScratchCluster::in_directory(programs, own, None, server_owner())?;
         if has_cluster(directory) {
-            remove_mark(cluster.directory.directory());
+            // Mostly a killed owner has left no mark.
+            let _ = cluster.directory.directory().remove_file(MARK);
             return Ok(cluster);
         }
         let path = cluster.data_directory();
@@ -143,14 +142,13 @@ impl ScratchCluster {
 
     fn in_new_directory(programs: &Programs, parent: &Path, owner: Option<Owner>) -> Result<ScratchCluster, Error> {
         let (directory, mark) = new_directory(parent, owner)?;
-        let mut cluster = ScratchCluster::in_directory(programs, directory, owner)?;
-        cluster.mark = Some(mark);
-        Ok(cluster)
+        ScratchCluster::in_directory(programs, directory, Some(mark), owner)
     }
 
     fn in_directory(
         programs: &Programs,
         directory: OwnDirectory,
+        mark: Option<OwnerMark>,
         owner: Option<Owner>,
     ) -> Result<ScratchCluster, Error> {
         let make = || {
@@ -159,20 +157,19 @@ impl ScratchCluster {
             let_through(sockets.directory(), owner)?;
             Ok(sockets)
         };
-        match make() {
-            Ok(sockets) => Ok(ScratchCluster {
-                programs: programs.clone(),
-                directory,
-                mark: None,
-                borrowed: None,
-                socket_directory: sockets.path().join(SOCKETS),
-                _sockets: sockets,
-                port: PORT,
-                is_kept: false,
-                server: None,
-            }),
-            Err(source) => Err(Error::File { action: CREATE_DIRECTORY_IN, path: "/tmp".into(), source }),
-        }
+        let failed = |source| Error::File { action: CREATE_DIRECTORY_IN, path: "/tmp".into(), source };
+        let sockets: MarkedDirectory = make().map_err(failed)?;
+        Ok(ScratchCluster {
+            programs: programs.clone(),
+            directory,
+            mark,
+            borrowed: None,
+            socket_directory: sockets.path().join(SOCKETS),
+            _sockets: sockets,
+            port: PORT,
+            is_kept: false,
+            server: None,
+        })
     }
 
     /// Appends settings to postgresql.conf for the next start; the last one wins.

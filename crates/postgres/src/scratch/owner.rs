@@ -83,12 +83,6 @@ impl Drop for MarkedDirectory {
     }
 }
 
-/// Removes a killed owner's mark, for whoever takes the directory over.
-pub fn remove_mark(directory: &Directory) {
-    // Mostly there is none.
-    let _ = directory.remove_file(MARK);
-}
-
 /// Removes a directory with its mark last: a kill, or a server that still writes, leaves it marked.
 pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
@@ -103,13 +97,10 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let mut removed = Vec::new();
     // In /tmp others' directories do not count.
     for directory in named.filter_map(|entry| OwnDirectory::open(&parent.join(entry.name)).ok()) {
-        if is_forgotten(&directory, MARKED_WITHIN) {
-            removed.extend(remove_marked(&directory).is_ok().then(|| directory.path()));
-            continue;
-        }
         // Held until the directory is gone, against a second remover.
-        let Some(_mark) = take_abandoned(&directory) else { continue };
-        if remove_marked(&directory).is_ok() {
+        let mark = take_abandoned(&directory);
+        let is_abandoned = mark.is_some() || is_forgotten(&directory, MARKED_WITHIN);
+        if is_abandoned && remove_marked(&directory).is_ok() {
             removed.push(directory.path());
         }
     }

@@ -2,8 +2,7 @@
 SELECT
     usagecount::int AS usage_count,
     pg_catalog.count(*) AS buffers,
-    pg_catalog.count(*) FILTER (WHERE isdirty) AS dirty,
-    pg_catalog.count(*) FILTER (WHERE pinning_backends > 0) AS pinned
+    pg_catalog.count(*) FILTER (WHERE isdirty) AS dirty
 FROM {schema}.pg_buffercache
 WHERE relfilenode IS NOT NULL
 GROUP BY usagecount

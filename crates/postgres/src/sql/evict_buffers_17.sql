@@ -2,9 +2,7 @@
 -- databases and relfilenumbers are given, or all when these are NULL. {schema} is where pg_buffercache is.
 -- Since 18 pg_buffercache_evict has more columns; the first is still whether the buffer went. OFFSET 0 keeps the planner
 -- from evicting before it chose.
-SELECT
-    pg_catalog.count(*) FILTER (WHERE done.evicted) AS evicted,
-    pg_catalog.count(*) FILTER (WHERE NOT done.evicted) AS stayed
+SELECT pg_catalog.count(*) FILTER (WHERE done.evicted) AS evicted
 FROM (
     SELECT b.bufferid
     FROM {schema}.pg_buffercache b

@@ -91,10 +91,17 @@ fn looked(requests: &mut Requests) -> Vec<Seen> {
     seen
 }
 
+fn ended(requests: &mut Requests, visit: &mut dyn FnMut(Touch)) -> FilmHeader {
+    let mut header = FilmHeader::default();
+    requests.end(visit, &mut header).unwrap();
+    header
+}
+
 fn seen_of(touch: Touch) -> Seen {
-    assert_eq!(touch.at, Some(Duration::from_millis(5)));
-    let BlockRange { start, end } = touch.blocks;
-    (touch.relation.name.name.clone(), start..end, touch.kind, touch.pid, touch.is_of_film, touch.came)
+    let Touch { event, is_of_film, came } = touch;
+    assert_eq!(event.time, Duration::from_millis(5));
+    let BlockRange { start, end } = event.blocks;
+    (event.relation.name.name.clone(), start..end, event.kind, event.pid, is_of_film, came)
 }
 
 const PID: u32 = 4_000_000_000;
@@ -121,7 +128,7 @@ fn what_was_asked_for_is_told_by_kind_and_neighbours_are_one() {
     ];
     assert_eq!(looked(&mut requests), expected);
     assert_eq!(requests.pages, 8);
-    let end = requests.end(&mut |_| panic!("there is no more")).unwrap();
+    let end = ended(&mut requests, &mut |_| panic!("there is no more"));
     assert_eq!((end.lost_events, end.sampling), (7, Some(Sampled { shift: 0, unit_blocks: 1 })));
 }
 
@@ -131,7 +138,7 @@ fn without_requests_what_comes_is_the_film() {
     told.lock().unwrap().events = vec![event(PageEventKind::Fetched, 0, 1, PID)];
     let seen = looked(&mut requests);
     assert_eq!((seen[0].2, seen[0].4, seen[0].5), (EventKind::Fetched, true, true));
-    assert_eq!(requests.end(&mut |_| ()).unwrap().sampling, None);
+    assert_eq!(ended(&mut requests, &mut |_| ()).sampling, None);
 }
 
 #[test]
@@ -173,7 +180,7 @@ fn what_others_do_is_left_out_once_the_command_was_seen() {
     assert_eq!((left_out, cleared), (vec![1], vec![(0, 64, 1)]));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(requests.end(&mut |_| ()).unwrap().remarks.is_empty());
+    assert!(ended(&mut requests, &mut |_| ()).remarks.is_empty());
 }
 
 #[test]
@@ -183,7 +190,7 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
     told.lock().unwrap().events = vec![event(PageEventKind::Requested, 0, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut seen = Vec::new();
-    let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
+    let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
     assert_eq!(seen, [1]);
     assert!(end.remarks[0].contains("all of the cluster"), "{:?}", end.remarks);
 }
@@ -193,7 +200,7 @@ fn a_command_that_asked_for_nothing_is_told() {
     let command = Arc::new(AtomicU32::new(std::process::id()));
     let (mut requests, _told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     assert_eq!(looked(&mut requests), []);
-    let end = requests.end(&mut |_| panic!("there is nothing")).unwrap();
+    let end = ended(&mut requests, &mut |_| panic!("there is nothing"));
     assert!(end.remarks[0].contains("nobody asked the page cache for anything"), "{:?}", end.remarks);
     assert_eq!(end.remarks.len(), 1);
 }
@@ -218,7 +225,7 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         told.lock().unwrap().events = [short].iter().chain(&others).map(of).collect();
         assert_eq!(looked(&mut requests), []);
         let mut seen = Vec::new();
-        let end = requests.end(&mut |touch| seen.push(touch.pid)).unwrap();
+        let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
         assert_eq!(seen, expected);
         let why = "taken for the command's, because nobody else asked for anything";
         let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
@@ -233,7 +240,7 @@ fn a_file_that_cannot_be_followed_to_its_end_is_told() {
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Grown, 0, 0, PID)];
     assert_eq!(looked(&mut requests), []);
-    assert!(requests.end(&mut |_| ()).unwrap().remarks[0].contains("1 file had grown"));
+    assert!(ended(&mut requests, &mut |_| ()).remarks[0].contains("1 file had grown"));
 }
 
 #[test]
@@ -254,5 +261,5 @@ fn what_comes_again_is_counted_of_each_process() {
         vec![again(Requested, -1, PID), again(Again, 6, PID), again(Again, 4, PID - 1), again(Fetched, 0, PID)];
     requests.look(&mut |_| {}).unwrap();
     assert_eq!(requests.fetched_again(), Bytes(10 * 4096));
-    assert_eq!(requests.end(&mut |_| {}).unwrap().fetched_again, Some(Bytes(10 * 4096)));
+    assert_eq!(ended(&mut requests, &mut |_| {}).fetched_again, Some(Bytes(10 * 4096)));
 }

@@ -2,6 +2,8 @@
 
 use roaring::RoaringBitmap;
 
+use crate::MapSource;
+
 /// Neither wanted nor resident.
 const COLD: u8 = 0;
 /// In the cache, or read by an earlier step.
@@ -239,6 +241,12 @@ pub struct Geometry {
     pub block_size: u32,
     /// Blocks of a segment file: no read goes beyond one.
     pub segment_blocks: u32,
+}
+
+impl Geometry {
+    pub fn of(source: &MapSource) -> Geometry {
+        Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks }
+    }
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ use postgres::Server;
 
 pub use super::control::Host;
 pub use governor::Governor;
+pub(crate) use open_files::OpenFiles;
 pub use os_tier::Buffered;
 pub use pace::Pace;
 pub use request::{Catalog, Missing, Request, RestoreOptions, Row, compare_paths};

@@ -1,12 +1,10 @@
 //! The verdict over a curve, for people, and forecasts beside what was measured.
 
+use super::figures::render_instant;
 use crate::study::StudyForecast;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 use host::units::counted;
-use model::{
-    AT_ONCE, Estimate, Fit, Judgement, Series, Undecided, Verdict, is_at_once, tell_after, tell_computed_after,
-    tell_from,
-};
+use model::{Estimate, Fit, Judgement, Series, Undecided, Verdict, tell_after, tell_computed_after, tell_from};
 use terminal::{
     Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short, stdout_width,
 };
@@ -61,8 +59,7 @@ fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
         // As many points as a drawing has columns are enough.
         let step = (series.buckets.len() / 200).max(1);
         let points = (0..series.buckets.len()).step_by(step).map(at).collect();
-        curves.insert(0, Curve { name: "fitted".into(), points });
-        curves.swap(0, 1);
+        curves.push(Curve { name: "fitted".into(), points });
     }
     curves
 }
@@ -177,12 +174,7 @@ fn after(value: Option<f64>) -> String {
 }
 
 fn seconds(value: Option<f64>) -> String {
-    value.map_or(
-        "never".to_owned(),
-        |seconds| {
-            if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{seconds:.1}") }
-        },
-    )
+    value.map_or("never".to_owned(), render_instant)
 }
 
 fn error(value: Option<f64>) -> String {

@@ -3,17 +3,16 @@
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::curves::render_study_forecast;
-use super::warmers::render_count;
+use super::figures::render_count;
 use crate::study::{
-    Brought, Disk, Event, Finding, Job, LiveSecond, MeasurementVerdict, RelationResidency, ResidencyStrip, SweepRun,
-    SweepTrial, SweepTrialStarted, Until, UntilWarm, Warming,
+    Brought, Disk, Event, Finding, Job, LiveSecond, MeasurementVerdict, RelationResidency, ResidencyStrip, SweepTrial,
+    SweepTrialStarted, Until, UntilWarm, Warming,
 };
 use crate::verdict::{Metric, PointSummary};
-use host::units::Bytes;
+use host::units::{Bytes, counted};
 use model::tell_after;
 use terminal::{MovingLine, Part, printable, render_duration, stdout_width, time_left};
 
@@ -37,55 +36,48 @@ impl StudyDisplay {
     /// Shows one event.
     pub fn show(&mut self, event: &Event) {
         match event {
-            Event::Step(what) => self.show_step(what),
+            Event::Step(what) => {
+                what.clone_into(&mut self.step);
+                self.line.show(prepare_parts(what, 0.0));
+                if !self.is_drawn {
+                    self.print(what);
+                }
+            }
             Event::StepShare(share) => self.line.show(prepare_parts(&self.step, *share)),
             Event::Remark(remark) => self.print(remark),
-            Event::SweepStarted(run) => self.start_trials(run),
-            Event::SweepTrialStarted(trial) => self.start(trial),
-            Event::Second(second) => self.show_second(*second),
-            Event::SweepTrialEnded(trial) => self.end(trial),
-            Event::Calibrated(_) | Event::SweepOpened(_) => {}
+            Event::SweepStarted(run) => {
+                if let Some(forecast) = run.warmup.as_ref().and_then(|warmup| warmup.forecast.as_ref()) {
+                    let forecast = render_study_forecast(forecast);
+                    self.print(&format!("forecast of a cold start that nothing warms: {forecast}"));
+                }
+                render_left_out(&run.verdicts).iter().for_each(|line| self.print(line));
+            }
+            Event::SweepTrialStarted(trial) => {
+                let mut parts = head_parts(trial);
+                parts.extend([
+                    Part::text(": ", 4, "making its start state"),
+                    time_left(Duration::from_secs_f64(trial.left_seconds)),
+                ]);
+                self.line.show(parts);
+                self.current = Some((trial.clone(), Instant::now()));
+            }
+            Event::Second(second) => {
+                if let Some((trial, began)) = &self.current {
+                    self.line.show(second_parts(trial, *second, began.elapsed()));
+                }
+            }
+            Event::SweepTrialEnded(ended) => {
+                if let Some((trial, _)) = self.current.take() {
+                    self.print(&render_ended(&trial, ended));
+                }
+            }
+            Event::Calibrated(_) | Event::SweepOpened { .. } => {}
         }
     }
 
     /// Removes the bar.
     pub fn finish(&self) {
         self.line.finish();
-    }
-
-    fn show_step(&mut self, what: &str) {
-        what.clone_into(&mut self.step);
-        self.line.show(prepare_parts(what, 0.0));
-        if !self.is_drawn {
-            self.print(what);
-        }
-    }
-
-    fn start_trials(&self, run: &SweepRun) {
-        if let Some(forecast) = run.warmup.as_ref().and_then(|warmup| warmup.forecast.as_ref()) {
-            self.print(&format!("forecast of a cold start that nothing warms: {}", render_study_forecast(forecast)));
-        }
-        for line in render_left_out(&run.verdicts) {
-            self.print(&line);
-        }
-    }
-
-    fn start(&mut self, trial: &SweepTrialStarted) {
-        let mut parts = head_parts(trial);
-        parts.extend([Part::text(": ", 4, "making its start state"), time_left(trial.left)]);
-        self.line.show(parts);
-        self.current = Some((trial.clone(), Instant::now()));
-    }
-
-    fn show_second(&mut self, second: LiveSecond) {
-        let Some((trial, began)) = &self.current else { return };
-        self.line.show(second_parts(trial, second, began.elapsed()));
-    }
-
-    fn end(&mut self, ended: &SweepTrial) {
-        if let Some((trial, _)) = self.current.take() {
-            self.print(&render_ended(&trial, ended));
-        }
     }
 
     fn print(&self, line: &str) {
@@ -95,7 +87,6 @@ impl StudyDisplay {
     }
 }
 
-/// What is being prepared, and how far that is.
 fn prepare_parts(what: &str, share: f64) -> Vec<Part> {
     vec![Part::text("", 2, "prepare"), Part::bar(1, share), Part::figure(what, what).after(" ")]
 }
@@ -126,7 +117,8 @@ fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration
     // Where pgbench runs on other hosts nobody counts.
     let resident = Some(second.os_resident_bytes).filter(|bytes| bytes.0 > 0);
     parts.extend(resident.map(|bytes| Part::figure(format!("{bytes} resident"), bytes.to_string())));
-    parts.push(time_left(trial.left.saturating_sub(elapsed)));
+    let left = (trial.left_seconds - elapsed.as_secs_f64()).max(0.0);
+    parts.push(time_left(Duration::from_secs_f64(left)));
     parts
 }
 
@@ -163,8 +155,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));
     let warnings = match ended.warnings.len() {
         0 => String::new(),
-        1 => "  1 verdict against it".to_owned(),
-        count => format!("  {count} verdicts against it"),
+        count => format!("  {} against it", counted(count, "verdict")),
     };
     format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
 }
@@ -221,16 +212,6 @@ fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
         lines.push(format!("to have them all: `apt-get install {}`", packages.join(" ")));
     }
     lines
-}
-
-/// What a study says below its table: where the numbers are, and how to draw them.
-pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
-    format!("kept as {id} in {store}; draw it: `pgthaw report {id}`")
-}
-
-/// What was left in place, for whoever asked for it.
-pub fn render_kept_cluster(directory: &Path) -> String {
-    format!("the cluster stays in {}", directory.display())
 }
 
 /// Eighths of a character, from empty to full.
@@ -313,7 +294,7 @@ mod tests {
             trials: 12,
             seconds: Some(20),
             until: None,
-            left: Duration::from_secs(220),
+            left_seconds: 220.0,
         }
     }
 

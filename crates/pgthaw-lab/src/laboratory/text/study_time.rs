@@ -4,6 +4,7 @@ use console::measure_text_width;
 
 use crate::verdict::TimedPoint;
 use host::units::counted;
+use observe::time::TimeFigures;
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
 /// The tables of the points, wide or one below the other, and what the sums say. `processors` are those of the machine.
@@ -124,54 +125,36 @@ fn sums(points: &[TimedPoint], processors: u32) -> Vec<Column> {
 }
 
 fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
+    let there = f64::from(processors);
+    let most = |of: fn(&TimeFigures) -> f64| points.iter().max_by(|a, b| of(&a.time).total_cmp(&of(&b.time)));
     let mut notes = Vec::new();
-    let most = points.iter().max_by(|a, b| a.time.processors_used().total_cmp(&b.time.processors_used()));
-    let all = counted(processors, "processor");
-    if let Some(one) = most {
+    if let Some(one) = most(TimeFigures::processors_used) {
         let used = one.time.processors_used();
-        let judged = if used <= 1.02 * f64::from(processors) {
-            "which is possible"
-        } else {
-            "which cannot be: the account is wrong"
-        };
+        let judged = if used <= 1.02 * there { "which is possible" } else { "which cannot be: the account is wrong" };
         notes.push(format!(
-            "check: seconds of processor used by the time that there was are at most {used:.2}, of {all}, {judged}"
+            "check: seconds of processor used by the time that there was are at most {used:.2}, of {}, {judged}",
+            counted(processors, "processor")
         ));
     }
-    let most = points
-        .iter()
-        .max_by(|a, b| a.time.processors_if_nothing_else().total_cmp(&b.time.processors_if_nothing_else()));
-    if let Some(one) = most.filter(|one| one.time.processors_if_nothing_else() > f64::from(processors)) {
-        let mut waits: Vec<(&str, f64)> = one
-            .time
-            .total
-            .kinds()
-            .into_iter()
-            .filter(|(kind, _)| !["on a processor", "LWLock", "the client"].contains(kind))
-            .collect();
+    let most = most(TimeFigures::processors_if_nothing_else);
+    if let Some(one) = most.filter(|one| one.time.processors_if_nothing_else() > there) {
+        let is_wait = |(kind, seconds): &(&str, f64)| {
+            *seconds > 0.0 && !["on a processor", "LWLock", "the client"].contains(kind)
+        };
+        let mut waits: Vec<(&str, f64)> = one.time.total.kinds().into_iter().filter(is_wait).collect();
         waits.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let told: Vec<String> = waits
-            .iter()
-            .take(3)
-            .filter(|(_, seconds)| *seconds > 0.0)
-            .map(|(kind, seconds)| format!("{kind} {:.1}", seconds / one.time.length_seconds))
-            .collect();
+        let told = |(kind, seconds): &(&str, f64)| format!("{kind} {:.1}", seconds / one.time.length_seconds);
         notes.push(format!(
             "handling commands without its LWLock waits took the time of {:.1} processors{}, more than the {processors} that there are: most of the rest was {}",
             one.time.processors_if_nothing_else(),
             one.clients.map(|clients| format!(" at {}", counted(clients, "user"))).unwrap_or_default(),
-            told.join(", ")
+            waits.iter().take(3).map(told).collect::<Vec<_>>().join(", ")
         ));
     }
-    notes.push(UPDATES.to_owned());
-    notes.push(READ.to_owned());
-    if points.iter().any(|one| one.time.is_cut_short) {
-        notes.push(CUT_SHORT.to_owned());
-    }
-    let estimated = points.iter().any(|one| !one.time.total.is_exact());
-    if estimated {
-        notes.push("some times are estimates of looks, in which running and ready are one, and nothing is counted: docs/waits.md".to_owned());
-    }
+    let (is_cut_short, is_estimated) =
+        (points.iter().any(|one| one.time.is_cut_short), points.iter().any(|one| !one.time.total.is_exact()));
+    let more = [(true, UPDATES), (true, READ), (is_cut_short, CUT_SHORT), (is_estimated, ESTIMATED)];
+    notes.extend(more.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned()));
     notes
 }
 
@@ -181,13 +164,16 @@ const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activit
 const READ: &str = "READ is from the end of one command to the receipt of the next, HANDLED from there to its end; EXPLAINED is both by \
                     the number of users";
 
+const ESTIMATED: &str =
+    "some times are estimates of looks, in which running and ready are one, and nothing is counted: docs/waits.md";
+
 const CUT_SHORT: &str = "some trials have an account of their first seconds alone, for it took more than 2 % of all processors: time = true in the \
                          study file lets it go on";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use observe::time::{TimeFigures, TimeUse};
+    use observe::time::TimeUse;
 
     #[test]
     fn what_nobody_counts_is_no_nought() {

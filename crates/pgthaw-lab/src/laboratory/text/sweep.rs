@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend, warm_columns};
-use super::{MetricColumn, metric_columns, middle, render_figure, render_reached, told};
+use super::figures::figure_columns;
+use super::told;
+use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend};
+use crate::report::StudyData;
 use crate::study::{DatabaseMaking, Disk, NOTHING, SweepPlan, SweepRun};
 use crate::verdict::{
-    BackgroundWrites, CellComparison, Metric, Noise, NoiseCell, PointSummary, PointVerdict, Spread, SweepComparison,
-    Traffic, TrialOutline, WarmerRatio, compute_total_seconds, render_ratio, render_sweep_headline, warn_of_warmup,
+    CellComparison, Metric, Noise, NoiseCell, PointSummary, PointVerdict, SweepComparison, render_ratio,
 };
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, printable, render_columns, render_duration};
@@ -64,10 +65,10 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     lines.join("\n")
 }
 
-/// What a sweep was: study, machine, server, and what it says against itself. `trials` have ended.
-pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
-    let (trials, took) = (outlines.len(), compute_total_seconds(outlines));
-    let took = took.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
+/// What a sweep was: study, machine, server, and what it says against itself.
+pub fn render_sweep_head(study: &StudyData) -> String {
+    let (run, trials) = (&study.sweep, study.trials.len());
+    let took = study.total_seconds.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
         // Points of a warmer that could not run have none.
@@ -88,10 +89,10 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
         format!("study    {} × {}, seed {}", counted(run.points, "point"), counted(run.repeats, "repeat"), run.seed),
     ];
     lines.extend(render_warmup(run));
+    lines.extend(study.remarks.iter().map(|warning| format!("warning  {warning}")));
     lines.extend(render_makings(&run.databases));
-    let subject = run.subject();
-    if !subject.is_empty() {
-        lines.insert(0, format!("{}\n", told(&subject)));
+    if !study.subject.is_empty() {
+        lines.insert(0, format!("{}\n", told(&study.subject)));
     }
     let head = if run.verdicts.is_empty() { "warning" } else { "verdict" };
     lines.extend(run.warnings.iter().map(|warning| format!("{head}  {}", told(warning))));
@@ -119,7 +120,6 @@ fn render_warmup(run: &SweepRun) -> Vec<String> {
     lines.extend(memory.map(|memory| format!("memory   {memory} of the server in its trials")));
     let forecast = found.forecast.as_ref().map(super::curves::render_study_forecast);
     lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
-    lines.extend(warn_of_warmup(run).iter().map(|warning| format!("warning  {warning}")));
     lines
 }
 
@@ -156,19 +156,9 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize, headline: &str) -> Strin
     format!("{}  {when}  {}  {trials}{subject}\n  {}", run.id, told(&what), told(headline))
 }
 
-/// A study with what follows from its trials.
-#[derive(Clone, Copy, Debug)]
-pub struct StudyShown<'a> {
-    pub run: &'a SweepRun,
-    pub trials: &'a [TrialOutline],
-    pub points: &'a [PointSummary],
-    pub ratios: &'a [WarmerRatio],
-    pub traffic: &'a Traffic,
-}
-
 /// The answer, a row per point, how warmers compare, and below what their trials say against themselves.
-pub fn render_sweep_points(shown: &StudyShown<'_>, canvas: Canvas) -> String {
-    let StudyShown { run, trials, points, ratios, traffic } = *shown;
+pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
+    let StudyData { sweep: run, points, .. } = study;
     let is_of_warmers = run.compares_warmers() && points.iter().any(|point| point.figure(Metric::WarmAfter).is_some());
     let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
     let mut columns: Vec<Column> = Vec::new();
@@ -179,40 +169,37 @@ pub fn render_sweep_points(shown: &StudyShown<'_>, canvas: Canvas) -> String {
     if columns.is_empty() {
         columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
-    columns.extend(if is_of_warmers { warm_columns(points) } else { figure_columns(points) });
-    let headline = told(&render_sweep_headline(&run.varied, points));
+    columns.extend(figure_columns(points, is_of_warmers));
     if points.is_empty() {
         return "No trial has ended: there is nothing to show.".to_owned();
     }
-    let mut lines = vec![headline, String::new()];
+    let mut lines = vec![told(&study.headline), String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
     if is_of_warmers {
         lines.push(render_warm_legend(points));
     }
-    lines.extend(render_ratios(ratios, canvas.width));
-    lines.extend(render_traffic(traffic, canvas.width));
+    lines.extend(render_ratios(&study.ratios, canvas.width));
+    lines.extend(render_traffic(&study.traffic, canvas.width));
     if is_of_warmers {
-        lines.extend(render_trial_verdicts(points, trials));
+        lines.extend(render_trial_verdicts(points, &study.trials));
     }
     lines.push(String::new());
     // What the head has said of the whole sweep stands there alone, and once what every point would say.
     let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
-    for PointVerdict { trials, sentence, remedy, .. } in common.iter().filter(is_new) {
-        let all: u32 = points.iter().map(|point| point.trials).sum();
-        lines.push(format!("verdict  every point ({trials} of {all}): {}: {}", told(sentence), told(remedy)));
-    }
+    let render = |of: &str, PointVerdict { trials, sentence, remedy, .. }: &PointVerdict, all: u32| {
+        format!("verdict  {} ({trials} of {all}): {}: {}", told(of), told(sentence), told(remedy))
+    };
+    let all = points.iter().map(|point| point.trials).sum();
+    lines.extend(common.iter().filter(is_new).map(|verdict| render("every point", verdict, all)));
     let is_told = |verdict: &PointVerdict| common.iter().any(|one| is_alike(one, verdict));
     for point in points {
         let own = point.verdicts.iter().filter(is_new).filter(|verdict| !is_told(verdict));
-        for PointVerdict { trials, sentence, remedy, .. } in own {
-            let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
-            lines.push(format!("verdict  {head}: {}: {}", told(sentence), told(remedy)));
-        }
-        for (warning, trials) in &point.warnings {
-            let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
-            lines.push(format!("warning  {head}: {}", told(warning)));
-        }
+        lines.extend(own.map(|verdict| render(&point.label, verdict, point.trials)));
+        let warning = |(warning, trials): (&String, &u32)| {
+            format!("warning  {} ({trials} of {}): {}", told(&point.label), point.trials, told(warning))
+        };
+        lines.extend(point.warnings.iter().map(warning));
     }
     lines.join("\n")
 }
@@ -230,131 +217,6 @@ fn find_common(points: &[PointSummary]) -> Vec<PointVerdict> {
 
 fn is_alike(one: &PointVerdict, other: &PointVerdict) -> bool {
     (&one.sentence, &one.remedy) == (&other.sentence, &other.remedy)
-}
-
-/// Of the load where one ran, and of how its server got warm.
-fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
-    let has_any = |metric: Metric| points.iter().any(|point| point.figure(metric).is_some());
-    let is_above_zero =
-        |metric: Metric| points.iter().filter_map(|point| point.figure(metric)?.max).any(|max| max > 0.0);
-    // Of a job from cold its whole time is told, otherwise that of the warmer alone.
-    let (warmer, range): (MetricColumn, MetricColumn) = match has_any(Metric::Whole) {
-        true => (("warmer, s", 0, Metric::Warmer, hundredths), ("from–to", 1, Metric::Whole, ends_in_hundredths)),
-        false => {
-            (("command took, s", 1, Metric::Warmer, hundredths), ("from–to", 3, Metric::Warmer, ends_in_hundredths))
-        }
-    };
-    let of_load: [MetricColumn; 20] = [
-        ("tps", 0, Metric::Tps, middle),
-        ("resident after, s", 0, Metric::ResidentAfter, hundredths),
-        ("min–max", 3, Metric::Tps, ends),
-        ("interval", 2, Metric::Tps, interval),
-        ("worst second", 1, Metric::WorstSecond, middle),
-        ("p50 ms", 5, Metric::P50, milliseconds),
-        ("p99 ms", 1, Metric::P99, milliseconds),
-        ("from–to", 2, Metric::ResidentAfter, ends_in_hundredths),
-        ("buffers back, s", 1, Metric::BuffersAfter, hundredths),
-        ("loaded", 1, Metric::LoadRate, rate),
-        ("CPU s per GB", 3, Metric::CpuPerGb, hundredths),
-        ("read", 6, Metric::DeviceRead, amount),
-        ("reads", 4, Metric::DeviceReads, middle),
-        ("reads/s", 7, Metric::ReadsPerSecond, middle),
-        ("peak reads/s", 8, Metric::PeakReads, middle),
-        ("writes/s", 4, Metric::DeviceWrites, middle),
-        ("written", 4, Metric::DeviceWritten, amount),
-        ("a write", 8, Metric::WriteSize, amount),
-        ("CPU ms", 6, Metric::CpuPerTransaction, milliseconds),
-        ("checkpoints", 6, Metric::Checkpoints, middle),
-    ];
-    let of_warming: [MetricColumn; 10] = [
-        warmer,
-        ("load, s", 0, Metric::Load, hundredths),
-        ("in all, s", 0, Metric::Whole, hundredths),
-        range,
-        ("warm after, s", 0, Metric::WarmAfter, middle),
-        ("from–to", 3, Metric::WarmAfter, ends),
-        ("50 %, s", 1, Metric::To50, middle),
-        ("× bound", 1, Metric::BoundRatio, bound_ratio),
-        ("late", 3, Metric::Late, middle),
-        ("skipped", 3, Metric::Skipped, middle),
-    ];
-    let mut columns = metric_columns(points, &of_load);
-    columns.push(Column::number("trials", 4, points.iter().map(render_trials).collect()));
-    columns.extend(background_columns(points));
-    let is_shown = |(_, _, metric, _): &&MetricColumn| match metric {
-        Metric::Late | Metric::Skipped => is_above_zero(*metric),
-        _ => true,
-    };
-    let of_warming: Vec<MetricColumn> = of_warming.iter().filter(is_shown).copied().collect();
-    columns.extend(metric_columns(points, &of_warming));
-    columns
-}
-
-/// Buffers by who wrote them out, where anybody did.
-fn background_columns(points: &[PointSummary]) -> Vec<Column> {
-    type Of = fn(&BackgroundWrites) -> f64;
-    let by: [(&str, Of); 3] = [
-        ("by checkpoints", |writes| writes.buffers_checkpoint),
-        ("by bgwriter", |writes| writes.buffers_clean),
-        ("by backends", |writes| writes.buffers_backend),
-    ];
-    let column = |(title, of): (&'static str, Of)| {
-        let cells = points.iter().map(|point| point.background.as_ref().map(|writes| render_figure(of(writes))));
-        Column::number(title, 9, cells.map(Option::unwrap_or_default).collect())
-    };
-    let wrote = |writes: &BackgroundWrites| by.iter().any(|(_, of)| of(writes) > 0.0);
-    let has_any = points.iter().filter_map(|point| point.background.as_ref()).any(wrote);
-    if has_any { by.into_iter().map(column).collect() } else { Vec::new() }
-}
-
-fn render_trials(point: &PointSummary) -> String {
-    match point.failures {
-        0 => point.trials.to_string(),
-        failures => format!("{} ({failures} failed)", point.trials),
-    }
-}
-
-/// Seconds that often differ by less than a tenth.
-fn hundredths(point: &PointSummary, spread: Spread) -> String {
-    render_hundredths(point, spread.median)
-}
-
-fn ends_in_hundredths(point: &PointSummary, spread: Spread) -> String {
-    spread.min.map_or_else(String::new, |min| format!("{min:.2}–{}", render_hundredths(point, spread.max)))
-}
-
-fn render_hundredths(point: &PointSummary, seconds: Option<f64>) -> String {
-    seconds.map_or_else(|| render_reached(point, None), |seconds| format!("{seconds:.2}"))
-}
-
-/// How many times as long as the bound; where it was not warm, how many times the trial was.
-fn bound_ratio(point: &PointSummary, spread: Spread) -> String {
-    let measured = || Some(f64::from(point.measured_seconds?) / point.median(Metric::Bound)?);
-    let at_least = || measured().map(|ratio| format!("> {}", render_figure(ratio))).unwrap_or_default();
-    spread.median.map_or_else(at_least, render_figure)
-}
-
-fn ends(point: &PointSummary, spread: Spread) -> String {
-    format!("{}–{}", render_reached(point, spread.min), render_reached(point, spread.max))
-}
-
-/// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
-fn interval(_: &PointSummary, spread: Spread) -> String {
-    let interval = spread.interval.filter(|interval| interval.coverage >= 0.95);
-    let ends = interval.map(|interval| [interval.low, interval.high].map(render_figure).join("–"));
-    ends.unwrap_or_default()
-}
-
-fn amount(_: &PointSummary, spread: Spread) -> String {
-    spread.median.map(|median| Bytes(median as u64).to_string()).unwrap_or_default()
-}
-
-fn rate(_: &PointSummary, spread: Spread) -> String {
-    spread.median.map(|median| Bytes(median as u64).per_second()).unwrap_or_default()
-}
-
-fn milliseconds(_: &PointSummary, spread: Spread) -> String {
-    spread.median.map(|median| format!("{:.2}", median / 1000.0)).unwrap_or_default()
 }
 
 fn render_seconds(seconds: f64) -> String {
@@ -473,18 +335,14 @@ fn render_change(ratio: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::study::record;
-
-    #[test]
-    fn figures_have_as_many_digits_as_they_need() {
-        assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
-    }
+    use crate::verdict::ServedSeconds;
 
     #[test]
     fn a_sweep_without_a_trial_has_no_table() {
         let run = SweepRun { varied: vec!["places".to_owned()], ..record::tests::run() };
         let canvas = Canvas { width: None, ..Canvas::of_stdout(true) };
-        let shown = StudyShown { run: &run, trials: &[], points: &[], ratios: &[], traffic: &Traffic::default() };
-        assert!(render_sweep_points(&shown, canvas).starts_with("No trial has ended"));
+        let study = StudyData::new(run, Vec::new(), Vec::new(), &ServedSeconds::new());
+        assert!(render_sweep_points(&study, canvas).starts_with("No trial has ended"));
     }
 
     #[test]
@@ -500,17 +358,6 @@ mod tests {
         let points = [point(&[verdict("short", 3), verdict("own", 1)]), point(&[verdict("short", 2)])];
         assert_eq!(find_common(&points), [verdict("short", 5)]);
         assert!(find_common(&points[..1]).is_empty() && find_common(&[]).is_empty());
-    }
-
-    #[test]
-    fn what_was_not_reached_is_longer_than_the_trial() {
-        let point = PointSummary { measured_seconds: Some(20), ..PointSummary::default() };
-        let spread = Spread::of([Some(2.5), None, None]);
-        assert_eq!((middle(&point, spread), ends(&point, spread)), ("> 20".into(), "2.5–> 20".into()));
-        assert_eq!(milliseconds(&point, Spread::of([Some(2000.0)])), "2.00");
-        let figures = [(Metric::Bound, Some(Spread::of([Some(2.5); 3])))].into_iter().collect();
-        let bounded = PointSummary { figures, ..point };
-        assert_eq!(bound_ratio(&bounded, spread), "> 8");
     }
 }
 

@@ -1,72 +1,19 @@
 //! Warmers of a study beside each other: their times, their ratios over the rounds, what the traffic got meanwhile, and the model's
 //! verdicts over their curves.
 
+use std::collections::BTreeSet;
+
 use super::curves::{render_fit, verdict_name};
-use super::{MetricColumn, RenderFigure, metric_columns, middle, told};
+use super::figures::render_count;
+use super::told;
 use crate::study::NOTHING;
 use crate::verdict::{
     Interference, LeastShare, MIN_PAIRS, Metric, PointSummary, Ratio, Spread, Traffic, TrialOutline, WarmerRatio,
     is_bounded, render_ratio,
 };
-use host::units::{Bytes, counted};
-use model::{AT_ONCE, Judgement, Verdict, is_at_once, tell_from};
+use host::units::counted;
+use model::{Judgement, Verdict, tell_from};
 use terminal::{Column, printable, render_columns, render_seconds};
-
-/// Titles of the ratio to the bound.
-const BOUND: &str = "× bound";
-
-/// What is shown of points that were cold, beside a load, and differ by their warmer alone.
-pub fn warm_columns(points: &[PointSummary]) -> Vec<Column> {
-    let amount: RenderFigure =
-        |_, spread| spread.median.map_or_else(String::new, |bytes| Bytes(bytes as u64).to_string());
-    let columns: [MetricColumn; 11] = [
-        ("warm after, s", 0, Metric::WarmAfter, seconds),
-        ("from–to", 1, Metric::WarmAfter, ends),
-        ("50 %, s", 5, Metric::To50, seconds),
-        ("90 %, s", 4, Metric::To90, seconds),
-        ("95 %, s", 6, Metric::To95, seconds),
-        (BOUND, 0, Metric::BoundRatio, bound_ratio),
-        ("served by then", 2, Metric::ServedUntilWarm, count),
-        ("in all", 8, Metric::Served, count),
-        ("command took, s", 7, Metric::Warmer, seconds),
-        ("read", 7, Metric::DeviceRead, amount),
-        ("worst second", 9, Metric::WorstSecond, middle),
-    ];
-    let is_bounded = is_bounded(&points.iter().collect::<Vec<_>>());
-    metric_columns(points, &columns).into_iter().filter(|column| column.title != BOUND || is_bounded).collect()
-}
-
-/// `6.1`, at once, or the seconds within which it was not reached.
-fn instant(point: &PointSummary, seconds: Option<f64>) -> String {
-    match seconds {
-        Some(seconds) if is_at_once(seconds) => AT_ONCE.to_owned(),
-        Some(seconds) => format!("{seconds:.1}"),
-        None => format!("> {}", point.measured_seconds.unwrap_or_default()),
-    }
-}
-
-fn seconds(point: &PointSummary, spread: Spread) -> String {
-    instant(point, spread.median)
-}
-
-/// Nothing of a single trial.
-fn ends(point: &PointSummary, spread: Spread) -> String {
-    if point.trials < 2 {
-        return String::new();
-    }
-    format!("{}–{}", instant(point, spread.min), instant(point, spread.max))
-}
-
-fn count(_: &PointSummary, spread: Spread) -> String {
-    spread.median.map(render_count).unwrap_or_default()
-}
-
-/// How many times as long as the bound; where it was not warm, how many times the trial was.
-fn bound_ratio(point: &PointSummary, spread: Spread) -> String {
-    let at_least = || Some(f64::from(point.measured_seconds?) / point.median(Metric::Bound)?);
-    let beyond = || at_least().map(|ratio| format!("> {ratio:.2}")).unwrap_or_default();
-    spread.median.map_or_else(beyond, |ratio| format!("{ratio:.2}"))
-}
 
 /// What warm means, and the bound.
 pub fn render_warm_legend(points: &[PointSummary]) -> String {
@@ -86,40 +33,29 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     if (fewest.pairs as usize) < MIN_PAIRS {
         return Vec::new();
     }
-    let (mut rows, mut columns) = (Vec::new(), Vec::new());
-    for one in ratios {
-        let (row, column) = ((&one.cell, &one.dividend), (one.of == Metric::To50, &one.divisor));
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
-    }
-    columns.sort_by_key(|(is_half, _)| *is_half);
-    let name = |(cell, dividend): &(&String, &String)| match cell.is_empty() {
-        true => told(dividend),
-        false => told(&format!("{dividend}, {cell}")),
+    let row_of = |one: &WarmerRatio| match one.cell.is_empty() {
+        true => told(&one.dividend),
+        false => told(&format!("{}, {}", one.dividend, one.cell)),
     };
-    let cell = |row: &(&String, &String), (is_half, divisor): &(bool, &String)| {
-        let is_it = |one: &&WarmerRatio| {
-            (&one.cell, &one.dividend, &one.divisor, one.of == Metric::To50) == (row.0, row.1, *divisor, *is_half)
+    let half = |one: &WarmerRatio| if one.of == Metric::To50 { "50 % " } else { "" };
+    let column_of = |one: &WarmerRatio| format!("{}÷ {}", half(one), told(&one.divisor));
+    let rows = distinct(ratios.iter().map(row_of));
+    let mut columns = distinct(ratios.iter().map(column_of));
+    columns.sort_by_key(|column| !column.starts_with('÷'));
+    let cell = |row: &str, column: &str| {
+        let one = ratios.iter().find(|one| row_of(one) == row && column_of(one) == column)?;
+        // Of what other figures are divided they are named.
+        let what = match one.of {
+            Metric::LoadRate => " loaded",
+            Metric::BuffersAfter => " buffers",
+            _ => "",
         };
-        ratios.iter().find(is_it).map(|one| {
-            // Of what other figures are divided they are named.
-            let what = match one.of {
-                Metric::LoadRate => " loaded",
-                Metric::BuffersAfter => " buffers",
-                _ => "",
-            };
-            render_ratio_cell(Some(one.ratio)) + what
-        })
+        Some(render_ratio_cell(Some(one.ratio)) + what)
     };
-    let mut shown = vec![Column::text("ratios", 12, rows.iter().map(name).collect())];
-    shown.extend(columns.iter().enumerate().map(|(place, column)| {
-        let title = if column.0 { format!("50 % ÷ {}", told(column.1)) } else { format!("÷ {}", told(column.1)) };
+    let mut shown = vec![Column::text("ratios", 12, rows.clone())];
+    shown.extend(columns.iter().zip(0..).map(|(column, place)| {
         let cells = rows.iter().map(|row| cell(row, column).unwrap_or_default()).collect();
-        Column::number(title, place as u8, cells)
+        Column::number(column, place, cells)
     }));
     let mut lines = vec![String::new()];
     lines.extend(render_columns(shown, width, "…"));
@@ -129,6 +65,12 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
         100.0 * fewest.coverage
     ));
     lines
+}
+
+/// Each once, in their order.
+fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    all.filter(|one| seen.insert(one.clone())).collect()
 }
 
 fn render_ratio_cell(ratio: Option<Ratio>) -> String {
@@ -175,16 +117,6 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
             .to_owned(),
     );
     lines
-}
-
-/// A count of transactions in at most four figures.
-pub fn render_count(count: f64) -> String {
-    match count {
-        ..9_999.5 => format!("{count:.0}"),
-        ..999_500.0 => format!("{:.0} k", count / 1e3),
-        ..9_995_000.0 => format!("{:.2} M", count / 1e6),
-        _ => format!("{:.1} M", count / 1e6),
-    }
 }
 
 /// What is said of trials whose level is not that of the others, to which the times beside it are.

@@ -184,8 +184,43 @@ SELECT id,
        databases
 FROM sweeps;
 
+-- Trials with the values of their points. The views below read it.
+CREATE VIEW sweep_trial_points AS
+SELECT sweep_trials.*,
+       CAST(point ->> 'scale' AS INTEGER)                     AS scale,
+       CAST(point ->> 'clients' AS INTEGER)                   AS clients,
+       CAST(point ->> 'jobs' AS INTEGER)                      AS jobs,
+       point ->> 'script'                                     AS script,
+       CAST(point ->> 'rate' AS DOUBLE PRECISION)             AS rate,
+       CAST(point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
+       point ->> 'start'                                      AS start_asked,
+       point ->> 'strategy'                                   AS strategy,
+       point ->> 'disk'                                       AS disk,
+       point ->> 'file_system'                                AS point_file_system,
+       point ->> 'server'                                     AS server,
+       point ->> 'database'                                   AS database,
+       point ->> 'side'                                       AS side,
+       point -> 'variables'                                   AS variables,
+       point -> 'settings'                                    AS point_settings,
+       point ->> 'query_mode'                                 AS query_mode,
+       CAST(point ->> 'memory' AS BIGINT)                     AS memory_bytes,
+       point ->> 'places'                                     AS places
+FROM sweep_trials;
+
+-- How the throughput of trials that began cold climbed, step by step; a trial has no more steps than seconds.
+CREATE VIEW sweep_climbs AS
+SELECT sweep_samples.sweep_id,
+       sweep_samples.number,
+       sweep_samples.repeat,
+       CAST(warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION) AS seconds,
+       CAST(warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)     AS tps
+FROM sweep_samples
+JOIN sweep_outlines ON sweep_outlines.sweep_id = sweep_samples.sweep_id
+                   AND sweep_outlines.number = sweep_samples.number
+                   AND sweep_outlines.repeat = sweep_samples.repeat;
+
 -- A trial beside what it was a trial of. The steady throughput of a study of ways to warm is the median of what its trials served once they
--- were warm; shares of it are reached at the first step of the climb that is so high, and a trial has no more steps than seconds.
+-- were warm; shares of it are reached at the first step of the climb that is so high.
 CREATE VIEW sweep_summary AS
 WITH warm AS (
     SELECT sweep_id, CAST(warming ->> 'warm_tps' AS DOUBLE PRECISION) AS tps
@@ -214,27 +249,14 @@ steady AS (
 )
 SELECT sweep_trials.sweep_id,
        sweeps.question,
-       sweep_trials.number,
-       sweep_trials.repeat,
-       sweep_trials.position,
-       sweep_trials.started_at,
-       CAST(sweep_trials.point ->> 'scale' AS INTEGER)                     AS scale,
-       CAST(sweep_trials.point ->> 'clients' AS INTEGER)                   AS clients,
-       CAST(sweep_trials.point ->> 'jobs' AS INTEGER)                      AS jobs,
-       sweep_trials.point ->> 'script'                                     AS script,
-       CAST(sweep_trials.point ->> 'rate' AS DOUBLE PRECISION)             AS rate,
-       CAST(sweep_trials.point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
-       sweep_trials.point ->> 'start'                                      AS start_asked,
+       sweep_trials.number, sweep_trials.repeat, sweep_trials.position, sweep_trials.started_at,
+       sweep_trials.scale, sweep_trials.clients, sweep_trials.jobs, sweep_trials.script, sweep_trials.rate,
+       sweep_trials.latency_limit_ms, sweep_trials.start_asked,
        sweep_trials.start_state ->> 'verdict'                              AS start_verdict,
-       sweep_trials.point ->> 'strategy'                     AS strategy,
-       sweep_trials.point ->> 'disk'                                       AS disk,
-       sweep_trials.point ->> 'file_system'                    AS file_system,
-       sweep_trials.point ->> 'server'                     AS server,
-       sweep_trials.point ->> 'database'                     AS database,
+       sweep_trials.strategy, sweep_trials.disk, sweep_trials.point_file_system AS file_system, sweep_trials.server,
+       sweep_trials.database,
        sweep_trials.server_version,
-       sweep_trials.point ->> 'side'                                       AS side,
-       sweep_trials.point -> 'variables'                                   AS variables,
-       sweep_trials.point -> 'settings'                                    AS point_settings,
+       sweep_trials.side, sweep_trials.variables, sweep_trials.point_settings,
        sweep_trials.lasted_seconds,
        CASE WHEN sweep_trials.warming -> 'brought' IS NULL THEN sweep_trials.tps END AS tps,
        sweep_trials.worst_second_tps,
@@ -244,13 +266,8 @@ SELECT sweep_trials.sweep_id,
        CAST(CAST(sweep_outlines.figures ->> 'latency_us_p95' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p95,
        CAST(CAST(sweep_outlines.figures ->> 'latency_us_p99' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p99,
        CAST(CAST(sweep_outlines.figures ->> 'latency_us_p999' AS DOUBLE PRECISION) AS BIGINT) AS latency_us_p999,
-       sweep_trials.transactions,
-       sweep_trials.failed,
-       sweep_trials.skipped,
-       sweep_trials.late,
-       sweep_trials.retried,
-       sweep_trials.retries,
-       sweep_trials.device_read_bytes,
+       sweep_trials.transactions, sweep_trials.failed, sweep_trials.skipped, sweep_trials.late, sweep_trials.retried,
+       sweep_trials.retries, sweep_trials.device_read_bytes,
        CAST(sweep_outlines.figures ->> 'device_writes_per_second' AS DOUBLE PRECISION) AS device_writes_per_second,
        CAST(CAST(sweep_outlines.figures ->> 'device_written_bytes' AS DOUBLE PRECISION) AS BIGINT) AS device_written_bytes,
        sweep_trials.failure,
@@ -264,27 +281,15 @@ SELECT sweep_trials.sweep_id,
                 CAST(sweep_trials.warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION))
            / nullif(CAST(sweep_trials.warming ->> 'bound_seconds' AS DOUBLE PRECISION), 0) AS bound_ratio,
        steady.tps                                                              AS steady_tps,
-       (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
-        FROM sweep_samples
-        WHERE sweep_samples.sweep_id = sweep_trials.sweep_id
-          AND sweep_samples.number = sweep_trials.number
-          AND sweep_samples.repeat = sweep_trials.repeat
-          AND CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)
-              >= 0.50 * steady.tps)                                       AS to_50_seconds,
-       (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
-        FROM sweep_samples
-        WHERE sweep_samples.sweep_id = sweep_trials.sweep_id
-          AND sweep_samples.number = sweep_trials.number
-          AND sweep_samples.repeat = sweep_trials.repeat
-          AND CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)
-              >= 0.90 * steady.tps)                                       AS to_90_seconds,
-       (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
-        FROM sweep_samples
-        WHERE sweep_samples.sweep_id = sweep_trials.sweep_id
-          AND sweep_samples.number = sweep_trials.number
-          AND sweep_samples.repeat = sweep_trials.repeat
-          AND CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'tps' AS DOUBLE PRECISION)
-              >= 0.95 * steady.tps)                                       AS to_95_seconds,
+       (SELECT min(step.seconds) FROM sweep_climbs AS step
+        WHERE step.sweep_id = sweep_trials.sweep_id AND step.number = sweep_trials.number
+          AND step.repeat = sweep_trials.repeat AND step.tps >= 0.50 * steady.tps) AS to_50_seconds,
+       (SELECT min(step.seconds) FROM sweep_climbs AS step
+        WHERE step.sweep_id = sweep_trials.sweep_id AND step.number = sweep_trials.number
+          AND step.repeat = sweep_trials.repeat AND step.tps >= 0.90 * steady.tps) AS to_90_seconds,
+       (SELECT min(step.seconds) FROM sweep_climbs AS step
+        WHERE step.sweep_id = sweep_trials.sweep_id AND step.number = sweep_trials.number
+          AND step.repeat = sweep_trials.repeat AND step.tps >= 0.95 * steady.tps) AS to_95_seconds,
        CAST(sweep_trials.strategy_outcome ->> 'ended_after_seconds' AS DOUBLE PRECISION) AS ended_after_seconds,
        CAST(sweep_trials.strategy_outcome ->> 'issued_bytes' AS BIGINT)        AS issued_bytes,
        sweep_trials.strategy_outcome ->> 'failure'                             AS strategy_failure,
@@ -305,12 +310,10 @@ SELECT sweep_trials.sweep_id,
        CAST(sweep_outlines.figures ->> 'device_bytes_per_write' AS DOUBLE PRECISION) AS device_bytes_per_write,
        CAST(sweep_outlines.figures ->> 'server_cpu_us_per_transaction' AS DOUBLE PRECISION) AS server_cpu_us_per_transaction,
        sweep_trials.ended_at,
-       sweep_trials.point ->> 'query_mode'                      AS query_mode,
-       CAST(sweep_trials.point ->> 'memory' AS BIGINT)                         AS memory_bytes,
-       sweep_trials.point ->> 'places'                      AS places,
+       sweep_trials.query_mode, sweep_trials.memory_bytes, sweep_trials.places,
        CAST(sweep_trials.warming -> 'job' ->> 'load_seconds' AS DOUBLE PRECISION)  AS load_seconds,
        CAST(sweep_trials.warming -> 'job' ->> 'whole_seconds' AS DOUBLE PRECISION) AS whole_seconds
-FROM sweep_trials
+FROM sweep_trial_points AS sweep_trials
 JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
 LEFT JOIN steady ON steady.sweep_id = sweep_trials.sweep_id
 LEFT JOIN sweep_outlines ON sweep_outlines.sweep_id = sweep_trials.sweep_id
@@ -342,35 +345,20 @@ figures AS (
 )
 SELECT figures.sweep_id,
        figures.number,
-       CAST(point ->> 'scale' AS INTEGER)                     AS scale,
-       CAST(point ->> 'clients' AS INTEGER)                   AS clients,
-       CAST(point ->> 'jobs' AS INTEGER)                      AS jobs,
-       point ->> 'script'                                     AS script,
-       CAST(point ->> 'rate' AS DOUBLE PRECISION)             AS rate,
-       CAST(point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
-       point ->> 'start'                                      AS start_asked,
-       point ->> 'strategy'                     AS strategy,
-       point ->> 'disk'                                       AS disk,
-       point ->> 'file_system'                    AS file_system,
-       point ->> 'server'                     AS server,
-       point ->> 'database'                     AS database,
-       point ->> 'side'                                       AS side,
-       point -> 'variables'                                   AS variables,
-       point -> 'settings'                                    AS point_settings,
+       scale, clients, jobs, script, rate, latency_limit_ms, start_asked, strategy, disk,
+       point_file_system AS file_system, server, database, side, variables, point_settings,
        figures.trials,
        figures.tps_median,
        figures.tps_min,
        figures.tps_max,
        figures.worst_second_tps,
-       point ->> 'query_mode'                      AS query_mode,
-       CAST(point ->> 'memory' AS BIGINT)                     AS memory_bytes,
-       point ->> 'places'                      AS places,
+       query_mode, memory_bytes, places,
        CAST(point ->> 'seconds' AS INTEGER)                   AS seconds,
        CAST(point ->> 'transactions' AS INTEGER)              AS transactions,
        CAST(point ->> 'total_transactions' AS INTEGER)        AS total_transactions,
        CASE WHEN CAST(point ->> 'connect' AS TEXT) IN ('1', 'true') THEN 1 ELSE 0 END AS connect
 FROM figures
-JOIN sweep_trials ON sweep_trials.sweep_id = figures.sweep_id
+JOIN sweep_trial_points AS sweep_trials ON sweep_trials.sweep_id = figures.sweep_id
                  AND sweep_trials.number = figures.number
                  AND sweep_trials.repeat = (
                      SELECT min(repeat)
@@ -383,24 +371,10 @@ CREATE VIEW sweep_seconds AS
 SELECT sweep_samples.sweep_id,
        sweep_samples.number,
        sweep_samples.repeat,
-       CAST(point ->> 'scale' AS INTEGER)                     AS scale,
-       CAST(point ->> 'clients' AS INTEGER)                   AS clients,
-       point ->> 'script'                                     AS script,
-       CAST(point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
-       point ->> 'start'                                      AS start_asked,
-       point ->> 'strategy'                     AS strategy,
-       point ->> 'file_system'                    AS file_system,
-       point ->> 'server'                     AS server,
-       point ->> 'database'                     AS database,
-       sweep_samples.second,
-       sweep_samples.wall_ms,
-       sweep_samples.transactions,
-       sweep_samples.latency_us_mean,
-       sweep_samples.latency_us_min,
-       sweep_samples.latency_us_max,
-       sweep_samples.foreground_read_bytes,
-       sweep_samples.device_read_bytes,
-       sweep_samples.device_reads,
+       scale, clients, script, latency_limit_ms, start_asked, strategy, point_file_system AS file_system, server, database,
+       sweep_samples.second, sweep_samples.wall_ms, sweep_samples.transactions,
+       sweep_samples.latency_us_mean, sweep_samples.latency_us_min, sweep_samples.latency_us_max,
+       sweep_samples.foreground_read_bytes, sweep_samples.device_read_bytes, sweep_samples.device_reads,
        sweep_samples.os_resident_bytes,
        CAST(measures ->> 'generator_cpu_seconds' AS DOUBLE PRECISION) AS generator_cpu_seconds,
        CAST(measures ->> 'busiest_thread_cpu_seconds' AS DOUBLE PRECISION) AS busiest_thread_cpu_seconds,
@@ -415,7 +389,7 @@ SELECT sweep_samples.sweep_id,
        CAST(measures ->> 'pressure_io_some' AS DOUBLE PRECISION) AS pressure_io_some,
        sweep_samples.latency_us_deviation
 FROM sweep_samples
-JOIN sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
+JOIN sweep_trial_points AS sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
                  AND sweep_trials.number = sweep_samples.number
                  AND sweep_trials.repeat = sweep_samples.repeat
 LEFT JOIN sweep_os_samples ON sweep_os_samples.sweep_id = sweep_samples.sweep_id

@@ -34,7 +34,7 @@ pub struct TrialFiles {
 impl TrialFiles {
     /// As many as the log names, or a log of its kind must have.
     pub fn clients(&self) -> Option<u32> {
-        let (_, clients) = self.log.as_ref()?.holds.survey.clients();
+        let (_, clients) = self.log.as_ref()?.holds.clients();
         (clients > 0).then_some(clients)
     }
 
@@ -45,7 +45,7 @@ impl TrialFiles {
     }
 }
 
-/// Files, and what they hold.
+/// Files of one run, and what they hold.
 #[derive(Debug)]
 pub struct Named<T> {
     pub paths: Vec<PathBuf>,
@@ -54,43 +54,44 @@ pub struct Named<T> {
 }
 
 /// The log of one run.
-pub type Log = Named<Logged>;
-
-/// What a log holds.
-#[derive(Debug)]
-pub struct Logged {
-    /// Or transactions one by one.
-    pub is_of_intervals: bool,
-    pub survey: Survey,
-}
+pub type Log = Named<Survey>;
 
 type Report = Named<PgbenchReport>;
 
-/// The trials of the paths.
-pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
-    let mut trials = Vec::new();
-    for scope in find_scopes(paths)? {
-        trials.extend(divide(scope)?);
+impl<T> Named<T> {
+    /// Adds files of the same run.
+    fn join(&mut self, other: Named<T>, add: impl FnOnce(&mut T, T)) {
+        self.paths.extend(other.paths);
+        self.written_at = self.written_at.max(other.written_at);
+        add(&mut self.holds, other.holds);
     }
-    Ok(trials)
+}
+
+/// The trials of the paths: each directory with results by itself, and all files that are named. What is named twice is there once.
+pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
+    let (mut known, mut scopes, mut named) = (BTreeSet::new(), Vec::new(), Scope::default());
+    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
+    for directory in directories {
+        if !find_below(directory, 0, &mut known, &mut scopes)? {
+            return Err(holds_nothing(directory));
+        }
+    }
+    for file in files {
+        if !named.add(file, &mut known)? {
+            return Err(holds_nothing(file));
+        }
+    }
+    scopes.push(named);
+    let trials: Vec<Vec<TrialFiles>> = scopes.into_iter().map(divide).collect::<Result<_, _>>()?;
+    Ok(trials.into_iter().flatten().collect())
+}
+
+fn holds_nothing(path: &Path) -> Error {
+    Error::Import(format!("{} holds no result of pgbench", path.display()))
 }
 
 fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
-    let Scope { directory, is_tools, server, parts } = scope;
-    let (mut logs, mut reports, mut tables) = (Vec::new(), Vec::new(), Vec::new());
-    for Named { paths, written_at, holds } in parts {
-        let log = |is_of_intervals, survey| Named {
-            paths: paths.clone(),
-            written_at,
-            holds: Logged { is_of_intervals, survey },
-        };
-        match holds {
-            Holds::Transactions(survey) => logs.push(log(false, survey)),
-            Holds::Intervals(survey) => logs.push(log(true, survey)),
-            Holds::Report(report) => reports.push(Named { paths, written_at, holds: *report }),
-            Holds::ToolsSeconds => tables.push(Named { paths, written_at, holds: () }),
-        }
-    }
+    let Scope { directory, is_tools, server, logs, reports, tables } = scope;
     let mut trials = match is_tools {
         true => vec![take_tools(logs, reports)],
         false => {
@@ -102,15 +103,14 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
     };
     match trials.as_mut_slice() {
         [one] => {
-            one.tools_seconds = tables.into_iter().map(|mut table| table.paths.remove(0)).next();
-            let named = directory.iter().map(|directory| directory.display().to_string());
-            one.label = named.chain([one.label.clone()]).next().unwrap_or_default();
+            one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
+            one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
         // A table says nothing of which of several it is.
-        _ => trials.extend(tables.into_iter().map(|mut table| TrialFiles {
-            label: render(&table.paths),
-            written_at: table.written_at,
-            tools_seconds: Some(table.paths.remove(0)),
+        _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
+            label: path.display().to_string(),
+            written_at,
+            tools_seconds: Some(path),
             ..TrialFiles::default()
         })),
     }
@@ -118,7 +118,8 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
     Ok(trials)
 }
 
-fn render(paths: &[PathBuf]) -> String {
+/// The files' names, for people.
+pub fn name_files(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
@@ -126,7 +127,7 @@ fn trial_of(report: Option<Report>, log: Option<Log>) -> TrialFiles {
     let of_report = report.iter().map(|report| (report.paths.as_slice(), report.written_at));
     let of_log = log.iter().map(|log| (log.paths.as_slice(), log.written_at));
     let (paths, times): (Vec<_>, Vec<_>) = of_report.chain(of_log).unzip();
-    let label = render(&paths.concat());
+    let label = name_files(&paths.concat());
     let written_at = times.into_iter().max().unwrap_or_default();
     TrialFiles { label, written_at, report, log, ..TrialFiles::default() }
 }
@@ -138,7 +139,7 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
     let findings = others.iter().map(|other| Finding::Assumed {
         what: format!(
             "{} is a report too, and was left out: {TOOLS_REPORT} is the one of pgbench-tools",
-            render(&other.paths)
+            name_files(&other.paths)
         ),
         how: "import it by itself".to_owned(),
     });
@@ -146,14 +147,12 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
     // Transactions are finer than intervals.
     let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
     let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
-    TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(merge)) }
+    TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(add_thread)) }
 }
 
-fn merge(mut one: Log, other: Log) -> Log {
-    one.paths.extend(other.paths);
-    one.written_at = one.written_at.max(other.written_at);
-    one.holds.survey.merge(&other.holds.survey);
-    one
+fn add_thread(mut run: Log, thread: Log) -> Log {
+    run.join(thread, |all, one| all.merge(&one));
+    run
 }
 
 /// The log that this one continues by its name: pgbench calls them `pgbench_log.4711`, `pgbench_log.4711.1`, `pgbench_log.4711.2`.
@@ -166,40 +165,26 @@ fn first_thread(path: &Path) -> Option<PathBuf> {
 }
 
 /// Logs of the threads of one run: by their names, or by clients that are not in the other, at the same time.
-fn join_threads(logs: Vec<Log>) -> Vec<Log> {
+fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
-    let (mut runs, mut parts): (Vec<Log>, Vec<Log>) = (Vec::new(), Vec::new());
+    let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
+    // Every run has a first client.
+    let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
+    // Whole runs come before what may belong to them.
+    logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
+    let mut runs: Vec<Log> = Vec::new();
     for log in logs {
-        let first = first_thread(&log.paths[0]).filter(|first| names.contains(first));
-        let is_thread = |run: &Log| {
-            first.as_ref().is_some_and(|first| run.paths.contains(first))
-                && run.holds.is_of_intervals == log.holds.is_of_intervals
-                && run.holds.survey.overlaps(&log.holds.survey)
-        };
-        match runs.iter().position(is_thread) {
-            Some(place) => {
-                let run = runs.swap_remove(place);
-                runs.push(merge(run, log));
-            }
-            // Every run has a first client.
-            None if log.holds.is_of_intervals || log.holds.survey.has_first_client() => runs.push(log),
-            None => parts.push(log),
-        }
-    }
-    for part in parts {
-        let is_rest = |run: &&mut Log| {
-            !run.holds.is_of_intervals
-                && run.holds.survey.has_first_client()
-                && run.holds.survey.overlaps(&part.holds.survey)
-                && !run.holds.survey.shares_clients(&part.holds.survey)
-        };
-        let mut places = (0..runs.len()).filter(|place| is_rest(&&mut runs[*place]));
-        match (places.next(), places.next()) {
-            (Some(place), None) => {
-                let run = runs.swap_remove(place);
-                runs.push(merge(run, part));
-            }
-            _ => runs.push(part),
+        let (first, is_part) = (first_of(&log), is_part(&log));
+        let may_join =
+            |run: &Log| run.holds.is_of_intervals == log.holds.is_of_intervals && run.holds.overlaps(&log.holds);
+        let has_name = |run: &Log| first.as_ref().is_some_and(|first| run.paths.contains(first));
+        let lacks = |run: &Log| is_part && run.holds.has_first_client() && !run.holds.shares_clients(&log.holds);
+        let named = runs.iter().position(|run| may_join(run) && has_name(run));
+        let mut lacking = (0..runs.len()).filter(|place| may_join(&runs[*place]) && lacks(&runs[*place]));
+        let only = lacking.next().filter(|_| lacking.next().is_none());
+        match named.or(only) {
+            Some(place) => runs[place].join(log, |all, one| all.merge(&one)),
+            None => runs.push(log),
         }
     }
     runs.iter_mut().for_each(|run| run.paths.sort());
@@ -242,104 +227,74 @@ fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     });
     let mut alone = Vec::new();
     for (stream, choice) in streams.into_iter().zip(choices) {
-        let Choice::One(place) = choice else {
-            alone.push(stream);
-            continue;
-        };
-        let report = &mut reports[place];
-        report.paths.extend(stream.paths);
-        report.written_at = report.written_at.max(stream.written_at);
-        report.holds.add_stream(stream.holds);
+        match choice {
+            Ok(Some(place)) => reports[place].join(stream, PgbenchReport::add_stream),
+            _ => alone.push(stream),
+        }
     }
     reports.extend(alone);
     reports.sort_by(|one, other| one.paths.cmp(&other.paths));
     reports
 }
 
-/// Whose partner something is.
-enum Choice {
-    None,
-    One(usize),
-    /// These are as near as each other.
-    Several([usize; 2]),
-}
-
-/// Of each of the first kind the nearest of the second kind, if it is the nearest of that too.
-fn choose_partners(ones: usize, others: usize, distance: impl Fn(usize, usize) -> Option<f64>) -> Vec<Choice> {
+/// Of each of the first kind the nearest of the second kind, if it is the nearest of that too. An error: these two are as near as each
+/// other.
+fn choose_partners(
+    ones: usize,
+    others: usize,
+    distance: impl Fn(usize, usize) -> Option<f64>,
+) -> Vec<Result<Option<usize>, [usize; 2]>> {
     let nearest = |count: usize, of: &dyn Fn(usize) -> Option<f64>| {
         let mut near: Vec<(f64, usize)> = (0..count).filter_map(|place| Some((of(place)?, place))).collect();
         near.sort_by(|one, other| one.0.total_cmp(&other.0));
         match near.as_slice() {
-            [] => Choice::None,
-            [one, next, ..] if one.0 == next.0 => Choice::Several([one.1, next.1]),
-            [one, ..] => Choice::One(one.1),
+            [one, next, ..] if one.0 == next.0 => Err([one.1, next.1]),
+            near => Ok(near.first().map(|one| one.1)),
         }
     };
-    let choose = |one: usize| match nearest(others, &|other| distance(one, other)) {
-        Choice::One(other) => match nearest(ones, &|one| distance(one, other)) {
-            Choice::One(back) if back != one => Choice::None,
-            Choice::Several(_) => Choice::Several([other, other]),
-            _ => Choice::One(other),
-        },
-        choice => choice,
+    let choose = |one: usize| {
+        let Some(other) = nearest(others, &|other| distance(one, other))? else { return Ok(None) };
+        let back = nearest(ones, &|one| distance(one, other)).map_err(|_| [other, other])?;
+        Ok(back.filter(|back| *back == one).map(|_| other))
     };
     (0..ones).map(choose).collect()
 }
 
+/// How near a log that is a part of its run is to its report: farther than any whole one. By its name, as of `--log-prefix=a` and
+/// `> a.out`; without one it takes a question.
+const PART_NAMED: f64 = 1e100;
+const PART_NAMELESS: f64 = 1e101;
+
 /// Logs and reports of the same runs, and those that stand alone.
 fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>, Error> {
-    let choices =
-        choose_partners(logs.len(), reports.len(), |log, report| compute_distance(&logs[log], &reports[report]));
-    let mut partners: BTreeMap<usize, usize> = BTreeMap::new();
-    for (log, choice) in choices.into_iter().enumerate() {
-        match choice {
-            Choice::None => {}
-            Choice::One(report) => drop(partners.insert(log, report)),
-            Choice::Several([one, other]) => return Err(ambiguous(&logs[log], [&reports[one], &reports[other]])),
-        }
+    let is_only = logs.len() == 1 && reports.len() == 1;
+    let distance = |log: usize, report: usize| {
+        let (log, report) = (&logs[log], &reports[report]);
+        let may_be = is_sample(log, report) || is_only && is_directory && log.holds.transactions <= count(report);
+        let is_known = is_only || have_one_name(log, report);
+        compute_distance(log, report).or(may_be.then_some(if is_known { PART_NAMED } else { PART_NAMELESS }))
+    };
+    let mut partners: Vec<Option<usize>> = Vec::new();
+    for (log, choice) in choose_partners(logs.len(), reports.len(), distance).into_iter().enumerate() {
+        let choice = choice.and_then(|report| match report {
+            Some(report) if distance(log, report) == Some(PART_NAMELESS) => Err([report, report]),
+            report => Ok(report),
+        });
+        partners.push(choice.map_err(|two| ambiguous(&logs[log], two.map(|report| &reports[report])))?);
     }
-    if let ([log], [report]) = (logs.as_slice(), reports.as_slice())
-        && partners.is_empty()
-        && log.holds.survey.transactions <= count(report)
-        && (is_directory || !log.holds.is_of_intervals && is_sample(log, report))
-    {
-        partners.insert(0, 0);
-    }
-    pair_samples(&logs, &reports, &mut partners)?;
     let mut reports: Vec<Option<Report>> = reports.into_iter().map(Some).collect();
-    let with_log = logs.into_iter().enumerate().map(|(place, log)| {
-        let report = partners.get(&place).and_then(|report| reports[*report].take());
-        trial_of(report, Some(log))
-    });
+    let with_log = logs.into_iter().zip(partners);
+    let with_log = with_log.map(|(log, report)| trial_of(report.and_then(|place| reports[place].take()), Some(log)));
     let mut trials: Vec<TrialFiles> = with_log.collect();
     trials.extend(reports.into_iter().flatten().map(|report| trial_of(Some(report), None)));
     Ok(trials)
 }
 
-/// Gives a log that is a part of its run the report of the same name, as of `--log-prefix=a` and `> a.out`.
-fn pair_samples(logs: &[Log], reports: &[Report], partners: &mut BTreeMap<usize, usize>) -> Result<(), Error> {
-    for (place, log) in logs.iter().enumerate().filter(|(_, log)| !log.holds.is_of_intervals) {
-        let is_free = |report: &usize| !partners.values().any(|taken| taken == report);
-        let is_whole = partners.contains_key(&place);
-        let may_be = (0..reports.len()).filter(|report| !is_whole && is_sample(log, &reports[*report]));
-        let may_be: Vec<usize> = may_be.filter(is_free).collect();
-        let mut named = may_be.iter().filter(|report| have_one_name(log, &reports[**report]));
-        match (named.next(), named.next(), may_be.as_slice()) {
-            (Some(report), None, _) => drop(partners.insert(place, *report)),
-            (.., []) => {}
-            (.., [one, others @ ..]) => {
-                return Err(ambiguous(log, [&reports[*one], &reports[*others.first().unwrap_or(one)]]));
-            }
-        }
-    }
-    Ok(())
-}
-
 fn ambiguous(log: &Log, reports: [&Report; 2]) -> Error {
-    let [one, other] = reports.map(|report| render(&report.paths));
+    let [one, other] = reports.map(|report| name_files(&report.paths));
     let others = if one == other { one } else { format!("{one} or {other}") };
     Error::Unfit {
-        problem: format!("{} may be of the same run as {others}: what they hold does not tell", render(&log.paths)),
+        problem: format!("{} may be of the same run as {others}: what they hold does not tell", name_files(&log.paths)),
         remedy: "put the files of each run into a directory of its own, and name the directories".to_owned(),
     }
 }
@@ -350,7 +305,7 @@ fn count(report: &Report) -> u64 {
 
 /// How far the times are apart that a log and a report with as many transactions tell of, in seconds; `None`: they are of two runs.
 fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
-    let survey = &log.holds.survey;
+    let survey = &log.holds;
     let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
     let is_same = match report.holds.outcome {
         Some(outcome) if log.holds.is_of_intervals => {
@@ -393,11 +348,12 @@ fn have_one_name(log: &Log, report: &Report) -> bool {
 
 /// Does the log look as if it held a part of the transactions that the report counts?
 fn is_sample(log: &Log, report: &Report) -> bool {
-    let survey = &log.holds.survey;
+    let survey = &log.holds;
     let (_, clients) = survey.clients();
     let lasted = survey.lasted_seconds();
     let is_as_long = |told: f64| (told - lasted).abs() <= tolerated_seconds(told);
-    survey.transactions < count(report)
+    !survey.is_of_intervals
+        && survey.transactions < count(report)
         && report.holds.clients.is_some_and(|told| clients <= told)
         && report.holds.lasted_seconds().is_some_and(is_as_long)
 }
@@ -436,6 +392,8 @@ const LATENCY_US_MAX: u64 = 31 * 24 * 3600 * 1_000_000;
 /// A log, or several of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
+    /// Or of transactions one by one.
+    pub is_of_intervals: bool,
     /// Transactions that ended well, that failed, and that were due too long ago.
     pub transactions: u64,
     pub failed: u64,
@@ -471,6 +429,11 @@ impl Survey {
             latest_us = latest_us.max(ended_us);
             survey.add(one, ended_us);
         })?;
+        if survey.clients().1 > CLIENTS_MAX {
+            let most = CLIENTS_MAX - 1;
+            let problem = format!("it numbers clients beyond {most}, and no server takes more than {CLIENTS_MAX}");
+            return Err(edited(path, &problem));
+        }
         Ok(survey)
     }
 
@@ -499,7 +462,7 @@ impl Survey {
 
     /// Of a log of intervals.
     pub fn of_intervals(path: &Path) -> Result<Survey, Error> {
-        let mut survey = Survey::default();
+        let mut survey = Survey { is_of_intervals: true, ..Survey::default() };
         let mut latest = i64::MIN;
         for_each(path, parse_interval, |(begun_at, interval)| {
             let step = begun_at.saturating_sub(latest);
@@ -608,55 +571,19 @@ const REPORT_LINES: [&str; 4] = ["progress: ", "transaction type: ", "pgbench ("
 const REPORT_BYTES_MAX: u64 = 64 << 20;
 
 /// Files that were found beside each other.
-#[derive(Debug)]
-pub struct Scope {
+#[derive(Debug, Default)]
+struct Scope {
     /// Their directory; `None` of those that are named one by one.
-    pub directory: Option<PathBuf>,
+    directory: Option<PathBuf>,
     /// Is it a trial of pgbench-tools?
-    pub is_tools: bool,
+    is_tools: bool,
     /// What pgbench-tools calls the server, which may be a set of tests of it.
-    pub server: Option<String>,
-    pub parts: Vec<Named<Holds>>,
-}
-
-/// What a file holds.
-#[derive(Debug)]
-pub enum Holds {
-    /// Logs of single transactions, and of intervals.
-    Transactions(Survey),
-    Intervals(Survey),
-    /// pgbench-tools' table of seconds.
-    ToolsSeconds,
+    server: Option<String>,
+    logs: Vec<Log>,
     /// pgbench's report, its progress, what it had to say of errors, or all of it.
-    Report(Box<PgbenchReport>),
-}
-
-/// What the paths hold: each directory with results by itself, and all files that are named. What is named twice is there once.
-pub fn find_scopes(paths: &[PathBuf]) -> Result<Vec<Scope>, Error> {
-    let mut known = BTreeSet::new();
-    let mut scopes = Vec::new();
-    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
-    for directory in directories {
-        if !find_below(directory, 0, &mut known, &mut scopes)? {
-            return Err(holds_nothing(directory));
-        }
-    }
-    let mut named = Scope { directory: None, is_tools: false, server: None, parts: Vec::new() };
-    for file in files {
-        let part = read_part(file)?.ok_or_else(|| holds_nothing(file))?;
-        named.parts.extend(known.insert(identify(file)).then_some(part));
-    }
-    scopes.extend((!named.parts.is_empty()).then_some(named));
-    Ok(scopes)
-}
-
-fn holds_nothing(path: &Path) -> Error {
-    Error::Import(format!("{} holds no result of pgbench", path.display()))
-}
-
-/// The same of a file, by whichever way it is named.
-fn identify(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    reports: Vec<Report>,
+    /// pgbench-tools' tables of seconds, and when each was changed.
+    tables: Vec<(PathBuf, Timestamp)>,
 }
 
 /// pgbench-tools nests two levels: the server's name, and the trial's number.
@@ -673,21 +600,20 @@ fn find_below(
     let entries = fs::read_dir(directory).map_err(failed)?;
     let mut paths: Vec<PathBuf> =
         entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect::<Result<_, Error>>()?;
-    paths.retain(|path| !is_hidden(path));
+    // Files that a name with a dot hides are not looked at.
+    paths.retain(|path| path.file_name().is_none_or(|name| !name.to_string_lossy().starts_with('.')));
     paths.sort();
     let (directories, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir());
     let is_tools = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
-    let (mut parts, mut is_any) = (Vec::new(), false);
+    let mut scope = Scope { directory: Some(directory.to_owned()), is_tools, ..Scope::default() };
+    let mut is_any = false;
     // A pipe among them is none of pgbench's.
     for file in files.iter().filter(|file| file.is_file()) {
-        if let Some(part) = read_part(file)? {
-            is_any = true;
-            parts.extend(known.insert(identify(file)).then_some(part));
-        }
+        is_any |= scope.add(file, known)?;
     }
-    if parts.iter().any(|part| !matches!(part.holds, Holds::ToolsSeconds)) {
-        let server = if is_tools { read_server_name(directory) } else { None };
-        found.push(Scope { directory: Some(directory.to_owned()), is_tools, server, parts });
+    if !scope.logs.is_empty() || !scope.reports.is_empty() {
+        scope.server = if is_tools { read_server_name(directory) } else { None };
+        found.push(scope);
     }
     // Below a trial of pgbench-tools there are none.
     if !is_tools && depth < DEPTH_MAX {
@@ -705,27 +631,30 @@ fn read_server_name(trial: &Path) -> Option<String> {
     (name != TOOLS_RESULTS).then_some(name)
 }
 
-/// `None` of a file with something else.
-fn read_part(path: &Path) -> Result<Option<Named<Holds>>, Error> {
-    let file = open_regular(path).map_err(|source| Error::file("read", path, source))?;
-    let metadata = file.metadata().map_err(|source| Error::file("read", path, source))?;
-    let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-    let is_empty_log =
-        metadata.len() == 0 && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG_PREFIX));
-    let kind = if is_empty_log { Kind::Transactions } else { recognize(path)? };
-    let holds = match kind {
-        Kind::Transactions => {
-            let survey = Survey::of_transactions(path)?;
-            check_clients(path, &survey)?;
-            Holds::Transactions(survey)
+impl Scope {
+    /// Adds what a file holds that is not `known` yet, by whichever way it is named. `false`: it is none of pgbench's.
+    fn add(&mut self, path: &Path, known: &mut BTreeSet<PathBuf>) -> Result<bool, Error> {
+        let metadata = open_regular(path).and_then(|file| file.metadata());
+        let metadata = metadata.map_err(|source| Error::file("read", path, source))?;
+        let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or_default();
+        let is_empty_log =
+            metadata.len() == 0 && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG_PREFIX));
+        let kind = if is_empty_log { Kind::Transactions } else { recognize(path)? };
+        if kind == Kind::Other || !known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())) {
+            return Ok(kind != Kind::Other);
         }
-        Kind::Intervals => Holds::Intervals(Survey::of_intervals(path)?),
-        Kind::ToolsSeconds => Holds::ToolsSeconds,
-        Kind::Report => Holds::Report(Box::new(read_report(path)?)),
-        Kind::Other => return Ok(None),
-    };
-    let written_at = written_at.unwrap_or(Timestamp::UNIX_EPOCH);
-    Ok(Some(Named { paths: vec![path.to_owned()], written_at, holds }))
+        let paths = vec![path.to_owned()];
+        match kind {
+            Kind::Transactions => {
+                self.logs.push(Named { paths, written_at, holds: Survey::of_transactions(path)? });
+            }
+            Kind::Intervals => self.logs.push(Named { paths, written_at, holds: Survey::of_intervals(path)? }),
+            Kind::Report => self.reports.push(Named { paths, written_at, holds: read_report(path)? }),
+            Kind::ToolsSeconds => self.tables.push((path.to_owned(), written_at)),
+            Kind::Other => {}
+        }
+        Ok(true)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -822,26 +751,11 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
     }
 }
 
-fn check_clients(path: &Path, survey: &Survey) -> Result<(), Error> {
-    let (_, clients) = survey.clients();
-    if clients > CLIENTS_MAX {
-        let problem =
-            format!("it numbers clients beyond {}, and no server takes more than {CLIENTS_MAX}", CLIENTS_MAX - 1);
-        return Err(edited(path, &problem));
-    }
-    Ok(())
-}
-
 fn edited(path: &Path, problem: &str) -> Error {
     Error::Unfit {
         problem: format!("{}: {problem}", path.display()),
         remedy: "import the file as pgbench wrote it: this one was edited, or damaged".to_owned(),
     }
-}
-
-/// Files that a name with a dot hides are not looked at.
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
 #[cfg(test)]
@@ -863,9 +777,9 @@ mod tests {
         let choose = |distances: &[[Option<f64>; 2]]| {
             let choices = choose_partners(distances.len(), 2, |one, other| distances[one][other]);
             let told = choices.into_iter().map(|choice| match choice {
-                Choice::None => "none".to_owned(),
-                Choice::One(place) => place.to_string(),
-                Choice::Several(_) => "several".to_owned(),
+                Ok(None) => "none".to_owned(),
+                Ok(Some(place)) => place.to_string(),
+                Err(_) => "several".to_owned(),
             });
             told.collect::<Vec<_>>()
         };

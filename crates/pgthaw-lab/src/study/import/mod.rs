@@ -3,7 +3,6 @@
 //! Everything becomes one sweep, whose points are what the reports say was run. What only pgthaw measures is not there:
 //! the start state, what was read, the server's statistics.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -25,7 +24,7 @@ use postgres::ServerFacts;
 mod files;
 mod seconds;
 
-use files::{TrialFiles, find_trials};
+use files::{TrialFiles, find_trials, name_files};
 use seconds::{Measured, read_trial};
 
 /// What is kept of it.
@@ -44,7 +43,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
         let report = files.report.as_ref().map(|report| report.holds.clone()).unwrap_or_default();
         check_given(options, &files.label, &report)?;
         if report.seconds.is_none() {
-            let log = files.log.as_ref().map(|log| log.holds.survey.lasted_seconds()).filter(|seconds| *seconds > 0.0);
+            let log = files.log.as_ref().map(|log| log.holds.lasted_seconds()).filter(|seconds| *seconds > 0.0);
             check_seconds(options, &files.label, log)?;
         }
         let seconds = report.seconds.or(options.seconds);
@@ -57,26 +56,24 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     // However they were named.
     all.sort_by(|(one, ..), (other, ..)| (one.started_at, &one.command).cmp(&(other.started_at, &other.command)));
     if all.is_empty() {
-        return Err(Error::Import(format!("{} holds no result of pgbench", name_paths(options))));
+        return Err(Error::Import(format!("{} holds no result of pgbench", name_files(&options.paths))));
     }
     let version = all.iter().rev().find_map(|(_, _, version)| version.clone());
     let (mut trials, facts): (Vec<SweepTrial>, Vec<Facts>) =
         all.into_iter().map(|(trial, facts, _)| (trial, facts)).unzip();
     if options.rate.is_some() && trials.iter().all(|trial| trial.point.rate.is_none()) {
         return Err(Error::Unfit {
-            problem: format!("rate= is given, and {} says that no rate was asked for", name_paths(options)),
+            problem: format!("rate= is given, and {} says that no rate was asked for", name_files(&options.paths)),
             remedy: "leave rate= out: pgbench tells of every rate by its schedule lag".to_owned(),
         });
     }
-    let digest = compute_digest(meanings);
+    // In whatever order they are named.
+    meanings.sort();
+    let digest = render_digest(&meanings.concat());
     number_trials(&mut trials);
     let run = describe_run(options, &trials, digest, version);
     trials.iter_mut().for_each(|trial| trial.sweep_id.clone_from(&run.id));
     Ok(Imported { run, trials, facts })
-}
-
-fn name_paths(options: &ImportOptions) -> String {
-    options.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Of what a trial says, however its files and directories are named, and whenever they were copied: a trial that is not dated has
@@ -93,12 +90,6 @@ fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     };
     let text = serde_json::to_vec(&nameless).unwrap_or_else(|_| unreachable!("records become JSON"));
     Sha256::digest(text).to_vec()
-}
-
-/// In whatever order they are named.
-fn compute_digest(mut meanings: Vec<Vec<u8>>) -> String {
-    meanings.sort();
-    render_digest(&meanings.concat())
 }
 
 /// Were transactions due at times, by the report or by who imports it? pgbench's report and its progress tell of every rate.
@@ -135,19 +126,17 @@ fn describe_trial(
     if measured.has_rate {
         check_rate(options, &files.label, report, due, lasted_seconds)?;
     }
-    let facts = Facts {
-        clients: options.clients.or(report.clients).or(files.clients()),
-        scale: options.scale.or(report.scale),
-        is_rate_limited: measured.has_rate,
-        ..Facts::default()
-    };
-    let abort = find_abort(report, counted);
+    let abort = report.is_unfinished().then_some(Finding::RunAborted {
+        aborted_clients: report.aborted_clients,
+        clients: report.clients,
+        transactions: counted.transactions,
+        asked_transactions: report.asked_transactions,
+    });
     // It counts among its repeats as little as one that a study saw fail.
     let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
-    let point = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
-    let facts = Facts { is_own_script: !BUILTIN_SCRIPTS.contains(&point.script.as_str()), ..facts };
+    let (point, facts) = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
     let started_at = measured.started_at.unwrap_or(files.written_at);
     // The sweep, and which of its trials it is, are known when all are read.
     let turn = Turn { point: 0, repeat: 1, position: 1 };
@@ -175,7 +164,7 @@ fn describe_trial(
 
 /// By the report; without one by the log, or by the seconds.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
-    let by_log = files.log.as_ref().map(|log| &log.holds.survey).map(|survey| PgbenchOutcome {
+    let by_log = files.log.as_ref().map(|log| &log.holds).map(|survey| PgbenchOutcome {
         transactions: survey.transactions,
         failed: survey.failed,
         skipped: survey.skipped,
@@ -190,15 +179,6 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
     report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
 }
 
-fn find_abort(report: &PgbenchReport, counted: PgbenchOutcome) -> Option<Finding> {
-    report.is_unfinished().then_some(Finding::RunAborted {
-        aborted_clients: report.aborted_clients,
-        clients: report.clients,
-        transactions: counted.transactions,
-        asked_transactions: report.asked_transactions,
-    })
-}
-
 /// What was measured, as far as it is known: so many transactions were due in so many seconds. What stands for something that is
 /// not known is told among the findings.
 fn describe_point(
@@ -207,16 +187,16 @@ fn describe_point(
     report: &PgbenchReport,
     (due, lasted_seconds): (u64, f64),
     measured: &mut Measured,
-) -> Point {
+) -> (Point, Facts) {
     let script = match report.mix.len() {
         0 | 1 => report.script.clone(),
         _ => Some(render_mix(&report.mix)),
     };
-    let clients = options.clients.or(report.clients).or(files.clients());
+    let (clients, scale) = (options.clients.or(report.clients).or(files.clients()), options.scale.or(report.scale));
     let has_rate = measured.has_rate;
     let findings = &mut measured.findings;
-    Point {
-        scale: known("scale", options.scale.or(report.scale), 1, findings),
+    let point = Point {
+        scale: known("scale", scale, 1, findings),
         clients: known("clients", clients, 1, findings),
         jobs: known("jobs", options.jobs.or(report.threads).or(files.threads()), 1, findings),
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
@@ -235,7 +215,9 @@ fn describe_point(
         places: TOGETHER.to_owned(),
         connect: options.connect || report.connects.unwrap_or(false),
         ..Point::default()
-    }
+    };
+    let is_own_script = !BUILTIN_SCRIPTS.contains(&point.script.as_str());
+    (point, Facts { clients, scale, is_rate_limited: has_rate, is_own_script, ..Facts::default() })
 }
 
 /// What is known of it, or what stands for it, which is told.
@@ -265,29 +247,23 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     Some(rate)
 }
 
-/// What a point has become known by, how long its first trial was asked to last, and how many trials it has.
-struct NumberedPoint {
-    seconds: Option<u32>,
-    number: u32,
-    repeats: u32,
-}
-
 /// Points by what they are, in the order in which they come first; trials of one point are its repeats.
 fn number_trials(trials: &mut [SweepTrial]) {
-    let mut points: BTreeMap<String, Vec<NumberedPoint>> = BTreeMap::new();
-    let mut next = 0;
+    // Each with how long its first trial was asked to last, and how many trials it has.
+    let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
     for (position, trial) in (1..).zip(trials) {
-        let seconds = trial.point.seconds;
-        let alike = points.entry(format!("{:?}", Point { seconds: None, ..trial.point.clone() })).or_default();
-        let place = alike.iter().position(|one| are_as_long(one.seconds, seconds)).unwrap_or_else(|| {
-            alike.push(NumberedPoint { seconds, number: next, repeats: 0 });
-            next += 1;
-            alike.len() - 1
+        let asked_seconds = trial.point.seconds.take();
+        let is_same = |(point, seconds, _): &(Point, Option<u32>, u32)| {
+            are_as_long(*seconds, asked_seconds) && *point == trial.point
+        };
+        let number = points.iter().position(is_same).unwrap_or_else(|| {
+            points.push((trial.point.clone(), asked_seconds, 0));
+            points.len() - 1
         });
-        let point = &mut alike[place];
-        point.repeats += 1;
-        trial.point.seconds = point.seconds;
-        (trial.number, trial.repeat, trial.position) = (point.number, point.repeats, position);
+        let (_, seconds, repeats) = &mut points[number];
+        *repeats += 1;
+        trial.point.seconds = *seconds;
+        (trial.number, trial.repeat, trial.position) = (number as u32, *repeats, position);
     }
 }
 
@@ -302,7 +278,7 @@ fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
 fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, version: Option<String>) -> SweepRun {
     let started_at = trials.first().map_or(Timestamp::UNIX_EPOCH, |trial| trial.started_at);
     let ended_at = trials.iter().map(|trial| trial.ended_at.unwrap_or(trial.started_at)).max();
-    let sources: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
+    let sources = name_files(&options.paths);
     let version = version.unwrap_or_default();
     let unknown = || "unknown".to_owned();
     SweepRun {
@@ -325,7 +301,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
             segment_blocks: 131_072,
             ..ServerFacts::default()
         },
-        question: options.question.clone().unwrap_or_else(|| format!("imported from {}", sources.join(", "))),
+        question: options.question.clone().unwrap_or_else(|| format!("imported from {sources}")),
         digest,
         varied: compute_varied(trials),
         points: trials.iter().map(|trial| trial.number + 1).max().unwrap_or_default(),
@@ -339,20 +315,21 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
             }
             .into(),
         ],
-        source: Some(sources.join(", ")),
+        source: Some(sources),
         ..SweepRun::default()
     }
 }
 
 /// Names of what the points differ in.
 fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
-    let differs = |axis: &&str| {
+    let differs = |axis: &&'static str| {
         let mut values: Vec<Option<String>> = trials.iter().map(|trial| trial.point.value(axis)).collect();
         values.sort();
         values.dedup();
         values.len() > 1
     };
-    FIXED_AXES.into_iter().chain([CONNECT]).filter(differs).map(str::to_owned).collect()
+    let axes = FIXED_AXES.iter().map(|axis| axis.name).chain([CONNECT]);
+    axes.filter(differs).map(str::to_owned).collect()
 }
 
 /// Refuses what a report says otherwise. What a script of one's own is called, and the scale of its tables, is not in a report.

@@ -54,7 +54,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
             None => Ok(by_progress()),
         };
     };
-    let partial = find_partial(&log.holds.survey, report);
+    let partial = find_partial(&log.holds, report);
     let mut measured = match log.holds.is_of_intervals {
         true => read_intervals(log, seconds.or_else(|| Some(report?.lasted_seconds()? as u32)))?,
         false => read_transactions(log, report, seconds.filter(|_| partial.is_none()), has_rate)?,
@@ -67,7 +67,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
         measured.is_by_second = false;
     }
     measured.findings.extend(partial);
-    measured.findings.extend(find_back(log.holds.survey.back_us as f64 / 1e6));
+    measured.findings.extend(find_back(log.holds.back_us as f64 / 1e6));
     Ok(measured)
 }
 
@@ -104,7 +104,7 @@ fn read_transactions(
     seconds: Option<u32>,
     has_rate: bool,
 ) -> Result<Measured, Error> {
-    let survey = &log.holds.survey;
+    let survey = &log.holds;
     // Without a report only transactions that were due too long ago tell of a rate: the last column is the waiting or the
     // retries.
     let has_rate = has_rate || survey.skipped > 0;
@@ -151,7 +151,7 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
         return Ok(Measured::default());
     };
     // One that is alone may be as long as the run.
-    let width = log.holds.survey.width.or(seconds.map(i64::from));
+    let width = log.holds.width.or(seconds.map(i64::from));
     let asked = seconds.map_or(i64::MAX, |seconds| first.saturating_add(seconds.into()));
     // The last ends with the run.
     let end = last.saturating_add(width.unwrap_or(1)).min(asked.max(last.saturating_add(1)));
@@ -224,20 +224,32 @@ fn from_intervals(
     // Before the first one is told, a transaction was under way; after the last, nothing ended.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
-    let mut gaps = find_stretches(&seconds[begins..ends], begins as i64);
-    let has_end = until.saturating_sub(end) <= END_SECONDS;
-    gaps.extend((!has_end).then(|| (lasted, until - first)));
+    let gaps = find_stretches(&seconds[begins..ends], begins as i64);
     let samples: Vec<Sample> = (0..).zip(&seconds).map(|(second, one)| one.to_sample(second, first)).collect();
-    let of_seconds = if has_end { lasted } else { until - first };
-    let findings = [(width > 1).then(|| find_spread(width as f64)), find_gaps(gaps.into_iter(), &samples, of_seconds)];
-    Ok(Measured {
-        started_at: Timestamp::from_second(first).ok(),
-        told_seconds: (!has_end).then_some(lasted as f64),
+    let has_end = until.saturating_sub(end) <= END_SECONDS;
+    let asked = if has_end { lasted } else { until - first };
+    let measured = conclude(samples, width as f64, gaps, asked);
+    Ok(Measured { started_at: Timestamp::from_second(first).ok(), ..measured })
+}
+
+/// A trial that was logged by intervals of so many seconds, with stretches of which nothing is told. It was asked to last longer than its
+/// seconds where nothing is told of its end.
+fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: i64) -> Measured {
+    let lasted = samples.len() as i64;
+    gaps.push((lasted, asked));
+    let spread = (width > 1.0).then(|| Finding::Assumed {
+        what: format!(
+            "logged by intervals of {width} s, which are spread over their seconds: there is no worst second"
+        ),
+        how: "let pgbench tell each second (--progress=1, --aggregate-interval=1)".to_owned(),
+    });
+    Measured {
+        is_by_second: width <= 1.0,
+        told_seconds: (asked > lasted).then_some(lasted as f64),
+        findings: spread.into_iter().chain(find_gaps(gaps, &samples, asked)).collect(),
         samples,
-        is_by_second: width == 1,
-        findings: findings.into_iter().flatten().collect(),
         ..Measured::default()
-    })
+    }
 }
 
 /// Stretches of which nothing is told, of seconds that begin with this one.
@@ -252,24 +264,14 @@ fn find_stretches(seconds: &[Second], first: i64) -> Vec<(i64, i64)> {
     stretches
 }
 
-fn find_spread(seconds: f64) -> Finding {
-    Finding::Assumed {
-        what: format!(
-            "logged by intervals of {seconds} s, which are spread over their seconds: there is no worst second"
-        ),
-        how: "let pgbench tell each second (--progress=1, --aggregate-interval=1)".to_owned(),
-    }
-}
-
 /// A stretch in which fewer transactions than this would have ended, by the mean, may be without one by chance.
 const EXPECTED_MIN: f64 = 20.0;
 
 /// Stretches of which nothing is told, each from one second after the start to another, of so many seconds that the trial lasted.
-fn find_gaps(stretches: impl Iterator<Item = (i64, i64)>, samples: &[Sample], of_seconds: i64) -> Option<Finding> {
+fn find_gaps(mut gaps: Vec<(i64, i64)>, samples: &[Sample], of_seconds: i64) -> Option<Finding> {
     let transactions: f64 = samples.iter().map(|sample| sample.transactions as f64).sum();
     let per_second = transactions / samples.len().max(1) as f64;
-    let is_told = |(from, until): &(i64, i64)| (until - from) as f64 * per_second >= EXPECTED_MIN;
-    let gaps: Vec<(i64, i64)> = stretches.filter(|(from, until)| from < until).filter(is_told).collect();
+    gaps.retain(|(from, until)| from < until && (until - from) as f64 * per_second >= EXPECTED_MIN);
     let (from, until) = gaps.iter().max_by_key(|(from, until)| (until - from, -from))?;
     Some(Finding::LogGaps {
         seconds: gaps.iter().map(|(from, until)| (until - from) as u32).sum(),
@@ -378,24 +380,14 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
     // The last line may be missing of a run that ended between two.
     let (lasted, asked) = (samples.len() as i64, i64::from(seconds.unwrap_or_default()).min(seconds_max));
     let has_end = ((asked - lasted) as f64) < 2.0 * step.max(1.0);
-    gaps.extend((!has_end).then_some((lasted, asked)));
-    let of_seconds = if has_end { lasted } else { asked };
-    let spread = (step.round() > 1.0).then(|| find_spread(step.round()));
-    let findings = [spread, find_gaps(gaps.into_iter(), &samples, of_seconds), find_back(back)];
-    Measured {
-        started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(),
-        is_by_second: step.round() <= 1.0,
-        told_seconds: (!has_end).then_some(lasted as f64),
-        findings: findings.into_iter().flatten().collect(),
-        samples,
-        ..Measured::default()
-    }
+    let mut measured = conclude(samples, step.round(), gaps, if has_end { lasted } else { asked });
+    measured.findings.extend(find_back(back));
+    Measured { started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(), ..measured }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::import::files::Logged;
     use pgbench::PgbenchOutcome;
 
     fn counts(measured: &Measured) -> Vec<u64> {
@@ -415,7 +407,7 @@ mod tests {
         };
         let mut whole = survey(&paths[0]);
         paths[1..].iter().for_each(|path| whole.merge(&survey(path)));
-        Log { paths, written_at: Timestamp::UNIX_EPOCH, holds: Logged { is_of_intervals, survey: whole } }
+        Log { paths, written_at: Timestamp::UNIX_EPOCH, holds: whole }
     }
 
     #[test]

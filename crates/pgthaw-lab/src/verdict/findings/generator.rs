@@ -18,7 +18,7 @@ const NEVER_IDLE: f64 = 0.9;
 /// With so many backends waiting for it, it is pgbench that clients wait for.
 const IDLE_BACKENDS: f64 = 0.5;
 
-/// More of the response than this being begun late is told.
+/// Share of the response that transactions may spend waiting for their start.
 const LAG: f64 = 0.1;
 
 /// What of the generator is known of a trial.
@@ -50,10 +50,9 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
     let calibrated = signs.calibration.map(|one| one.cpu_ratio).filter(|ratio| *ratio >= CALIBRATED_MIN);
     let idle_alone = idle.filter(|_| point.rate.is_none() && !signs.are_processors_full);
     let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle_alone, lag);
-    let unseen_sign = || is_late_while_idle(idle, lag).then_some(SaturationSign::ScheduleLag);
-    let sign = sign.filter(|_| !signs.are_processors_taken);
-    let unseen_sign = || unseen_sign().filter(|_| !signs.are_processors_taken);
-    let Some(sign) = sign.or_else(|| unseen_sign().filter(|_| !unseen_hosts.is_empty())) else {
+    let is_late = !unseen_hosts.is_empty() && is_late_while_idle(idle, lag);
+    let sign = sign.or(is_late.then_some(SaturationSign::ScheduleLag));
+    let Some(sign) = sign.filter(|_| !signs.are_processors_taken) else {
         let is_unknown = !unseen_hosts.is_empty() && lag.is_none();
         return is_unknown.then_some(Finding::GeneratorsUnseen { hosts: unseen_hosts });
     };

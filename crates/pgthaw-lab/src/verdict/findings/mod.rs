@@ -10,7 +10,7 @@ use crate::study::{
     Disk, Finding, Imported, MeasurementVerdict, NOISE_TOLD, StartAsked, Sweep, SweepRun, SweepTrial, texts_of,
 };
 use crate::verdict::compare::count_checkpoints;
-use crate::verdict::warming::judge_unseen_samples;
+use crate::verdict::warming::judge_samples;
 use host::units::Bytes;
 use model::compute_median;
 use postgres::ServerBuild;
@@ -120,7 +120,7 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
 pub fn judge_import(imported: &mut Imported) {
     let Imported { run, trials, facts } = imported;
     for (trial, facts) in trials.iter_mut().zip(facts) {
-        let judgement = judge_unseen_samples(&trial.samples, *facts).ok();
+        let judgement = judge_samples(&trial.samples, None, *facts).ok();
         let unsteady = judgement.and_then(|judgement| find_unsteady(trial, judgement));
         // Its figures are those of a part.
         let is_part = trial.verdicts.iter().any(

@@ -109,16 +109,9 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_dear_account(trial, processors),
         find_exceeded_processors(trial, processors),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
-        warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
-            late: late.count,
-            readings: measured.seconds.len(),
-            worst_ms: late.worst.as_millis() as u64,
-        }),
-        warnings::find_head_start(
-            measured.head_start_bytes.filter(|_| trial.point.start == StartAsked::Cold),
-            total_bytes,
-        )
-        .map(|bytes| Finding::HeadStart { bytes }),
+        warnings::find_late_readings(&measured.seconds),
+        warnings::find_head_start(measured.head_start_bytes, total_bytes)
+            .filter(|_| trial.point.start == StartAsked::Cold),
     ];
     let fitting = circumstances.exceeded.into_iter().filter(|(_, size)| total_bytes <= *size);
     let fitting = fitting.map(|(cache, cache_bytes)| Finding::FitsCache {
@@ -330,16 +323,13 @@ fn find_exceeded_limits(
 ) -> Vec<Finding> {
     let uses = |of: &dyn Fn(&OsSample) -> Option<DeviceUse>| trial.os_samples.iter().filter_map(of).collect::<Vec<_>>();
     let of_one = |reads: Option<DeviceRates>, device: &[DeviceUse], disk: &Disk, on: &str| {
+        let told = |limit: &str, did: &str, kind: &str, DeviceRates { bytes, requests }| Finding::NotInForce {
+            what: format!("the {limit} of the disk {}{on}", disk.name),
+            reason: format!("it {did} {bytes} and {requests:.0} {kind} per second for a while"),
+        };
         let writes = warnings::find_missing_write_limit(device, disk);
-        let reads = reads.map(|rates| Finding::NotInForce {
-            what: format!("the limit of the disk {}{on}", disk.name),
-            reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.requests),
-        });
-        let writes = writes.map(|rates| Finding::NotInForce {
-            what: format!("the limit on writes of the disk {}{on}", disk.name),
-            reason: format!("it took {} and {:.0} writes per second for a while", rates.bytes, rates.requests),
-        });
-        reads.into_iter().chain(writes)
+        let reads = reads.map(|rates| told("limit", "delivered", "reads", rates));
+        reads.into_iter().chain(writes.map(|rates| told("limit on writes", "took", "writes", rates)))
     };
     if parts.is_empty() {
         let device = uses(&|sample| sample.device);
@@ -383,16 +373,16 @@ impl TableGrowth<'_> {
         let column = |statistics: &ServerStatistics, name: &str, table: &str| {
             statistics.column(TABLES_VIEW, name).get(table).copied().unwrap_or(0.0)
         };
+        let inserted = |statistics: &ServerStatistics, table: &str| column(statistics, "n_tup_ins", table);
         let after = self.after.column(TABLES_VIEW, "total_bytes");
-        let tables = after.iter().map(|(name, bytes)| {
+        let is_as_before = |name: &str| inserted(self.after, name) == inserted(self.before, name);
+        let mut tables: Vec<Table<'_>> = Vec::new();
+        for (name, bytes) in after.iter().filter(|(name, _)| is_as_before(name)) {
             let bytes_before = column(self.before, "total_bytes", name);
             let dead = column(self.after, "n_dead_tup", name);
-            let inserted = column(self.after, "n_tup_ins", name) - column(self.before, "n_tup_ins", name);
             let rows = dead + column(self.after, "n_live_tup", name);
-            (inserted, Table { name, bytes_before, grown_bytes: (bytes - bytes_before).max(0.0), dead, rows })
-        });
-        let mut tables: Vec<Table<'_>> =
-            tables.filter(|(inserted, _)| *inserted == 0.0).map(|(_, table)| table).collect();
+            tables.push(Table { name, bytes_before, grown_bytes: (bytes - bytes_before).max(0.0), dead, rows });
+        }
         let sum = |of: fn(&Table<'_>) -> f64| tables.iter().map(of).sum::<f64>();
         let grown_ratio = sum(|one| one.grown_bytes) / sum(|one| one.bytes_before).max(1.0);
         let dead_ratio = sum(|one| one.dead) / sum(|one| one.rows).max(1.0);
@@ -472,7 +462,7 @@ mod tests {
         let flat = SweepTrial { samples, ..trial() };
         let beside = |strategy: &str| {
             let point = Point { strategy: strategy.into(), start: StartAsked::Cold, ..flat.point.clone() };
-            let judgement = judge_samples(&flat.samples, Bytes(8192), point.facts(true)).unwrap();
+            let judgement = judge_samples(&flat.samples, Some(Bytes(8192)), point.facts(true)).unwrap();
             find_unsteady(&SweepTrial { point, ..flat.clone() }, judgement)
         };
         let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
@@ -604,7 +594,6 @@ mod tests {
 #[cfg(test)]
 mod bloat_tests {
     use super::*;
-    use postgres::statistics_of;
 
     fn tables(rows: &[(&str, u64, u64, u64, u64)]) -> ServerStatistics {
         let counters = |(name, bytes, inserted, live, dead): &(&str, u64, u64, u64, u64)| {
@@ -612,7 +601,7 @@ mod bloat_tests {
                 r#"{{"schemaname": "public", "relname": "{name}", "total_bytes": {bytes}, "n_tup_ins": {inserted}, "n_live_tup": {live}, "n_dead_tup": {dead}}}"#
             )
         };
-        statistics_of(rows.iter().map(|row| (TABLES_VIEW.to_owned(), counters(row))))
+        ServerStatistics::of(rows.iter().map(|row| (TABLES_VIEW.to_owned(), counters(row))).collect()).unwrap()
     }
 
     #[test]
