@@ -18,7 +18,7 @@ export PGTHAW_TEST_REQUIRE ?= root
 endif
 
 # Most tests wait; those that compute count twice (.config/nextest.toml).
-export NEXTEST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+export NEXTEST_TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
 
 PREFIX ?= /usr/local
 PROGRAMS := pgthaw pgthaw-lab

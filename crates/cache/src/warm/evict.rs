@@ -13,7 +13,7 @@ use super::plan::Geometry;
 use super::{Control, Error, Phase, Watcher};
 use crate::files::Files;
 use crate::read::key_of;
-use crate::{ForkMap, Map, MapSource, RelationMap, TierState, Tiers};
+use crate::{ForkMap, Map, RelationMap, TierState, Tiers};
 use host::failure::Explain as _;
 use host::linux;
 use host::linux::page_cache::{PageCache, PageCounts, apply_drop_caches};
@@ -164,8 +164,7 @@ const THREADS: usize = 4;
 
 /// Evicts the files of the map's relations.
 fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceipt) {
-    let MapSource { block_size, segment_blocks, .. } = eviction.map.source;
-    let files = Files { cache: eviction.page_cache, directory, geometry: Geometry { block_size, segment_blocks } };
+    let files = Files { cache: eviction.page_cache, directory, geometry: Geometry::of(&eviction.map.source) };
     let forks: Vec<(&Relation, &ForkMap)> = eviction.map.forks().collect();
     eviction.watcher.begin(Phase::Evicting, forks.len() as u64);
     let outcomes = map_on_threads(forks.len(), THREADS, |at| {
