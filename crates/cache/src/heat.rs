@@ -165,8 +165,8 @@ fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
 /// More threads than this gain nothing: the kernel's own locks are the limit.
 const THREADS_MAX: usize = 8;
 
-/// The heat of every fork's cached blocks: the [`Activity`] as a number. `None` when this process may not see it, or when
-/// the kernel keeps no such account.
+/// The heat of every fork's cached blocks: the [`host::linux::page_cache::Activity`] as a number. `None` when this process may not
+/// see it, or when the kernel keeps no such account.
 fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let directory = inputs.data_directory?;
     inputs.page_cache.test_activity().ok()?;
