@@ -252,7 +252,7 @@ fn sweep_trial_details() -> Value {
         "failure": "x", "worst_second_tps": 0.5, "server_version": "x", "cycle_tps": 0.5, "warnings": ["x"],
         "samples": [sample(), sample()],
         "time": {
-            "explained_ratio_min": 0.5, "explained_ratio_max": 0.5, "refused": [{ "source": "x", "reason": "x" }],
+            "explained_ratio_min": 0.5, "explained_ratio_max": 0.5, "refused": [{ "source": "sql", "reason": "x", "remedy": "x" }],
         },
         "wait_samples": [{ "second": 1, "looks": 1, "waits": [wait, wait], "flushes": flushes }],
         "waits": { "looks": 1, "waits": [wait], "flushes": flushes },
