@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
+use procfs::process::{MountInfo, Process};
 use procfs::{CpuInfo, Current as _, FromRead as _, IoPressure, Meminfo, ProcError};
 use rustix::fs::{AtFlags, CWD, StatVfs, StatxFlags, statvfs, statx};
 use serde::Serialize;
@@ -97,11 +98,14 @@ fn look_at(path: &Path) -> Result<StatVfs, Error> {
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
-    let found = read_mounts()?.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
+    let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
+    // In a chroot only the first process sees the mount of the root directory, and root alone may ask for it.
+    let found = find(read_mounts()?)
+        .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
     let mount = found.ok_or_else(|| Error::Unavailable {
         what: "finding the mount of a path",
         reason: format!("/proc/self/mountinfo has no mount {}", status.stx_mnt_id),
-        remedy: "use Linux 5.8 or newer".into(),
+        remedy: "in a chroot, run it as root; else use Linux 5.8 or newer".into(),
     })?;
     let source = mount.mount_source.unwrap_or_default().into();
     Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })

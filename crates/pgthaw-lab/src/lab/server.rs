@@ -190,7 +190,8 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
         cpu_model: facts.cpu_model,
         cores: facts.cores,
         memory_bytes: facts.memory_bytes,
-        file_system: read_mount(directory)?.file_system,
+        // A chroot may hide the mount.
+        file_system: read_mount(directory).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system),
         device: device.map_or_else(|| Device::nameless(NO_DISK), describe),
     })
 }
