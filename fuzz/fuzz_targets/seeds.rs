@@ -72,7 +72,7 @@ fn write_seeds(root: &Path) {
     for most in [1_u64, 1000, 10_000_000] {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         (0..200).for_each(|step| histogram.record(most * step / 200).unwrap());
-        write("histograms", &format!("histogram{most}"), LatencyHistogram::new(&histogram).encoded());
+        write("histograms", &format!("histogram{most}"), &LatencyHistogram::new(&histogram).encoded);
     }
     for (place, request) in REQUESTS.into_iter().enumerate() {
         write("http_requests", &format!("open{place}"), format!("0{request}").as_bytes());
