@@ -15,7 +15,7 @@ use super::cgroup::{
 };
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
 use super::error::AS_OWNER;
-use super::machine::{read_loadable_memory, read_memory, read_mount, read_pressure};
+use super::machine::{read_file_system, read_loadable_memory, read_memory, read_mount, read_pressure};
 use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
@@ -103,7 +103,7 @@ fn check_residency(target: &HostTarget) -> Found {
     let Some(file) = &target.data_file else {
         return Err(Lack::new("no data file can be looked at", "what data-dir above lacks"));
     };
-    let file_system = read_mount(file).map_or("unknown".to_owned(), |mount| mount.file_system);
+    let file_system = read_file_system(file);
     if let Some(reason) = why_not_cached(&file_system) {
         return Err(Lack::new(reason, "move the data to ext4, xfs or btrfs, or use the buffers tier alone"));
     }

@@ -111,6 +111,11 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })
 }
 
+/// The file system of `path`, as /proc/self/mountinfo names it; `unknown` where the mount is hidden, as in a chroot.
+pub fn read_file_system(path: &Path) -> String {
+    read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system)
+}
+
 // ---- memory ----
 //
 // How much memory there is to load things into.

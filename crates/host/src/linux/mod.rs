@@ -30,7 +30,6 @@ pub use loop_file_system::{
 };
 pub use machine::{
     MachineIdentity, Memory, Pressure, count_cores, pages_out_idle, read_free_bytes, read_identity, read_machine,
-    read_mount,
 };
 pub use page_cache::{CachedFile, PageCache, SystemPageCache};
 pub use process::{ProcessorTimes, TaskTime};

@@ -24,7 +24,7 @@ use crate::study::{
 use crate::verdict::{WarmGoal, busiest_thread, compute_start_verdicts};
 use host::linux::Devices;
 use host::linux::block_device::read_block_device;
-use host::linux::machine::{count_cores, pages_out_idle, read_mount};
+use host::linux::machine::{count_cores, pages_out_idle, read_file_system};
 use host::units::Bytes;
 use model::{ColdStart, Device, Facts, PageClass, Scenario, compute_hit_seconds, compute_outlook};
 use observe::Cadence;
@@ -408,7 +408,7 @@ impl Earlier {
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
         let parent = place.directory();
         let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
-        let file_system = read_mount(parent)?.file_system;
+        let file_system = read_file_system(parent);
         let (machine, server) = (&self.run.machine, &self.run.server);
         let (cluster, was) = match place {
             Place::Scratch { .. } => (None, None),

@@ -10,8 +10,9 @@ use super::cluster::{Lab, run_statement};
 use super::disk::explain;
 use super::error::Error;
 use crate::study::{BufferUse, Device, FileSystemSpec, Finding, Machine, NO_DISK, ServerSpec, Strategy, Sweep};
+use host::linux::machine::read_file_system;
 use host::linux::own_program::find_in_path;
-use host::linux::{BlockDevice, read_controller, read_machine, read_mount};
+use host::linux::{BlockDevice, read_controller, read_machine};
 use host::units::Bytes;
 use postgres::{
     PG_PREWARM, Programs, Server, ServerStatistics, SettingJudge, SettingRefusal, SettingState,
@@ -190,8 +191,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
         cpu_model: facts.cpu_model,
         cores: facts.cores,
         memory_bytes: facts.memory_bytes,
-        // A chroot may hide the mount.
-        file_system: read_mount(directory).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system),
+        file_system: read_file_system(directory),
         device: device.map_or_else(|| Device::nameless(NO_DISK), describe),
     })
 }
