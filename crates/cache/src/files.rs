@@ -94,7 +94,7 @@ impl<'a> Files<'a> {
         Ok(Some(Found { blocks, resident }))
     }
 
-    /// Where a fork of so many blocks lies on its device; nothing of what cannot be told.
+    /// The places on its device of a fork of so many blocks, as far as the file system shows them.
     pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
         let Geometry { block_size, segment_blocks } = self.geometry;
         let mut places = Vec::new();

@@ -18,7 +18,7 @@ const OPEN_FILES_MAX: usize = 128;
 /// The part of the files that may be open which it keeps at most: connections, directories and what is read in order need some too.
 const OPEN_FILES_PART: u64 = 4;
 
-/// How often and how long apart a file is opened again where no more may be open: whoever has others reads them to their end.
+/// Number of tries to open a file at the limit on open files, and the pause between two: other threads close theirs meanwhile.
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
