@@ -8,7 +8,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
 use host::failure::{ErrorKind, Explain};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
+use host::linux::threads::lock;
 
 // ---- error ----
 //
@@ -349,11 +350,11 @@ impl LastMoved {
     }
 
     pub fn at(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 
     fn has_moved(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.0) = Instant::now();
     }
 }
 

@@ -1,8 +1,9 @@
 //! How far a restore is, and how it is interrupted.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cache::warm::{Control, Phase, Watcher};
+use host::linux::threads::lock;
 use host::units::Bytes;
 use terminal::Progress;
 
@@ -35,7 +36,7 @@ impl WarmProgress {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(Progress, u64, u64)>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.now)
     }
 }
 

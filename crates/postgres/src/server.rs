@@ -1,7 +1,7 @@
 //! A running server: how to reach it, and what it says of itself.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::data_directory::is_child;
 use super::remedy::psql_as;
 use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, find_extension, read_databases};
+use host::linux::threads::lock;
 use host::units::Bytes;
 
 /// From here on versions are newer than what pgthaw was tested with.
@@ -108,7 +109,7 @@ impl Server {
     }
 
     fn kept(&self) -> Option<MutexGuard<'_, Option<PgConnection>>> {
-        self.first.as_ref().map(|first| first.lock().unwrap_or_else(PoisonError::into_inner))
+        self.first.as_ref().map(|first| lock(first))
     }
 
     /// psql as a superuser: as the connected role if it is one, else as the server's owner on this host, or as

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::panic;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use console::Key;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use host::linux::threads::lock;
 
 /// The other screen, without a cursor (xterm's control sequences); and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -53,7 +55,7 @@ impl LiveScreen {
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
         tcsetattr(&terminal, SetArg::TCSANOW, &raw)?;
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some((terminal.try_clone()?, before));
+        *lock(&BEFORE) = Some((terminal.try_clone()?, before));
         let tell = panic::take_hook();
         panic::set_hook(Box::new(move |panicked| {
             give_back();
@@ -101,7 +103,7 @@ impl Drop for LiveScreen {
 }
 
 fn give_back() {
-    if let Some((terminal, before)) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    if let Some((terminal, before)) = lock(&BEFORE).take() {
         // Where it is gone there is nothing to give back.
         let _ = write(LEAVE);
         let _ = tcsetattr(&terminal, SetArg::TCSANOW, &before);

@@ -1,6 +1,6 @@
 //! A progress bar with time left, on standard error, and only where a person looks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use console::measure_text_width;
@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::printable::shorten_middle;
 use super::screen::stderr_width;
+use host::linux::threads::lock;
 use host::units::Bytes;
 
 /// Progress of one long step. Draws nothing when standard error is no terminal or `--json` or `--quiet` was given.
@@ -65,7 +66,7 @@ impl Progress {
         let said: Arc<Mutex<String>> = Arc::default();
         let shown = Arc::clone(&said);
         let line = move |state: &ProgressState| {
-            let said = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let said = lock(&shown);
             let mut line = vec![Part::text("", 1, label)];
             line.extend(parts(State::of(state)));
             line.push(Part::text("  ", 4, said.as_str()));
@@ -92,7 +93,7 @@ impl Progress {
 
     /// Says what is being done now.
     pub fn say(&self, what: impl Into<String>) {
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = what.into();
+        *lock(&self.said) = what.into();
     }
 
     /// Removes the bar.
@@ -236,13 +237,13 @@ impl MovingLine {
     pub fn new(is_drawn: bool) -> MovingLine {
         let parts: Arc<Mutex<Vec<Part>>> = Arc::default();
         let shown = Arc::clone(&parts);
-        let bar = new_bar(1, is_drawn, move |_| shown.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let bar = new_bar(1, is_drawn, move |_| lock(&shown).clone());
         MovingLine { bar, parts }
     }
 
     /// Replaces what is shown.
     pub fn show(&self, parts: Vec<Part>) {
-        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts;
+        *lock(&self.parts) = parts;
         self.bar.tick();
     }
 

@@ -34,7 +34,7 @@ use crate::warm::{DeviceProfile, Room};
 use host::linux;
 use host::linux::page_cache::PageCache;
 use host::linux::process::stand_behind_others;
-use host::linux::threads::on_threads;
+use host::linux::threads::{lock, on_threads};
 use host::units::{BlockRange, Bytes};
 
 /// Is most of the films' content still there?
@@ -418,12 +418,11 @@ impl Means {
     /// Does these reads until all is there, the job has ended, or there is no room.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
         let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
-        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
-        let stop = |why: String| _ = lock().stopped.get_or_insert(why);
+        let stop = |why: String| _ = lock(&done).stopped.get_or_insert(why);
         let open = OpenFiles::new(self.files());
         on_threads(DEPTH, |_| {
             let mut buffer = Vec::new();
-            while lock().stopped.is_none() {
+            while lock(&done).stopped.is_none() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(read) = wanted.get(at) else { break };
                 if self.is_over() {
@@ -435,7 +434,7 @@ impl Means {
                 match self.bring(&touched.forks[read.fork], *read, &open, &mut buffer) {
                     Ok(Bytes(0)) => {}
                     Ok(brought) => {
-                        let mut done = lock();
+                        let mut done = lock(&done);
                         done.reads += 1;
                         done.bytes += brought;
                     }
@@ -452,7 +451,7 @@ impl Means {
         self.progress.is_over.load(Ordering::Relaxed)
     }
 
-    /// Is there no room left, of what is free or of what the job may have?
+    /// Is the free memory used up, or the job's share of it?
     fn is_full(&self) -> bool {
         let bound = Bytes(self.progress.cache_bytes.load(Ordering::Relaxed));
         let is_small = |room: Bytes| room < ROOM_MIN || (bound > Bytes(0) && bound < ROOM_MIN);

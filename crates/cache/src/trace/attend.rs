@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::warm::DeviceProfile;
 use host::linux::block_device::Devices;
 use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
 use host::linux::machine::read_unused_memory;
-use host::linux::threads::Over;
+use host::linux::threads::{Over, lock};
 use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
@@ -199,7 +199,7 @@ impl Attend {
         {
             self.sessions.postmaster = postmaster;
         }
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let named = lock(&self.named).clone();
         let changed = self.sessions.look(&named);
         if let Some(apart) = apart {
             changed.joined.iter().for_each(|pid| apart.join(*pid));

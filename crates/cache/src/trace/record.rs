@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use host::linux;
 use host::linux::block_device::{DeviceCounters, Devices};
 use host::linux::page_cache::PageCache;
 use host::linux::read_monotonic;
-use host::linux::threads::{Going, Over};
+use host::linux::threads::{Going, Over, lock};
 use host::units::{BlockRange, Bytes, Fork, PageRange};
 use postgres::RelationPath;
 
@@ -160,7 +160,7 @@ impl Looking {
         let requested = self.progress.requested();
         let mut touches = Vec::new();
         let seen = look(&mut *self.source, &mut |touch| touches.push(touch))?;
-        let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut came = lock(&self.came);
         for Touch { event, is_of_film, came: has_come } in touches {
             if has_come {
                 let blocks = event.blocks.start as u32..event.blocks.end as u32;
@@ -238,7 +238,7 @@ impl Own {
     pub fn add(&self, relation: usize, fork: Fork, blocks: BlockRange, touched: &RoaringBitmap) {
         let mut all = RoaringBitmap::new();
         all.insert_range(blocks.start as u32..blocks.end as u32);
-        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&self.0);
         let own = own.entry((relation, fork)).or_default();
         own.read_over |= &all - touched;
         own.wanted |= all & touched;
@@ -246,7 +246,7 @@ impl Own {
 
     /// Those of `blocks` that pgthaw brought.
     pub fn among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> Brought {
-        let own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = lock(&self.0);
         let among = |own: &Brought| Brought { wanted: &own.wanted & blocks, read_over: &own.read_over & blocks };
         own.get(&(relation, fork)).map(among).unwrap_or_default()
     }

@@ -41,7 +41,7 @@ impl Named {
 pub enum Wanted {
     #[default]
     Everybody,
-    /// A command's, and those of sessions that are called as its own are, whoever is connected to them.
+    /// Processes of a command, and sessions that have its sessions' names, even if another process is connected to them.
     Command {
         /// 0 until it has been started.
         pid: Arc<AtomicU32>,
@@ -403,7 +403,7 @@ mod whose_tests {
         let mut whose = Whose::new(Wanted::command(&of_command), Some(std::process::id()));
         whose.know_earlier();
         let mut before = start();
-        // Starts are told in hundredths of a second.
+        // The kernel counts start times in hundredths of a second.
         std::thread::sleep(std::time::Duration::from_millis(30));
         let (mut command, mut short, mut other) = (start(), start(), start());
         of_command.store(command.id(), Ordering::Release);

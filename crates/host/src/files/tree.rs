@@ -6,11 +6,12 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Gid, OFlags, Uid, fchown, fstat};
 
 use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
+use crate::linux::threads::lock;
 
 /// How drafts of what is replaced begin; nothing of PostgreSQL's is called so.
 const REPLACED_PREFIX: &str = ".pgthaw-replaced-";
@@ -125,7 +126,7 @@ impl Tree {
     }
 
     fn go_through(&self, door: &Path) -> io::Result<Arc<Directory>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if let Some(directory) = open.get(door) {
             return Ok(Arc::clone(directory));
         }

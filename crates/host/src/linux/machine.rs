@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -17,7 +17,7 @@ use super::Error;
 use super::cgroup::read_memory_limit;
 use super::error::LOOK_AT_FILE_SYSTEM;
 use super::process::{read_details, read_mounts, read_pid_namespace};
-use super::threads::on_threads;
+use super::threads::{lock, on_threads};
 use crate::units::Bytes;
 
 /// The host, for a record of what was measured where.
@@ -246,7 +246,7 @@ pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     for _ in 0..TOUCHES {
         let parts = chunks.chunks_mut((bytes / CHUNK_BYTES).div_ceil(threads).max(1));
         let parts = Mutex::new(parts);
-        let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let take = || lock(&parts).next();
         on_threads(threads, |_| {
             while let Some(part) = take() {
                 part.iter_mut().for_each(|chunk| touch(chunk));

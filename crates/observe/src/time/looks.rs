@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -18,6 +18,7 @@ use host::linux;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
 use host::linux::process::{read_activity, read_children};
+use host::linux::threads::lock;
 use postgres::{Session, read_backend_pid, read_sessions};
 
 /// What a process was seen waiting for; `None`: it was on a processor, or ready to be.
@@ -85,7 +86,7 @@ impl LookSums {
 
     fn lock(&self) -> MutexGuard<'_, Sums> {
         // Sums are whole after each look, whatever happened to who added it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

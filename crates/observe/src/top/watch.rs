@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -22,6 +22,7 @@ use crate::{BudgetedSource, Error, looks_after, looks_in_words, open_time_source
 use host::failure::Explain as _;
 use host::linux::clock::{read_own_cpu_time, read_wall_ms};
 use host::linux::process::{read_children, read_fetched_bytes};
+use host::linux::threads::lock;
 use host::linux::{Devices, count_cores, read_monotonic};
 use host::units::Bytes;
 use postgres::{
@@ -379,7 +380,7 @@ impl PulseReader {
                     };
                 let at_ns = read_monotonic().as_nanos() as u64;
                 let reading = PulseReading { at_ns, server, own: own_before, checkpoints };
-                *to_fill.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+                *lock(&to_fill) = Some(reading);
             }
         };
         Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
@@ -387,7 +388,7 @@ impl PulseReader {
 
     /// What was said since it was taken the last time.
     pub fn take(&self) -> Option<PulseReading> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.latest).take()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::study::{Bound, Disk, LoadSample, RESIDENT_SHARE, Seen, Strategy};
 use cache::{ForkMap, Map};
 use host::linux::clock;
 use host::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
-use host::linux::threads::on_threads;
+use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
@@ -146,10 +146,6 @@ impl Looker {
     fn elapsed(&self) -> f64 {
         clock::read_monotonic().saturating_sub(self.start).as_secs_f64()
     }
-}
-
-fn lock(come: &Mutex<Come>) -> MutexGuard<'_, Come> {
-    come.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Probe {

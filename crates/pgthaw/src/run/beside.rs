@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
@@ -15,7 +15,7 @@ use host::failure::Explain as _;
 use host::linux::DeviceNumber;
 use host::linux::block_device::read_block_device;
 use host::linux::cgroup::Isolation;
-use host::linux::threads::Going;
+use host::linux::threads::{Going, lock};
 use observe::time::OwnTransactions;
 use postgres::{Error, Server, can_tell_at_once, read_all_transactions, read_named_sessions, tell_statistics};
 
@@ -244,7 +244,7 @@ fn follow_names(
             if let Some(connected) = &mut connection {
                 let _asked = own.begin();
                 match read_named_sessions(connected, &name).await {
-                    Ok(pids) => *named.lock().unwrap_or_else(PoisonError::into_inner) = pids.into_iter().collect(),
+                    Ok(pids) => *lock(&named) = pids.into_iter().collect(),
                     // The server may be started again.
                     Err(_) => connection = None,
                 }

@@ -24,6 +24,7 @@ use cache::warm::{Control, PlannedDevice, ProfileSource, Room as _, state_direct
 use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use host::linux::cgroup::remove_left_near;
 use host::linux::machine::read_untouched_shared_memory;
+use host::linux::threads::lock;
 use host::units::Bytes;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};
@@ -273,7 +274,7 @@ impl Prepared {
         let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
         let (map, came) = (Arc::clone(&self.map), Arc::clone(&self.recording.came));
         move || {
-            let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            let came = lock(&came).clone();
             // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
             let _ = journals.keep_brought(&journal, &map, &came);
         }
@@ -413,7 +414,7 @@ impl Prepared {
         let came = match job_seen {
             // It is anybody's.
             JobSeen::Everybody => Came::new(),
-            _ => came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
+            _ => lock(&came).clone(),
         };
         // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
         let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };

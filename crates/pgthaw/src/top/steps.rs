@@ -1,6 +1,6 @@
 //! Steps as they come, and where they go: a record, the page for Prometheus, and lines of JSON. The screen is in `draw.rs`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, channel};
@@ -14,6 +14,7 @@ use command::hear_signals;
 use command::http::{Error, Listener, Token};
 use host::failure::Explain as _;
 use host::linux::block_device::read_block_device;
+use host::linux::threads::lock;
 use host::linux::{BlockDevice, Devices};
 use observe::time::By;
 use observe::top::{Here, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
@@ -59,7 +60,7 @@ impl Steps {
             record.write(&frame)?;
         }
         if let Some(endpoint) = &self.endpoint {
-            endpoint.totals.lock().unwrap_or_else(PoisonError::into_inner).add(&frame);
+            lock(&endpoint.totals).add(&frame);
         }
         Ok(Some(frame))
     }
@@ -156,7 +157,7 @@ impl Endpoint {
         let totals = Arc::new(Mutex::new(Totals::default()));
         let (end, ended) = oneshot::channel();
         let to_read = Arc::clone(&totals);
-        let render = move || render_metrics(&to_read.lock().unwrap_or_else(PoisonError::into_inner));
+        let render = move || render_metrics(&lock(&to_read));
         let task = tokio::spawn(self.listener.run_metrics(render, async {
             // Who tells no end is gone.
             let _ = ended.await;

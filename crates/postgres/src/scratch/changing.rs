@@ -4,13 +4,13 @@ use std::io;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::owner::{DATA, LOG, make_for};
 use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster, run_until_stopped, server_owner};
 use crate::{DataDirectory, Error, Programs};
 use host::files::{Directory, Tree};
+use host::linux::threads::lock;
 
 const REPLACEABLE_FILE: &str = "pgthaw.conf";
 
@@ -32,7 +32,7 @@ impl ScratchCluster {
     /// Replaces the replaceable settings, from the next start or reload. No value has a line break.
     pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
-            settings.clone_into(&mut borrowed.replaceable.lock().unwrap_or_else(PoisonError::into_inner));
+            settings.clone_into(&mut lock(&borrowed.replaceable));
             return Ok(());
         }
         let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");

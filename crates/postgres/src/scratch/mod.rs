@@ -9,11 +9,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use host::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
+use host::linux::threads::lock;
 use rustix::process::{Pid, Signal};
 
 use self::owner::{DATA, LOG, MARK, SOCKETS, let_through, make_for, new_directory, remove_marked, remove_own_cluster};
@@ -175,7 +176,7 @@ impl ScratchCluster {
     /// Appends settings to postgresql.conf for the next start; the last one wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
-            let mut kept = borrowed.settings.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&borrowed.settings);
             kept.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
             return Ok(());
         }
@@ -406,8 +407,8 @@ impl Borrowed {
     fn arguments(&self, hba_file: &Path) -> Vec<String> {
         let hba_file = format!("hba_file={}", hba_file.display());
         let own = ["listen_addresses=", "external_pid_file=", &hba_file].map(str::to_owned);
-        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let replaceable = self.replaceable.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = lock(&self.settings);
+        let replaceable = lock(&self.replaceable);
         let replaceable = replaceable.iter().map(|(name, value)| (name, value));
         let given = settings.iter().chain(replaceable).map(|(name, value)| format!("{name}={value}"));
         let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);

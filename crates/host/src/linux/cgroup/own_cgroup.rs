@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io, thread};
 
@@ -13,6 +13,7 @@ use super::{
     Cgroup, CgroupVersion, Controller, Hierarchy, PAGE_CACHE, PROCS_FILE, ReadLimit, ReadUsage, WriteLimit, has_word,
     limit_lines, sum_statistics,
 };
+use crate::linux::threads::lock;
 use crate::linux::{DeviceNumber, Error, process};
 use crate::units::Bytes;
 
@@ -85,13 +86,13 @@ impl OwnCgroup {
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         let home = self.hierarchy.directory_of(pid)?;
         self.files.join(pid)?;
-        self.homes.lock().unwrap_or_else(PoisonError::into_inner).entry(pid).or_insert(home);
+        lock(&self.homes).entry(pid).or_insert(home);
         Ok(())
     }
 
     /// Returns a process to its home, if it lives.
     pub fn leave(&self, pid: u32) {
-        let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+        let home = lock(&self.homes).remove(&pid);
         let home = home.unwrap_or_else(|| self.home.clone());
         if move_process(pid, &home).is_err() {
             let _ = move_process(pid, &self.home);
@@ -109,7 +110,7 @@ impl OwnCgroup {
         if let Ok(myself) = Maker::myself() {
             sweep(&self.files.directory, &self.files.directory, myself.namespace);
         }
-        let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+        let homes = lock(&self.homes);
         empty_and_remove(&self.files.directory, &self.home, |pid| home_of(pid, &homes))
     }
 }

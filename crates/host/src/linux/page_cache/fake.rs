@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{Activity, CachedFile, InOrder, PageCache, PageCounts, Window};
 use crate::linux::Error;
 use crate::linux::direct_read::Extent;
+use crate::linux::threads::lock;
 use crate::units::{Bytes, PageRange};
 
 const PAGE_BYTES: u64 = 4096;
@@ -341,10 +342,6 @@ impl InOrder for FakeInOrder {
         add(&mut state.resident, PageRange::new(range.end.min(end), end));
         Ok(Bytes(read as u64))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn within(runs: &[PageRange], range: PageRange) -> impl Iterator<Item = PageRange> {

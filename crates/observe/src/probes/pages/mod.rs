@@ -7,7 +7,7 @@ use std::fmt;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use aya::Ebpf;
@@ -20,7 +20,7 @@ use crate::probes::load::{CostCount, Loading, attach, refusal, refused, take_map
 use crate::time::ProbeCost;
 use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
-use host::linux::threads::Over;
+use host::linux::threads::{Over, lock};
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
@@ -192,7 +192,7 @@ pub(super) fn forget_ahead() {
 }
 
 fn lock_ahead() -> MutexGuard<'static, Ahead> {
-    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&AHEAD)
 }
 
 /// Words for a file: with some room to grow, or for all that it can ever have.
