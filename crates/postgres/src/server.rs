@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
+use super::answer::Columns as _;
 use super::data_directory::is_child;
 use super::remedy::psql_as;
 use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, find_extension, read_databases};

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{LIMIT, ask_all, collect_rows, count, in_time};
+use super::answer::{Answer as _, Columns as _, LIMIT, ask_all, ask_rows, collect_rows, count, in_time};
 use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension};
@@ -54,7 +53,8 @@ pub async fn read_server_statistics(
     const ACTION: &str = "read the server's statistics";
     let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
                     FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
-    let mut rows = in_time(ACTION, sqlx::query_as(question).bind(database).fetch_all(&mut *connection)).await?;
+    let question = || sqlx::query(question).bind(database.to_owned());
+    let mut rows = ask_rows(connection, ACTION, question, |row| <(String, String)>::of(row).map(Some)).await?;
     let views = [
         (
             0,
