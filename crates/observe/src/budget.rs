@@ -216,6 +216,10 @@ impl TimeSource for BudgetedSource {
         self.source.cost_refusal()
     }
 
+    fn failure(&self) -> Option<String> {
+        self.source.failure()
+    }
+
     fn asks_seldom(&self) -> bool {
         self.asks_seldom
     }

@@ -14,6 +14,7 @@ use crate::Error;
 use crate::sampler::{Sampling, wait_until};
 use crate::statistic::Statistic;
 use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
+use host::failure::Explain as _;
 use host::linux;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
@@ -35,6 +36,8 @@ pub(super) struct LookSums(Arc<Mutex<Sums>>);
 struct Sums {
     at_ns: u64,
     processes: HashMap<(u32, u64), (ProcessTimes, Doing)>,
+    /// Why nobody adds to them any more.
+    failure: Option<String>,
 }
 
 impl LookSums {
@@ -61,6 +64,15 @@ impl LookSums {
                 process.ended_ns.get_or_insert(before);
             }
         }
+    }
+
+    /// Adds a look that failed: what the processes did since the look before is not known.
+    pub fn add_failed(&self, at_ns: u64) {
+        let sums = self.lock();
+        let there = sums.processes.values().filter(|(process, _)| process.ended_ns.is_none());
+        let unseen = there.map(|(process, _)| (process.pid, process.birth, Some(WaitEvent::Unknown))).collect();
+        drop(sums);
+        self.add(at_ns, unseen);
     }
 
     /// What there is until this instant, for the looks go on: where they are rare, steps between readings are as long as they are asked
@@ -317,9 +329,18 @@ impl SqlLooks {
                     _ = ticks.tick() => {}
                 }
                 let asked = own.as_ref().map(OwnTransactions::begin);
-                let Ok(sessions) = read_sessions(&mut connection).await else { return };
+                let sessions = read_sessions(&mut connection).await;
                 drop(asked);
-                to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
+                let at_ns = read_monotonic().as_nanos() as u64;
+                match sessions {
+                    Ok(sessions) => to_add.add(at_ns, seen(sessions, own_pid)),
+                    Err(error) if error.is_server_gone() => {
+                        to_add.lock().failure = Some(error.with_hint());
+                        return;
+                    }
+                    // Who reads the sums asks the same, and tells why it fails.
+                    Err(_) => to_add.add_failed(at_ns),
+                }
             }
         });
         Ok(SqlLooks { sums, _stop: stop })
@@ -333,6 +354,10 @@ impl TimeSource for SqlLooks {
 
     fn read(&mut self) -> Result<Reading, Error> {
         Ok(self.sums.read())
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.sums.lock().failure.clone()
     }
 }
 
@@ -409,6 +434,21 @@ mod tests {
         assert_eq!((of(1).waits[0].1.total_ns, of(1).waits[0].1.count), (100, 0));
         assert_eq!((of(2).running_ns, of(2).started_ns), (200, 1100));
         assert_eq!(sums.read().processes.len(), 1, "who has ended is told once");
+    }
+
+    #[test]
+    fn what_a_failed_look_would_have_seen_is_not_known() {
+        let sums = LookSums::default();
+        let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
+        sums.add(1000, vec![(1, 5, lock()), (2, 6, None)]);
+        sums.add(1100, vec![(1, 5, lock())]);
+        sums.add_failed(1300);
+        sums.add(1400, vec![(1, 5, lock())]);
+        let reading = sums.read();
+        assert_eq!((reading.at_ns, reading.processes.len()), (1400, 2));
+        let one = reading.processes.iter().find(|one| one.pid == 1).unwrap();
+        let waited = |event| one.waits_for(&event).total_ns;
+        assert_eq!((waited(lock().unwrap()), waited(WaitEvent::Unknown), one.running_ns), (200, 200, 0));
     }
 
     #[test]

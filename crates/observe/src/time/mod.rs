@@ -12,7 +12,7 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who,
+    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who,
     is_idle,
 };
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};

@@ -367,6 +367,11 @@ pub trait TimeSource: Send {
         false
     }
 
+    /// Why it cannot go on, where its session with the server has ended.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// Looks half as often, which costs less: how often a second from now on. `None` where it does not look now and then, or hardly ever
     /// does.
     fn look_less(&mut self) -> Option<f64> {

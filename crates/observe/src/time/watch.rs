@@ -13,6 +13,7 @@ use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
 use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
+use host::failure::Explain as _;
 use postgres::read_sessions;
 
 /// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
@@ -31,8 +32,8 @@ pub struct Watch {
     /// Transactions of this connection besides its looks, which the server counts with the next look.
     untold: u64,
     asked_at: Instant,
-    /// Is told when the server does not answer any more.
-    gone: Option<oneshot::Sender<()>>,
+    /// Is told when the server does not answer any more, and why.
+    gone: Option<oneshot::Sender<String>>,
     accounting: Accounting,
     /// `None` where stalls are not looked for.
     stalls: Option<StallWatch>,
@@ -85,8 +86,8 @@ impl Watch {
         })
     }
 
-    /// Is told when the server does not answer any more.
-    pub fn hear_gone(&mut self) -> oneshot::Receiver<()> {
+    /// Is told when the server does not answer any more, and why.
+    pub fn hear_gone(&mut self) -> oneshot::Receiver<String> {
         let (gone, is_gone) = oneshot::channel();
         self.gone = Some(gone);
         is_gone
@@ -132,6 +133,9 @@ impl Watch {
             if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
                 self.look().await;
             }
+            if let Some(why) = source.failure() {
+                self.lose_server(why);
+            }
             let is_due = looks % looks_of_step == 0 || ended.is_some();
             if is_due || self.stalls.is_some() {
                 self.add(source.read()?).await;
@@ -157,13 +161,20 @@ impl Watch {
                 self.roster.see(sessions);
             }
             // A server that is stopped meanwhile ends no measurement.
-            Ok(Err(_)) => {
-                self.connection = None;
-                // Who does not listen does not want to know.
-                _ = self.gone.take().map(|gone| gone.send(()));
+            Ok(Err(error)) if error.is_server_gone() => self.lose_server(error.with_hint()),
+            // The next question may be answered.
+            Ok(Err(error)) => {
+                let failed = &mut self.accounting.failed;
+                (failed.count, failed.why) = (failed.count + 1, error.with_hint());
             }
             Err(_) => {}
         }
+    }
+
+    fn lose_server(&mut self, why: String) {
+        self.connection = None;
+        // Who does not listen does not want to know.
+        _ = self.gone.take().map(|gone| gone.send(why));
     }
 
     async fn add(&mut self, mut reading: Reading) {

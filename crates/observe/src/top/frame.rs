@@ -355,6 +355,7 @@ pub mod tests {
             .into_iter()
             .collect(),
             imperfect: Imperfect::default(),
+            ..TimeSpan::default()
         }
     }
 

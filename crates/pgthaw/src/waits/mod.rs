@@ -26,6 +26,7 @@ use host::linux::clock::{read_own_cpu_time, read_wall_ms};
 use host::linux::count_cores;
 use host::linux::process::terminate;
 use host::linux::signals::{status_of, status_of_end};
+use host::units::counted;
 use observe::stall::StallWatch;
 use observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
 use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
@@ -102,6 +103,10 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     };
     let watched = watch.finish(&mut source).await?;
     remarks.extend(following.remarks);
+    let failed = &watched.accounting.failed;
+    remarks.extend((failed.count > 0).then(|| {
+        format!("{} who the processes are failed, the last one so: {}", counted(failed.count, "question"), failed.why)
+    }));
     remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
@@ -263,7 +268,7 @@ impl Following<'_> {
 
 /// Returns when the server that has gone away can be looked at again, with when it had gone, in milliseconds since 1970
 /// UTC.
-async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<()>) -> (Here, i64) {
+async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<String>) -> (Here, i64) {
     if gone.await.is_err() {
         std::future::pending::<()>().await;
     }
