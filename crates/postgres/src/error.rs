@@ -9,7 +9,7 @@ use sqlx::postgres::PgDatabaseError;
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
 use super::remedy::{create_extension, grant};
 use super::{SystemUser, quote_argument};
-use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
+use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, name_some, permission_hint};
 
 /// What can go wrong with a server.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum Error {
     ConnectTimeout { address: String, seconds: u64 },
     #[error("no server runs in {}", path.display())]
     NotRunning { path: PathBuf },
-    #[error("cannot connect to any of {} servers: {}", failures.len(), told(failures))]
+    #[error("cannot connect to any of {} servers: {}", failures.len(), name_some(failures))]
     NoHost { failures: Vec<Error> },
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
     PasswordMissing { address: String, user: String },
@@ -302,7 +302,7 @@ impl Explain for Error {
                 "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
             }
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "run pgthaw as the owner of the data directory (usually postgres) or as root"
+                return permission_hint(source).map(str::to_owned);
             }
             Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
             Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
@@ -380,15 +380,6 @@ fn with_detail(refusal: &dyn DatabaseError) -> String {
 }
 
 const TOLD_CHARACTERS: usize = 2000;
-
-const TOLD_FAILURES: usize = 5;
-
-fn told(failures: &[Error]) -> String {
-    let shown = failures.iter().take(TOLD_FAILURES).map(ToString::to_string);
-    let more = failures.len().saturating_sub(TOLD_FAILURES);
-    let rest = (more > 0).then(|| format!("and {more} more"));
-    shown.chain(rest).collect::<Vec<_>>().join("; ")
-}
 
 fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
