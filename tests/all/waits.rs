@@ -470,6 +470,20 @@ fn whose_sessions_are_ended_opens_new_ones_and_says_so() {
     assert_eq!(ending(&report, "client backend::Timeout::PgSleep").len(), 1, "{report:#}");
 }
 
+#[test]
+fn a_question_that_fails_ends_no_session_and_is_told() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
+    let report = watch_beside(&mut server, &["--source", "sql", "-U", "app"], |server| {
+        server.psql("REVOKE EXECUTE ON FUNCTION pg_stat_get_activity(integer) FROM PUBLIC; SELECT pg_sleep(1.5)");
+        server.psql("GRANT EXECUTE ON FUNCTION pg_stat_get_activity(integer) TO PUBLIC; SELECT pg_sleep(1.5)");
+    });
+    let remarks = report["remarks"].to_string();
+    assert!(remarks.contains("who the processes are failed") && remarks.contains("permission denied"), "{remarks}");
+    assert!(!remarks.contains("ended pgthaw's sessions"), "{remarks}");
+    assert_eq!(ending(&report, "client backend::Timeout::PgSleep").len(), 1, "it goes on: {report:#}");
+}
+
 /// Of a container only its pid namespace: its server's pids are others out here.
 #[test]
 fn a_server_in_a_container_is_seen_from_its_host() {

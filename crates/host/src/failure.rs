@@ -119,7 +119,9 @@ pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
-        Some(_) => "pgthaw reads only what is the data directory's owner's: give it to that user, or remove what is left over",
+        Some(_) => {
+            "pgthaw reads only what is the data directory's owner's: give it to that user, or remove what is left over"
+        }
         None => AS_OWNER,
     })
 }

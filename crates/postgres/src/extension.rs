@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::AssertSqlSafe;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
 use super::answer::{Columns as _, LIMIT, ask_one, in_time, within};

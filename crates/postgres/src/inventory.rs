@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use sqlx::Connection as _;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
-use sqlx::Connection as _;
 
 use super::Error;
 use super::answer::{Columns as _, ask_all, ask_one, in_time};

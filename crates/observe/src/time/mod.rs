@@ -12,8 +12,8 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who,
-    is_idle,
+    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares,
+    TimeSpan, Who, is_idle,
 };
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};

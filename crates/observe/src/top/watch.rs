@@ -199,7 +199,8 @@ impl Steps {
             Some(Err(why)) => (None, Some(Missing::new("what the server counts", why, None))),
             None => (None, None),
         };
-        let unasked = (span.failed.count > 0).then(|| Missing::new("who the processes are", span.failed.why.clone(), None));
+        let unasked =
+            (span.failed.count > 0).then(|| Missing::new("who the processes are", span.failed.why.clone(), None));
         let checkpoint = reading.as_ref().and_then(|reading| {
             let event = reading.server.checkpointer_event.as_deref();
             Some(self.checkpoints.take(reading.at_ns, at_ms, reading.checkpoints?, event))
