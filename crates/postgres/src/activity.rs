@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{ask_one, collect_rows, count, in_time};
+use super::answer::{ask_all, ask_one, collect_rows, count, in_time};
 use super::server::telling;
 use super::{Error, RelationKind};
 
@@ -276,6 +276,12 @@ pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Erro
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
+}
+
+/// Class and name of each wait event, from PostgreSQL 17 on, in the order of the server's own list.
+pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+    let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
+    ask_all(connection, "ask for the names of wait events", question).await
 }
 
 /// Reads all waits once, without this session and sleeping background processes.

@@ -120,6 +120,7 @@ pub struct MemoryLooks {
     interval_ms: Arc<AtomicU64>,
     /// Processor time of the first look, without that of finding the processes, which is not done for each.
     look_cost: Duration,
+    word: EventWord,
     _looking: Sampling<()>,
 }
 
@@ -150,7 +151,7 @@ impl MemoryLooks {
                 }
             }
         })?;
-        Ok(MemoryLooks { sums, interval_ms, look_cost, _looking })
+        Ok(MemoryLooks { sums, interval_ms, look_cost, word, _looking })
     }
 
     /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
@@ -172,6 +173,10 @@ fn interval_within(look_cost: Duration, processors: f64) -> Duration {
 impl TimeSource for MemoryLooks {
     fn tier(&self) -> Tier {
         Tier::Memory
+    }
+
+    fn event_word(&self) -> Option<EventWord> {
+        Some(self.word)
     }
 
     fn read(&mut self) -> Result<Reading, Error> {
@@ -264,6 +269,11 @@ impl EventWord {
     /// What a process waits for now; 0: nothing, or it has no place to say it.
     pub fn read(&self, pid: u32) -> Result<u32, Error> {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
+    }
+
+    /// The numbers of all processes of the server.
+    pub fn read_all(&self, postmaster_pid: u32) -> HashMap<u32, u32> {
+        list(postmaster_pid).into_iter().filter_map(|pid| Some((pid, self.read(pid).ok()?))).collect()
     }
 
     /// Where the pointer of a process leads to now; 0: nowhere. That of a postmaster leads to a place of its own, as in each process that

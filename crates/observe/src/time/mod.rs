@@ -17,7 +17,7 @@ pub use account::{
 };
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
-pub use names::WaitNames;
+pub use names::{WaitNames, class_until_18};
 pub use report::{LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
