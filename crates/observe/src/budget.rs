@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use crate::time::{
-    EventWord, FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks, Tier,
-    TimeSource,
+    EventWord, FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks,
+    Tier, TimeSource,
 };
 use crate::{Error, open_time_probe};
 use host::failure::Explain as _;

@@ -67,7 +67,10 @@ pub async fn read_server_statistics(
             "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
              FROM pg_catalog.pg_stat_checkpointer AS s",
         ),
-        (190_000, "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s"),
+        (
+            190_000,
+            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
+        ),
     ];
     for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {
         rows.extend(ask_all::<(String, String)>(connection, ACTION, question).await?);

@@ -70,7 +70,7 @@ impl WaitNames {
     /// Of the server of this connection. One that does not tell has what [`WaitNames::learn`] learns.
     pub async fn of_server(version_num: u32, connection: &mut PgConnection) -> WaitNames {
         let names = WaitNames::of_version(version_num);
-        if names.is_empty() {
+        if names.names.is_empty() {
             names.count(read_wait_event_names(connection).await.unwrap_or_default());
         }
         names
@@ -98,7 +98,8 @@ impl WaitNames {
     /// in that event where both are the same.
     pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
         for session in sessions {
-            let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(number)) else {
+            let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))
+            else {
                 continue;
             };
             let Some((class, event)) = session.event_type.clone().zip(session.event.clone()) else { continue };
@@ -130,11 +131,6 @@ impl WaitNames {
     /// Does a background process of this kind tell no event whatever it waits for? In version 13 that is who has no entry in shared memory.
     pub fn has_none_for(&self, kind: &str) -> bool {
         self.major == 13 && matches!(kind, "archiver" | "stats collector" | "logger")
-    }
-
-    /// Does the table have no names for this version?
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
     }
 }
 
@@ -173,7 +169,8 @@ mod tests {
     #[test]
     fn events_of_a_version_that_is_not_known_have_the_names_of_the_server() {
         let names = WaitNames::of_version(200_000);
-        let events = [("Activity", "ArchiverMain"), ("LWLock", "ShmemIndex"), ("Timeout", "New"), ("Timeout", "PgSleep")];
+        let events =
+            [("Activity", "ArchiverMain"), ("LWLock", "ShmemIndex"), ("Timeout", "New"), ("Timeout", "PgSleep")];
         names.count(events.map(|(class, event)| (class.to_owned(), event.to_owned())).to_vec());
         assert_eq!(named(&names, 0x0900_0001), "Timeout::PgSleep");
         assert_eq!(named(&names, 0x0100_0001), "LWLock::unknown", "its numbers have gaps");

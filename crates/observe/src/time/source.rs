@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::statistic::Statistic;
-use crate::time::looks::EventWord;
+use crate::time::event_word::EventWord;
 use host::units::Fork;
 use postgres::RelationPath;
 

@@ -53,9 +53,7 @@ mod tests {
     #[test]
     fn the_servers_counts_are_told_by_type_of_lock() {
         let of = |waits: u32, ms: f64, beyond: u32| {
-            let row = |kind: &str| {
-                serde_json::json!({"locktype": kind, "waits": waits, "wait_time": ms, "fastpath_exceeded": beyond})
-            };
+            let row = |kind: &str| serde_json::json!({"locktype": kind, "waits": waits, "wait_time": ms, "fastpath_exceeded": beyond});
             let rows = ["relation", "tuple"].map(|kind| (VIEW.to_owned(), row(kind).to_string()));
             ServerStatistics::of(rows.to_vec()).unwrap()
         };
