@@ -78,7 +78,7 @@ deb: man ## Make the Debian packages in target/debian
 ##@ Check
 
 .PHONY: test
-test: setup-test web ## The tests, against PostgreSQL 19, some against 15
+test: setup-test web ## The tests, against the newest PostgreSQL (19), some against 15
 	scripts/test-servers 15 19
 	cargo nextest run --locked --workspace
 

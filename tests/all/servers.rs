@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! `make test` runs such a test on 19; `make test-all-versions` on the others too. A test that does not depend
-//! on the version uses [`start_any`].
+//! `make test` runs such a test on the newest version there is; `make test-all-versions` on 13 to 18 too. A test that does not
+//! depend on the version uses [`start_any`].
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -41,7 +41,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("checkpoint_timeout", "1h"),
 ];
 
-/// Makes one test per major version: `NAME::on_15` and so on.
+/// Makes one test per major version, `NAME::on_15` and so on, and `NAME::on_newest`.
 macro_rules! test_every_version {
     ($(#[$attribute:meta])* fn $name:ident($version:ident) $body:block) => {
         $(#[$attribute])*
@@ -81,8 +81,8 @@ macro_rules! test_every_version {
                 check(18);
             }
             #[test]
-            fn on_19() {
-                check(19);
+            fn on_newest() {
+                check(crate::servers::newest());
             }
         }
     };
@@ -154,7 +154,17 @@ pub fn start(version: u32, settings: &[(&str, &str)]) -> TestServer {
 
 /// Starts a server of the newest version there is: for tests of what does not depend on it.
 pub fn start_any(settings: &[(&str, &str)]) -> TestServer {
-    start(servers().last().expect("no PostgreSQL: run scripts/test-servers 19").0, settings)
+    start(newest(), settings)
+}
+
+/// The newest version there is: 19, or 18 where no Debian archive has 19.
+pub fn newest() -> u32 {
+    servers().last().expect("no PostgreSQL: run scripts/test-servers 19").0
+}
+
+/// Is there a server of this major version?
+pub fn has(version: u32) -> bool {
+    servers().iter().any(|(major, _)| *major == version)
 }
 
 /// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.

@@ -172,12 +172,12 @@ fn assert_no_numbers(report: &Value) {
     assert!(numbers.is_empty(), "{numbers:?}");
 }
 
-/// The directory of a socket that leads to the server, which calls itself one major version newer there.
+/// The directory of a socket that leads to the server, which calls itself version 20 there, one that pgthaw does not know.
 fn newer_door(server: &TestServer) -> TempDir {
     let number: u32 = server.psql("SHOW server_version_num").parse().unwrap();
     let wire = |number: u32| [4_u32.to_be_bytes(), number.to_be_bytes()].concat();
     let name = |number: u32| format!("server_version\0{}", number / 10_000).into_bytes();
-    let newer = number + 10_000;
+    let newer = 200_000 + number % 10_000;
     let replaced = [(wire(number), wire(newer)), (name(number), name(newer))];
     servers::door(server, move |bytes| {
         for (from, to) in &replaced {
@@ -195,7 +195,7 @@ fn events_of_a_version_that_is_not_known_yet_have_the_names_of_its_server() {
     if !can_probe() {
         return;
     }
-    let server = servers::start(19, &[]);
+    let server = servers::start_any(&[]);
     server.psql("CREATE TABLE t AS SELECT 1 AS id");
     let door = newer_door(&server);
     for source in ["bpf", "memory"] {
@@ -222,6 +222,9 @@ fn events_of_a_version_that_is_not_known_yet_have_the_names_of_its_server() {
 
 #[test]
 fn workers_that_come_and_go_are_all_io_workers() {
+    if !servers::has(19) {
+        untested!(machine: "until PostgreSQL 18 the number of io workers is fixed: scripts/test-servers 19");
+    }
     if !can_probe() {
         return;
     }
@@ -258,6 +261,9 @@ fn path_of_psql(server: &TestServer, line: &str) -> String {
 
 #[test]
 fn what_the_server_counts_of_locks_is_told() {
+    if !servers::has(19) {
+        untested!(machine: "PostgreSQL 18 has no pg_stat_lock: scripts/test-servers 19");
+    }
     let server = servers::start(19, &[("deadlock_timeout", "100ms")]);
     server.psql("CREATE TABLE t AS SELECT 1 AS id");
     let mut holder = server.command_of("psql");
