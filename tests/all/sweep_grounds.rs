@@ -290,7 +290,11 @@ fn servers_of_several_versions_are_measured_by_one_pgbench() {
     let pid = child.id();
     let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
     place.assert_nothing_is_left(pid);
-    assert!(text(&printed, "/sweep/pgbench_version").contains(&format!("(PostgreSQL) {newest}")), "{}", printed["sweep"]);
+    assert!(
+        text(&printed, "/sweep/pgbench_version").contains(&format!("(PostgreSQL) {newest}")),
+        "{}",
+        printed["sweep"]
+    );
     assert_eq!(trials(&printed).len(), 2);
     for trial in trials(&printed) {
         assert_eq!(trial["failure"], Value::Null, "{trial}");

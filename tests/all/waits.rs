@@ -203,13 +203,14 @@ fn events_of_a_version_that_is_not_known_yet_have_the_names_of_its_server() {
             let mut psql = server.command_of("psql");
             psql.args(["-XAtq", "-d", "postgres", "-c", sql]).stdout(Stdio::null()).spawn().unwrap()
         };
-        let mut holder = update("BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(3); COMMIT");
+        let mut holder = update("BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(600)");
         while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "1" {}
         let mut waiter = update("UPDATE t SET id = 3");
         while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid'") != "1" {}
         let host = door.path().to_str().unwrap();
-        let report = server.pgthaw(&["waits", "--json", "-h", host, "--source", source, "--seconds", "1"]).ok().json();
-        assert!(holder.wait().unwrap().success() && waiter.wait().unwrap().success());
+        let report = server.pgthaw(&["waits", "--json", "-h", host, "--source", source, "--seconds", "2"]).ok().json();
+        server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+        assert!(!holder.wait().unwrap().success() && waiter.wait().unwrap().success());
         assert!(report["remarks"].to_string().contains("is newer than the newest"), "{report:#}");
         let expected =
             ["client backend::Timeout::PgSleep", "client backend::Lock::transactionid", "::Activity::CheckpointerMain"];
@@ -233,20 +234,24 @@ fn workers_that_come_and_go_are_all_io_workers() {
         ("io_min_workers", "1"),
         ("io_max_workers", "6"),
         ("io_worker_launch_interval", "0"),
-        ("io_worker_idle_timeout", "300ms"),
+        ("io_worker_idle_timeout", "1s"),
         ("max_parallel_workers_per_gather", "0"),
     ];
     let server = servers::start(19, &settings);
     server.psql("CREATE TABLE t AS SELECT i, repeat('x', 500) AS x FROM generate_series(1, 200000) AS i");
     let workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'io worker'";
     assert_eq!(server.psql(workers), "1");
-    // More of them come for the scans, and the last ones go again.
-    let scans = "\\! for scan in 1 2 3 4; do psql -XAtq -d postgres -c \"SELECT count(*) FROM t WHERE x = 'y'\" & done; wait; sleep 3";
+    let scans = format!(
+        "CREATE PROCEDURE scan() LANGUAGE plpgsql AS $$ BEGIN LOOP PERFORM count(*) FROM t WHERE x = 'y'; \
+         PERFORM pg_stat_clear_snapshot(); EXIT WHEN ({workers}) > 2; END LOOP; END $$"
+    );
+    server.psql(&scans);
+    // More of them come for the scans, and go again.
+    let scans = "\\! for scan in 1 2 3 4; do psql -XAtq -d postgres -c 'SET statement_timeout = 30000' -c 'CALL scan()' & done; wait; sleep 2";
     let (report, _) = watch_sql(&server, &["--source", "bpf", "--by", "backend"], &path_of_psql(&server, scans));
     let all = report["statistics"].as_array().unwrap().iter().map(|one| one["where"].as_str().unwrap());
     let of_workers: BTreeSet<&str> = all.filter(|who| who.contains("io worker")).collect();
-    assert!(of_workers.len() >= 2, "{of_workers:?}: {report:#}");
-    // They go one after the other.
+    assert!(of_workers.len() >= 3, "{of_workers:?}: {report:#}");
     while server.psql(workers) != "1" {}
     assert!((0.99..=1.01).contains(&explained(&report)), "{report:#}");
     let nobody = ending(&report, "::Activity::IoWorkerMain");

@@ -186,7 +186,7 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
 
 /// Kinds of background processes.
 const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launcher,autovacuum worker,io worker,\
-    parallel worker,walsender,walreceiver,archiver,startup,logger,logical replication launcher,\
+    parallel worker,walsender,walreceiver,archiver,startup,logger,syslogger,logical replication launcher,\
     logical replication apply worker,slotsync worker,walsummarizer,stats collector";
 
 const PARALLEL_WORKER: &str = "parallel worker";
@@ -362,6 +362,8 @@ mod process_title_tests {
         for (title, kind) in [
             ("postgres: checkpointer ", "checkpointer"),
             ("postgres: 15/main: background writer", "background writer"),
+            ("postgres: logger ", "logger"),
+            ("postgres: 19/main: syslogger ", "syslogger"),
             ("postgres: archiver last was 000000010000000000000007", "archiver"),
             ("postgres: startup recovering 000000010000000000000007", "startup"),
             ("postgres: a: io worker 2", "io worker"),
