@@ -37,6 +37,11 @@ impl Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
+    /// The postmaster, where the server calls its processes by the same numbers as this machine.
+    pub fn postmaster_of_same_pids(&self) -> Option<u32> {
+        self.postmaster_pid.filter(|_| !self.numbers.is_below)
+    }
+
     /// What the server says of its processes at this moment.
     pub fn see(&mut self, sessions: Vec<Session>) {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));

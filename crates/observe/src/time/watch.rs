@@ -9,6 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
+use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
@@ -34,6 +35,7 @@ pub struct Watch {
     /// Is told when the server does not answer any more.
     gone: Option<oneshot::Sender<()>>,
     accounting: Accounting,
+    names: WaitNames,
     /// `None` where stalls are not looked for.
     stalls: Option<StallWatch>,
     /// Those of servers that were looked at before this one.
@@ -66,7 +68,7 @@ impl Watch {
         names: WaitNames,
         stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
-        let accounting = Accounting::begin(source.read()?, by, names);
+        let accounting = Accounting::begin(source.read()?, by, names.clone());
         let connection = Some(connection);
         Ok(Watch {
             roster,
@@ -76,6 +78,7 @@ impl Watch {
             asked_at: Instant::now(),
             gone: None,
             accounting,
+            names,
             stalls,
             earlier_stalls: Vec::new(),
             latest: None,
@@ -100,7 +103,8 @@ impl Watch {
     /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
     /// to judge stalls by.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
-        self.accounting.follow_restart(names);
+        self.accounting.follow_restart(names.clone());
+        self.names = names;
         let earlier = std::mem::replace(&mut self.stalls, stalls);
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
@@ -130,7 +134,7 @@ impl Watch {
             };
             // Ticks come a little sooner or later.
             if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
-                self.look().await;
+                self.look(source.event_word()).await;
             }
             let is_due = looks % looks_of_step == 0 || ended.is_some();
             if is_due || self.stalls.is_some() {
@@ -146,13 +150,20 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self) {
+    /// Asks who the processes are, and what events without a name are called. `word` is where those have their numbers.
+    async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         self.asked_at = Instant::now();
+        let numbered = word.zip(self.roster.postmaster_of_same_pids());
+        let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
+        let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
+                if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
+                    self.names.learn(&sessions, before, &after);
+                }
                 own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
                 self.roster.see(sessions);
             }
