@@ -132,7 +132,7 @@ impl Looker {
         while is_whole && second <= seconds && above < SECONDS_ABOVE {
             is_whole = self.wait(start, start + Duration::from_secs(second.into()), stopped);
             let Ok(reading) = self.source.read() else { break };
-            self.roster.learn(&reading.processes);
+            self.roster.learn(&reading.processes, &[]);
             let mut within = Accounting::begin(before, By::Kind, names.clone());
             within.add(reading.clone(), |process| self.roster.who(process));
             let (cost_now, cpu_now) = (self.source.cost(), read_thread_cpu_time());

@@ -182,13 +182,16 @@ impl Watch {
             // Of what the source before has told nothing is lost.
             self.add_up();
         }
-        self.roster.learn(&reading.processes);
+        let begins_from = self.latest.take().map(|before| {
+            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
+            before.begins_from
+        });
+        self.roster.learn(&reading.processes, &self.ended);
         if let Some(stalls) = &mut self.stalls {
             self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
         }
-        if let Some(before) = self.latest.take() {
-            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
-            reading.begins_from = before.begins_from;
+        if let Some(begins_from) = begins_from {
+            reading.begins_from = begins_from;
         }
         let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
         self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();
