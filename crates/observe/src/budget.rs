@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use crate::time::{
-    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks, Tier,
-    TimeSource,
+    EventWord, FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks,
+    Tier, TimeSource,
 };
 use crate::{Error, open_time_probe};
 use host::failure::Explain as _;
@@ -199,6 +199,10 @@ impl BudgetedSource {
 impl TimeSource for BudgetedSource {
     fn tier(&self) -> Tier {
         self.source.tier()
+    }
+
+    fn event_word(&self) -> Option<EventWord> {
+        self.source.event_word()
     }
 
     fn read(&mut self) -> Result<Reading, Error> {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Columns as _, ask_one, ask_rows, collect_rows, count, in_time};
+use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, count, in_time};
 use super::server::telling;
 use super::{Error, RelationKind};
 
@@ -185,7 +185,7 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
 
 /// Kinds of background processes.
 const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launcher,autovacuum worker,io worker,\
-    parallel worker,walsender,walreceiver,archiver,startup,logger,logical replication launcher,\
+    parallel worker,walsender,walreceiver,archiver,startup,logger,syslogger,logical replication launcher,\
     logical replication apply worker,slotsync worker,walsummarizer,stats collector";
 
 const PARALLEL_WORKER: &str = "parallel worker";
@@ -277,6 +277,12 @@ pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64,
     ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
 }
 
+/// Class and name of each wait event, from PostgreSQL 17 on, in the order of the server's own list.
+pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+    let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
+    ask_all(connection, "ask for the names of wait events", question).await
+}
+
 /// Reads all waits once, without this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
@@ -356,6 +362,8 @@ mod process_title_tests {
         for (title, kind) in [
             ("postgres: checkpointer ", "checkpointer"),
             ("postgres: 15/main: background writer", "background writer"),
+            ("postgres: logger ", "logger"),
+            ("postgres: 19/main: syslogger ", "syslogger"),
             ("postgres: archiver last was 000000010000000000000007", "archiver"),
             ("postgres: startup recovering 000000010000000000000007", "startup"),
             ("postgres: a: io worker 2", "io worker"),

@@ -72,7 +72,7 @@ pub enum Error {
         "no server runs in {cluster}, so the names of its databases are not known, \"{database}\" neither: only their oids {oids}"
     )]
     DatabaseUnknown { database: String, cluster: String, oids: String },
-    #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
+    #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 19")]
     Version(String),
     #[error("extension {name} does not exist in database \"{database}\"")]
     ExtensionMissing { name: &'static str, database: String },

@@ -14,7 +14,7 @@ use super::server::telling;
 use super::{Error, Extension};
 
 /// Columns that say which row it is, in views with several.
-const KEYS: [&str; 6] = ["datname", "backend_type", "object", "context", "schemaname", "relname"];
+const KEYS: [&str; 7] = ["datname", "backend_type", "object", "context", "schemaname", "relname", "locktype"];
 
 const NUMBERS: [&str; 2] = ["datid", "relid"];
 
@@ -43,8 +43,8 @@ pub struct RowDelta {
     pub added: BTreeMap<String, f64>,
 }
 
-/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal and pg_stat_io, as far as they exist, and `database` in
-/// pg_stat_database.
+/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io and pg_stat_lock, as far as they exist, and
+/// `database` in pg_stat_database.
 pub async fn read_server_statistics(
     connection: &mut PgConnection,
     version_num: u32,
@@ -66,6 +66,10 @@ pub async fn read_server_statistics(
             170_000,
             "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
              FROM pg_catalog.pg_stat_checkpointer AS s",
+        ),
+        (
+            190_000,
+            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
         ),
     ];
     for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {

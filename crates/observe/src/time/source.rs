@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::statistic::Statistic;
+use crate::time::event_word::EventWord;
 use host::units::Fork;
 use postgres::RelationPath;
 
@@ -341,6 +342,11 @@ pub trait TimeSource: Send {
 
     /// What all processes have had so far, those too that ended since the last reading. A process that has ended is told once.
     fn read(&mut self) -> Result<Reading, Error>;
+
+    /// Where processes have the numbers of their events; `None` where the source has names.
+    fn event_word(&self) -> Option<EventWord> {
+        None
+    }
 
     /// What it costs by the kernel's own count; `None` where there is none.
     fn cost(&self) -> Option<ProbeCost> {

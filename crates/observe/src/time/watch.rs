@@ -9,6 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
+use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
@@ -35,6 +36,7 @@ pub struct Watch {
     /// Is told when the server does not answer any more, and why.
     gone: Option<oneshot::Sender<String>>,
     accounting: Accounting,
+    names: WaitNames,
     /// `None` where stalls are not looked for.
     stalls: Option<StallWatch>,
     /// Those of servers that were looked at before this one.
@@ -67,7 +69,7 @@ impl Watch {
         names: WaitNames,
         stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
-        let accounting = Accounting::begin(source.read()?, by, names);
+        let accounting = Accounting::begin(source.read()?, by, names.clone());
         let connection = Some(connection);
         Ok(Watch {
             roster,
@@ -77,6 +79,7 @@ impl Watch {
             asked_at: Instant::now(),
             gone: None,
             accounting,
+            names,
             stalls,
             earlier_stalls: Vec::new(),
             latest: None,
@@ -101,7 +104,8 @@ impl Watch {
     /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
     /// to judge stalls by.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
-        self.accounting.follow_restart(names);
+        self.accounting.follow_restart(names.clone());
+        self.names = names;
         let earlier = std::mem::replace(&mut self.stalls, stalls);
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
@@ -131,7 +135,7 @@ impl Watch {
             };
             // Ticks come a little sooner or later.
             if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
-                self.look().await;
+                self.look(source.event_word()).await;
             }
             if let Some(why) = source.failure() {
                 self.lose_server(why);
@@ -150,13 +154,20 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self) {
+    /// Asks who the processes are, and what events without a name are called. `word` is where those have their numbers.
+    async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         self.asked_at = Instant::now();
+        let numbered = word.zip(self.roster.postmaster_of_same_pids());
+        let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
+        let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
+                if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
+                    self.names.learn(&sessions, before, &after);
+                }
                 own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
                 self.roster.see(sessions);
             }
@@ -182,13 +193,16 @@ impl Watch {
             // Of what the source before has told nothing is lost.
             self.add_up();
         }
-        self.roster.learn(&reading.processes);
+        let begins_from = self.latest.take().map(|before| {
+            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
+            before.begins_from
+        });
+        self.roster.learn(&reading.processes, &self.ended);
         if let Some(stalls) = &mut self.stalls {
             self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
         }
-        if let Some(before) = self.latest.take() {
-            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
-            reading.begins_from = before.begins_from;
+        if let Some(begins_from) = begins_from {
+            reading.begins_from = begins_from;
         }
         let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
         self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();

@@ -103,7 +103,7 @@ impl TopWatch {
         let machine = here
             .postmaster_pid
             .map(|_| MachineWatch::begin(here.devices, here.device_name, fetched.and_then(Result::ok)));
-        let names = WaitNames::of_version(here.version_num);
+        let names = WaitNames::of_server(here.version_num, &mut here.who).await;
         let mut roster = Roster::new(here.postmaster_pid, here.own_pids);
         roster.see(sessions);
         // Looks count no commands.
