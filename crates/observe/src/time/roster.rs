@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
         // It ends unseen in the next second, and stays who it was.
         roster.learn(&[process(3, Some(9))], std::slice::from_ref(&ended));
-        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "nobody was told yet");
+        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was not told yet");
         roster.learn(&[process(3, Some(9))], &[]);
         assert_eq!(roster.who(&process(3, Some(9))).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
         assert_eq!(roster.known.len(), 1, "who has ended is forgotten");
