@@ -348,7 +348,7 @@ fn quiet_leaves_standard_error_to_failures() {
         assert_eq!(quiet.stderr, "", "{arguments:?}");
     }
     let receipt = server.pgthaw(&["run", "-q", "--json", "--", "true"]).ok().stderr;
-    assert!(receipt.contains("prepared_seconds"), "it was asked for: {receipt}");
+    assert!(receipt.contains("wall_seconds"), "it was asked for: {receipt}");
     let error = server.pgthaw(&["-q", "snapshot", "show", "nosuch"]).ends_with(2).stderr;
     assert!(error.contains("hint: "), "{error}");
 }

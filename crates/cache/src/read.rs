@@ -113,8 +113,7 @@ async fn read_buffers_tier(
     let index: HashMap<(u32, u32, u32), usize> =
         relations.iter().enumerate().map(|(place, one)| (key_of(&one.relation.path), place)).collect();
     let read = read_buffers(&mut connection, |buffer| {
-        let key = (buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber);
-        if let Some(relation) = index.get(&key).and_then(|place| relations.get_mut(*place)) {
+        if let Some(relation) = index.get(&buffer.relation()).and_then(|place| relations.get_mut(*place)) {
             add_buffer(&mut relation.forks, buffer);
         }
     });
@@ -526,7 +525,7 @@ mod buffers_tests {
 
     fn buffer(fork: Fork, block: u32, usage_count: u8) -> Buffer {
         let dirty = block.is_multiple_of(2);
-        Buffer { tablespace_oid: 1663, database_oid: 5, relfilenumber: 16_384, fork, block, usage_count, dirty }
+        Buffer { id: 1, tablespace_oid: 1663, database_oid: 5, relfilenumber: 16_384, fork, block, usage_count, dirty }
     }
 
     #[test]

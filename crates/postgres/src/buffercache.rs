@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, LIMIT, count};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
-use super::{Error, Extension, RelationPath};
+use super::{Error, Extension};
 
 /// The greatest that shared_buffers can be: buffers are numbered by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
@@ -18,6 +18,8 @@ const ACTION: &str = "read shared_buffers";
 /// A used buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
+    /// Where in shared_buffers it is, from 1.
+    pub id: u32,
     pub tablespace_oid: u32,
     /// 0 for a shared catalog.
     pub database_oid: u32,
@@ -27,6 +29,13 @@ pub struct Buffer {
     /// 0 to 5.
     pub usage_count: u8,
     pub dirty: bool,
+}
+
+impl Buffer {
+    /// Which file it is of: tablespace, database, relfilenumber.
+    pub fn relation(&self) -> (u32, u32, u32) {
+        (self.tablespace_oid, self.database_oid, self.relfilenumber)
+    }
 }
 
 /// The used buffers of one usage count.
@@ -70,11 +79,12 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
 }
 
 /// The columns of buffers_13.sql, by position: there may be millions of rows.
-type BufferRow = (Oid, Oid, Oid, i16, i64, i16, bool);
+type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
 /// `None` for a fork that this pgthaw does not know.
-fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
+fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
     Some(Buffer {
+        id: id as u32,
         tablespace_oid: tablespace.0,
         database_oid: database.0,
         relfilenumber: relfilenode.0,
@@ -89,29 +99,24 @@ fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty
 //
 // Making shared_buffers cold, as far as the server's version can.
 
-/// Evicts the buffers of `relations` (`None`: of all), after writing dirty ones. `Ok(false)` before PostgreSQL 17, where
-/// only a restart helps.
-pub async fn apply_evict_buffers(
-    connection: &mut PgConnection,
-    relations: Option<&[RelationPath]>,
-) -> Result<bool, Error> {
+/// Buffers that a statement evicts: so many numbers are less than a megabyte of text.
+const EVICTED_AT_ONCE: usize = 100_000;
+
+/// Evicts the buffers of these numbers, as [`read_buffers`] has just told them, after writing dirty ones. `Ok(false)` before
+/// PostgreSQL 17, where only a restart helps.
+pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool, Error> {
     const ACTION: &str = "evict buffers";
-    let oids = |oid: fn(&RelationPath) -> u32| match relations {
-        Some(relations) => {
-            format!("ARRAY[{}]", relations.iter().map(|path| oid(path).to_string()).collect::<Vec<_>>().join(", "))
-        }
-        None => "NULL".to_owned(),
-    };
-    let values = [
-        ("tablespaces", oids(RelationPath::tablespace_oid)),
-        ("databases", oids(RelationPath::database_oid)),
-        ("relfilenumbers", oids(RelationPath::relfilenumber)),
-    ];
     let question = include_str!("sql/evict_buffers_17.sql");
-    let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
-    // However long writing the dirty ones takes.
-    let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?;
-    Ok(rows.is_some())
+    for ids in ids.chunks(EVICTED_AT_ONCE) {
+        let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+        let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
+        let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
+        // However long writing the dirty ones takes.
+        if ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Writes dirty buffers, or they would return to evicted files.

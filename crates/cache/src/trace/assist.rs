@@ -273,9 +273,14 @@ impl Planned {
 /// What `run` did for a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunReceipt {
+    /// What the user waits: the sum of the next three.
+    pub wall_seconds: f64,
+    /// Until the job's start: what is cached is looked at, and what is to be there first is brought.
+    pub before_seconds: f64,
+    /// The job itself.
     pub seconds: f64,
-    /// Before the job's start, to look at what is cached.
-    pub prepared_seconds: f64,
+    /// From its end: its film is kept, and what it pushed out is put back.
+    pub after_seconds: f64,
     /// The film that was gone by, by its name.
     pub film: Option<String>,
     pub decision: Decision,
@@ -293,6 +298,17 @@ pub struct RunReceipt {
     /// Another run goes on: it puts back when it ends.
     pub is_left_to_another: bool,
     pub remarks: Vec<String>,
+}
+
+impl RunReceipt {
+    /// Ends the account, `wall_seconds` after pgthaw was started. Whatever the user waited for is no time that was saved.
+    pub fn close(&mut self, wall_seconds: f64) {
+        self.wall_seconds = wall_seconds;
+        self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
+        if let Some(saved) = self.judged.as_mut().and_then(|judged| judged.saved_seconds.as_mut()) {
+            *saved -= self.after_seconds;
+        }
+    }
 }
 
 /// What is to be said of the job's sessions. `counted`: those that were found while it ran, where they were looked for. `seen`: whether the
@@ -327,26 +343,25 @@ pub struct Judged {
     pub took_seconds: f64,
     /// How far it was off: 0.1 where it took a tenth longer than forecast, negative where it took less.
     pub error_ratio: f64,
-    /// What was saved against the forecast without, by all that pgthaw took before the job too; `None` where nothing was brought, or the
-    /// forecast is of another job.
+    /// What was saved against the forecast without, by all that the user waited for; `None` where nothing was brought, or the forecast is
+    /// of another job.
     pub saved_seconds: Option<f64>,
 }
 
 impl Judged {
-    /// `None` where no forecast was made, or none for the way that was taken. `prepared_seconds` were taken before anything was brought.
+    /// `None` where no forecast was made, or none for the way that was taken. What came after the job is not taken off yet.
     pub fn new(
         decision: &Decision,
         preloaded: Option<&Preloaded>,
         job_seconds: f64,
-        prepared_seconds: f64,
+        before_seconds: f64,
     ) -> Option<Judged> {
         let forecasts = decision.forecasts?;
         let forecast_seconds = forecasts.of(decision.way)?;
         let before = preloaded.filter(|_| decision.way == Way::SetFirst).map_or(0.0, |done| done.seconds);
         let took_seconds = job_seconds + before;
         let error_ratio = took_seconds / forecast_seconds.max(f64::MIN_POSITIVE) - 1.0;
-        let saved_seconds =
-            (decision.way != Way::Nothing).then_some(forecasts.nothing - took_seconds - prepared_seconds);
+        let saved_seconds = (decision.way != Way::Nothing).then_some(forecasts.nothing - before_seconds - job_seconds);
         Some(Judged { forecast_seconds, took_seconds, error_ratio, saved_seconds })
     }
 }
@@ -661,8 +676,12 @@ mod tests {
         let judged = Judged::new(&decision(Way::Sorted), None, 5.0, 0.0).unwrap();
         assert_eq!((judged.error_ratio, judged.saved_seconds), (0.25, Some(5.0)));
         let brought = Preloaded { seconds: 3.0, ..Preloaded::default() };
-        let first = Judged::new(&decision(Way::SetFirst), Some(&brought), 1.0, 0.5).unwrap();
+        let first = Judged::new(&decision(Way::SetFirst), Some(&brought), 1.0, 3.5).unwrap();
         assert_eq!((first.took_seconds, first.saved_seconds), (4.0, Some(5.5)));
+        let mut receipt =
+            RunReceipt { seconds: 1.0, before_seconds: 3.5, judged: Some(first), ..RunReceipt::default() };
+        receipt.close(5.0);
+        assert_eq!((receipt.after_seconds, receipt.judged.unwrap().saved_seconds), (0.5, Some(5.0)));
         let declined = Judged::new(&decision(Way::Nothing), None, 9.0, 0.5).unwrap();
         assert_eq!((declined.forecast_seconds, declined.saved_seconds), (10.0, None));
         assert_eq!(Judged::new(&Decision::nothing(""), None, 9.0, 0.5), None);

@@ -23,20 +23,26 @@ use tokio::time::sleep;
 use super::error::Error;
 use super::record::Came;
 use crate::files::Files;
+use crate::read::key_of;
 use crate::sealed_file::DRAFT_PREFIX;
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
-use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierReceipt, Unwatched};
+use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, Unwatched};
 use crate::{ForkMap, Map, MapInputs, RelationMap, Snapshot, TierState, Tiers, read_map_of};
 use host::files::{Directory, FILE_MODE, has_foreign_owner, remove_abandoned_drafts};
 use host::linux::cgroup::LeftCgroup;
 use host::linux::page_cache::PageCache;
 use host::units::{Bytes, Fork};
-use postgres::{DataDirectory, Database, Relation, RelationPath, Server};
+use postgres::{
+    DataDirectory, Database, PG_BUFFERCACHE, Relation, RelationPath, Server, apply_evict_buffers, read_buffers,
+};
 
 /// Connections that load shared_buffers.
 const CONNECTIONS: usize = 4;
+
+/// How often shared_buffers are filled: what comes may push out what stayed or has just come, where no room can be made.
+const ROUNDS: usize = 3;
 
 /// Causes that are told of what did not come back.
 const DETAILS_MAX: usize = 3;
@@ -89,7 +95,7 @@ impl PuttingBack<'_> {
         let started = Instant::now();
         let mut done = PutBack { runs: left.runs, remarks: left.remarks.clone(), ..PutBack::default() };
         let Some(before) = &left.before else { return Ok(done) };
-        let now = self.read_now(before).await?;
+        let mut now = self.read_now(before).await?;
         if let TierState::Unknown { reason } = &now.os {
             return Err(Error::NothingSeen(reason.clone()));
         }
@@ -97,34 +103,43 @@ impl PuttingBack<'_> {
             done.remarks.push(format!("shared_buffers were not seen: {reason}"));
         }
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
-        let sees_buffers = now.buffers == TierState::Measured;
         done.unread_bytes = bytes(count_unread(before, &left.brought, &now));
         let mut dropped = self.drop_brought(before, &left.brought, &mut done).await;
         done.brought_bytes = dropped.brought_bytes;
-        let gone = compute_gone(before, &now);
         done.cached_before_bytes = bytes(before.os_blocks());
-        done.gone_bytes = bytes(gone.os_blocks());
-        done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));
-        let brought_back = !gone.relations.is_empty();
-        if brought_back {
+        let mut gone = compute_gone(before, &now);
+        let (gone_os, gone_buffers) = (gone.os_blocks(), gone.buffer_blocks());
+        for round in 0..ROUNDS {
+            let missing = gone.buffer_blocks();
+            if gone.relations.is_empty() || (round > 0 && missing == 0) {
+                break;
+            }
+            // What the page cache had no room for once has none the next time.
+            let forks = gone.relations.iter_mut().flat_map(|one| &mut one.forks);
+            forks.filter(|_| round > 0).for_each(|fork| fork.os.clear());
             // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
             let passing = compute_passing(&left.brought, &gone);
-            self.bring_back(gone, sees_buffers, &mut done).await;
+            if missing > 0 {
+                self.make_room(before, &left.brought, missing, &mut done).await;
+            }
+            self.bring_back(gone, bytes(missing), &mut done).await;
             dropped = self.drop_brought(before, &passing, &mut done).await;
-        } else {
-            done.buffers_back_bytes = done.buffers_gone_bytes;
+            now = self.read_now(before).await?;
+            gone = compute_gone(before, &now);
+            if self.control.is_interrupted() || gone.buffer_blocks() >= missing {
+                break;
+            }
         }
+        let sees_buffers = now.buffers == TierState::Measured;
+        let back = |gone: u64, still: u64| bytes(gone.saturating_sub(still));
+        (done.gone_bytes, done.back_bytes) = (bytes(gone_os), back(gone_os, gone.os_blocks()));
+        done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone_buffers));
+        done.buffers_back_bytes = sees_buffers.then(|| back(gone_buffers, gone.buffer_blocks()));
         // Of what passed through, too, something may have stayed.
         done.stayed_bytes = dropped.stayed_bytes.min(done.brought_bytes);
         done.unwritten_bytes = dropped.unwritten_bytes.min(done.stayed_bytes);
         let brought = compute_brought(before, &left.brought);
-        let mut dirty = sees_buffers.then(|| count_dirty(&brought, &now));
-        // The job has ended: what was not dirty by then is not made so any more.
-        if brought_back && dirty > Some(0) {
-            let now = self.read_now(before).await?;
-            dirty = (now.buffers == TierState::Measured).then(|| count_dirty(&brought, &now));
-        }
-        done.buffers_unwritten_bytes = dirty.map(bytes);
+        done.buffers_unwritten_bytes = sees_buffers.then(|| bytes(count_dirty(&brought, &now)));
         done.seconds = started.elapsed().as_secs_f64();
         Ok(done)
     }
@@ -152,11 +167,47 @@ impl PuttingBack<'_> {
         gone
     }
 
-    /// Brings back what is gone, as a restore does, and takes its word for what is there then.
-    async fn bring_back(&self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
+    /// Takes out of shared_buffers what was not there before, as much as is needed for the `missing` blocks: otherwise these push out
+    /// what stayed. What the jobs brought goes first, then what is used least. Before PostgreSQL 17 nothing goes.
+    async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
+        let Some(server) = &self.server else { return };
+        let made = async {
+            let databases = self.databases.iter().filter(|database| database.allows_connections);
+            let databases: Vec<String> = databases.map(|database| database.name.clone()).collect();
+            let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
+            let kept: HashMap<_, RoaringBitmap> = before
+                .forks()
+                .map(|(relation, fork)| ((key_of(&relation.path), fork.fork), fork.all_buffers()))
+                .collect();
+            let brought: HashMap<_, _> =
+                brought.iter().map(|((path, fork), blocks)| ((key_of(path), *fork), blocks)).collect();
+            let (mut used, mut others) = (0, Vec::new());
+            read_buffers(&mut connection, |buffer| {
+                used += 1;
+                let place = (buffer.relation(), buffer.fork);
+                if kept.get(&place).is_none_or(|blocks| !blocks.contains(buffer.block)) {
+                    let is_brought = brought.get(&place).is_some_and(|blocks| blocks.contains(buffer.block));
+                    others.push((!is_brought, buffer.usage_count, buffer.id));
+                }
+            })
+            .await?;
+            let facts = &server.facts;
+            let free = (facts.shared_buffers_bytes.0 / u64::from(facts.block_size)).saturating_sub(used);
+            others.sort_unstable();
+            others.truncate(missing.saturating_sub(free) as usize);
+            let ids: Vec<u32> = others.into_iter().map(|(.., id)| id).collect();
+            apply_evict_buffers(&mut connection, &ids).await
+        };
+        // Without that right the server chooses, and what is there then is told all the same.
+        if let Err(error) = made.await {
+            done.remark(format!("shared_buffers were filled without making room first: {error}"));
+        }
+    }
+
+    /// Brings back what is gone, as a restore does. Of what is gone from shared_buffers that is so much.
+    async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
-        let buffers_budget = done.buffers_gone_bytes;
-        let tiers = Tiers { os: true, buffers: sees_buffers && buffers_budget > Some(Bytes(0)) };
+        let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
         let options = RestoreOptions {
             device: self.device,
             seeks: false,
@@ -164,7 +215,7 @@ impl PuttingBack<'_> {
             sharing: Sharing::Fair,
             connections: CONNECTIONS,
             budget: None,
-            buffers_budget,
+            buffers_budget: Some(buffers),
             max_rate: None,
             create_extensions: false,
             no_double: false,
@@ -184,16 +235,20 @@ impl PuttingBack<'_> {
         let server = self.server.clone().ok_or_else(|| Refusal::because(SkipReason::NoServer));
         let answer = async { Ok::<_, std::convert::Infallible>(Answer { server, remarks: Vec::new() }) };
         let Ok(receipt) = Restore::new(Request::new(gone, tiers), options, Ok(place), host).run(answer).await;
-        let back = |tier: Option<TierReceipt>| tier.and_then(|tier| tier.resident_after_bytes);
-        // The page cache is asked for what shared_buffers had too, and that was not all gone from it.
-        done.back_bytes = back(receipt.os).unwrap_or_default().min(done.gone_bytes);
-        done.buffers_back_bytes = done.buffers_gone_bytes.map(|_| back(receipt.buffers).unwrap_or_default());
         let mut details: Vec<&str> = receipt.skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
         details.sort_unstable();
         details.dedup();
         let details = details.into_iter().take(DETAILS_MAX).map(|detail| format!("not all came back: {detail}"));
-        done.remarks.extend(details);
-        done.remarks.extend(receipt.remarks);
+        details.chain(receipt.remarks).for_each(|remark| done.remark(remark));
+    }
+}
+
+impl PutBack {
+    /// Adds a remark, once.
+    fn remark(&mut self, remark: String) {
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
     }
 }
 

@@ -19,9 +19,7 @@ use host::linux;
 use host::linux::page_cache::{PageCache, PageCounts, apply_drop_caches};
 use host::linux::threads::map_on_threads;
 use host::units::{Bytes, Fork, PageRange};
-use postgres::{
-    PG_BUFFERCACHE, Relation, RelationName, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers,
-};
+use postgres::{PG_BUFFERCACHE, Relation, RelationName, Server, apply_checkpoint, apply_evict_buffers, read_buffers};
 
 /// What to make cold, and how.
 #[derive(Clone, Copy)]
@@ -105,19 +103,23 @@ impl Eviction<'_> {
         let databases = self.map.relations.iter().map(|one| one.relation.name.database.clone());
         let databases: Vec<String> = databases.collect::<BTreeSet<_>>().into_iter().collect();
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
-        let paths: Vec<RelationPath> = self.map.relations.iter().map(|one| one.relation.path.clone()).collect();
-        let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
-        if !apply_evict_buffers(&mut connection, chosen).await? {
+        let relations = self.map.relations.iter().map(|one| (key_of(&one.relation.path), 0));
+        let mut after: HashMap<(u32, u32, u32), u64> = relations.collect();
+        let mut chosen = Vec::new();
+        read_buffers(&mut connection, |buffer| {
+            let is_meant = self.is_whole_cluster || after.contains_key(&buffer.relation());
+            chosen.extend(is_meant.then_some(buffer.id));
+        })
+        .await?;
+        if !apply_evict_buffers(&mut connection, &chosen).await? {
             receipt.buffers_stay = true;
             receipt.remarks.push(format!(
                 "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",
                 server.facts.version
             ));
         }
-        let mut after: HashMap<(u32, u32, u32), u64> = paths.iter().map(|path| (key_of(path), 0)).collect();
         read_buffers(&mut connection, |buffer| {
-            let found = after.get_mut(&(buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber));
-            found.into_iter().for_each(|blocks| *blocks += 1);
+            after.get_mut(&buffer.relation()).into_iter().for_each(|blocks| *blocks += 1);
         })
         .await?;
         tier.resident_after_bytes = Some(self.bytes(after.values().sum()));

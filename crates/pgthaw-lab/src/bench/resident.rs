@@ -701,7 +701,16 @@ mod wanted_tests {
 
     fn buffer(block: u32, usage_count: u8) -> Buffer {
         let fork = Fork::Main;
-        Buffer { tablespace_oid: 1663, database_oid: 5, relfilenumber: 7, fork, block, usage_count, dirty: false }
+        Buffer {
+            id: 1,
+            tablespace_oid: 1663,
+            database_oid: 5,
+            relfilenumber: 7,
+            fork,
+            block,
+            usage_count,
+            dirty: false,
+        }
     }
 
     #[test]

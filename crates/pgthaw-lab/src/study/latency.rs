@@ -223,6 +223,9 @@ const UNPACKED_BYTES_MAX: u64 = 1 << 20;
 const COOKIE_BYTES: usize = 8;
 const HEADER_BYTES: usize = 40;
 
+/// The least number of 64 bits, as a histogram has its counts.
+const LEAST_NUMBER: [u8; 9] = [0xff; 9];
+
 /// The plain form of a compressed histogram. HdrHistogram's own reader makes room for whatever size one announces, up to 4 GB.
 fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
     let compressed = encoded.get(COOKIE_BYTES..).ok_or("it is cut short")?;
@@ -233,6 +236,10 @@ fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
     let announced = number(4).ok_or("it is cut short")? as usize;
     if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
         return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
+    }
+    // HdrHistogram's reader negates what says how many counts are left out, and this one has no counterpart.
+    if unpacked[HEADER_BYTES..].windows(LEAST_NUMBER.len()).any(|bytes| bytes == LEAST_NUMBER) {
+        return Err("it leaves out more counts than there can be".to_owned());
     }
     match number(12) {
         Some(digits) if digits == u32::from(DIGITS) => Ok(unpacked),
@@ -381,6 +388,7 @@ mod histogram_tests {
         // Five digits take a hundred times the memory of three.
         assert!(refused(&head(0, 5, u64::MAX)).contains("5 significant digits"));
         assert!(refused(&[]).contains("cut short"));
+        assert!(refused(&[head(9, 3, u64::MAX), LEAST_NUMBER.to_vec()].concat()).contains("leaves out"));
         // The largest that there can be is read.
         let widest = LatencyHistogram::decode(&pack(&head(0, 3, u64::MAX))).unwrap();
         assert_eq!(widest.count, 0);

@@ -48,7 +48,6 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
         Err(Unprepared::Refused(error)) => return Err(error.into()),
     };
     let mut receipt = RunReceipt {
-        prepared_seconds: begun.elapsed().as_secs_f64(),
         decision: Decision::nothing("neither --like NAME nor --film FILM was given"),
         ..RunReceipt::default()
     };
@@ -56,6 +55,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
         Ok(prepared) => prepared.bring_first().await,
         Err(_) => true,
     };
+    receipt.before_seconds = begun.elapsed().as_secs_f64();
     let mut job = match may_start.then(|| Job::start(&arguments.job)) {
         Some(Ok(job)) => job,
         // There is no job: what was brought for it goes again.
@@ -85,6 +85,7 @@ pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow
         let ended = if end.status.success() { Ended::Well } else { Ended::Failed };
         prepared.end(&arguments, ended, job.interrupts(), &mut receipt).await;
     }
+    receipt.close(begun.elapsed().as_secs_f64());
     let text = match output.json {
         true => serde_json::to_string(&receipt)?,
         false => render_run(&receipt),

@@ -455,7 +455,7 @@ fn judge(
         return None;
     }
     let mut judged =
-        Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.prepared_seconds)?;
+        Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.before_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
     let is_assumed = source == ProfileSource::Default && !planned.tells_device;
     if judged.saved_seconds.take_if(|_| is_other || is_assumed).is_some() {

@@ -10,12 +10,14 @@ const TOLD_MIN: u64 = 1 << 20;
 /// A job's sessions are looked at every 25 ms. Of a shorter job what it asked for is not told: much may have been missed.
 const ASKED_SECONDS_MIN: f64 = 0.5;
 
-/// Fewer seconds are shown as 0.0 s.
+/// Fewer seconds than that are not told.
 const SHOWN_MIN: f64 = 0.05;
 
-/// The receipt as a paragraph: what was saved, what was brought, what the others had and what they find. `--json` has the rest.
+/// The receipt as a paragraph: what the user waited and what was saved of it, what was brought, what the others had and what they find. `--json` has the rest.
 pub fn render_run(receipt: &RunReceipt) -> String {
-    let mut said = vec![format!("pgthaw: the job took {}", render_seconds(receipt)), render_preloaded(receipt)];
+    let mut said = vec![render_seconds(receipt)];
+    said.extend(render_saved(receipt));
+    said.push(render_preloaded(receipt));
     said.extend(receipt.attended.as_ref().and_then(render_isolated));
     said.extend(receipt.others.as_ref().and_then(render_others));
     if receipt.is_left_to_another {
@@ -30,22 +32,27 @@ pub fn render_run(receipt: &RunReceipt) -> String {
     text
 }
 
-/// `6.0 s, 4.0 s less than was forecast without pgthaw`, with what was read before it.
+/// `8.3 s in all: 2.1 s before the job, 6.0 s the job, 0.2 s after it`. Of a job that nothing was done for, its own time.
 fn render_seconds(receipt: &RunReceipt) -> String {
-    let own = format!("{:.1} s", receipt.seconds);
-    let Some(judged) = &receipt.judged else { return own };
-    let before = receipt.prepared_seconds + judged.took_seconds - receipt.seconds;
-    // What is shown with a digit is none where that is 0.
-    let before =
-        if before >= SHOWN_MIN { format!(" after {before:.1} s of looking and reading") } else { String::new() };
-    match judged.saved_seconds {
-        Some(saved) if saved.abs() < SHOWN_MIN => format!("{own}{before}, as long as was forecast without pgthaw"),
+    let RunReceipt { wall_seconds: wall, before_seconds: before, seconds: job, after_seconds: after, .. } = receipt;
+    match before + after < SHOWN_MIN {
+        true => format!("pgthaw: the job took {job:.2} s"),
+        false => format!(
+            "pgthaw: {wall:.2} s in all: {before:.2} s before the job, {job:.2} s the job, {after:.2} s after it"
+        ),
+    }
+}
+
+fn render_saved(receipt: &RunReceipt) -> Option<String> {
+    let judged = receipt.judged?;
+    Some(match judged.saved_seconds {
+        Some(saved) if saved.abs() < SHOWN_MIN => "as long as was forecast without pgthaw".to_owned(),
         Some(saved) => {
             let (saved, than) = (saved.abs(), if saved < 0.0 { "more" } else { "less" });
-            format!("{own}{before}, {saved:.1} s {than} than was forecast without pgthaw")
+            format!("{saved:.1} s {than} than was forecast without pgthaw")
         }
-        None => format!("{own}, and {:.1} s were forecast", judged.forecast_seconds),
-    }
+        None => format!("{:.1} s were forecast for the job", judged.forecast_seconds),
+    })
 }
 
 fn render_preloaded(receipt: &RunReceipt) -> String {
@@ -194,7 +201,7 @@ mod tests {
     fn receipt(way: Way) -> RunReceipt {
         let decision = Decision { way, ..Decision::nothing("there is no film called nightly") };
         let film = Some("nightly".to_owned());
-        RunReceipt { seconds: 6.0, prepared_seconds: 0.1, film, decision, ..RunReceipt::default() }
+        RunReceipt { wall_seconds: 6.0, seconds: 6.0, film, decision, ..RunReceipt::default() }
     }
 
     #[test]
@@ -213,11 +220,14 @@ mod tests {
             judged: Some(judged),
             others: Some(OthersSeen { before_tps: Some(840.0), during_tps: 798.0 }),
             put_back: Some(put_back),
+            wall_seconds: 8.3,
+            before_seconds: 2.1,
+            after_seconds: 0.2,
             ..receipt(Way::SetFirst)
         };
         assert_eq!(
             render_run(&receipt),
-            "pgthaw: the job took 6.0 s after 2.1 s of looking and reading, 4.0 s less than was forecast without pgthaw; 512 MB were \
+            "pgthaw: 8.30 s in all: 2.10 s before the job, 6.00 s the job, 0.20 s after it; 4.0 s less than was forecast without pgthaw; 512 MB were \
              brought before it in 1203 reads; the server did 798 transactions a second meanwhile with the job's, 95 % of the 840 before; \
              98.0 % of the 1000 MB that were cached before it are cached again, and 1 MB of the 2 MB that shared_buffers had \
              lost are back."
@@ -254,10 +264,7 @@ mod tests {
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
         let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
         let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
-        assert!(
-            text.starts_with("pgthaw: the job took 6.0 s after 0.1 s of looking and reading, as long as"),
-            "{text}"
-        );
+        assert!(text.starts_with("pgthaw: the job took 6.00 s; as long as was forecast without pgthaw; "), "{text}");
         let (before, gone) = (Bytes(1 << 30), Bytes(1 << 13));
         let put_back = PutBack { cached_before_bytes: before, gone_bytes: gone, ..PutBack::default() };
         assert!(render_found(&put_back).starts_with("99.9 % of"), "{}", render_found(&put_back));
@@ -286,11 +293,11 @@ mod tests {
 
     #[test]
     fn a_job_that_nothing_was_done_for_says_why() {
-        let plain = "pgthaw: the job took 6.0 s; nothing was preloaded, because there is no film called nightly.";
+        let plain = "pgthaw: the job took 6.00 s; nothing was preloaded, because there is no film called nightly.";
         assert_eq!(render_run(&receipt(Way::Nothing)), plain);
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.0, error_ratio: -0.1, saved_seconds: None };
         let text = render_run(&RunReceipt { judged: Some(judged), ..receipt(Way::Nothing) });
-        assert!(text.starts_with("pgthaw: the job took 6.0 s, and 7.0 s were forecast; nothing"), "{text}");
+        assert!(text.starts_with("pgthaw: the job took 6.00 s; 7.0 s were forecast for the job; nothing"), "{text}");
     }
 
     #[test]

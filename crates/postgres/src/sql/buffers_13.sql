@@ -1,5 +1,6 @@
 -- Every used buffer. {schema} is where pg_buffercache is.
 SELECT
+    bufferid,
     reltablespace,
     reldatabase,
     relfilenode,
