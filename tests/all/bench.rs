@@ -316,7 +316,9 @@ fn a_lab_server_lends_its_cluster_and_runs_again() {
         &["rate=100", "strategy=nothing,autoprewarm"],
     ]
     .concat();
-    let printed = Output::from(server.command(&arguments).output().unwrap()).ok().json();
+    let mut command = server.command(&arguments);
+    let output = command.env("PGTHAW_BIN_DIR", programs(15).bin_dir()).output().unwrap();
+    let printed = Output::from(output).ok().json();
     assert_eq!(printed["trials"].as_array().unwrap().len(), 2);
     let settings = printed["trials"][0]["settings"].as_array().unwrap();
     assert!(settings.contains(&serde_json::json!(["temp_buffers", "7MB"])), "its own settings count: {settings:?}");

@@ -81,8 +81,7 @@ fn a_server_that_is_no_lab_is_left_alone() {
 
 #[test]
 fn a_stopped_server_says_by_its_configuration_that_it_is_a_lab() {
-    // Of a version whose programs are installed, as a cluster's own are wherever it is used.
-    let mut server = servers::start(15, &[("cluster_name", "production")]);
+    let mut server = servers::start(servers::installed(), &[("cluster_name", "production")]);
     let included = server.data_directory().join("lab.conf");
     std::fs::write(&included, "cluster_name = 'lab-of-mine'\n").unwrap();
     server.cluster.stop(StopMode::Fast).unwrap();

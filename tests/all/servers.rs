@@ -162,6 +162,12 @@ pub fn newest() -> u32 {
     servers().last().expect("no PostgreSQL: run scripts/test-servers 19").0
 }
 
+/// The newest version whose programs are installed, as a cluster's own are wherever it is used: what a stopped server is set to is asked of
+/// them.
+pub fn installed() -> u32 {
+    Programs::find_all().last().expect("no PostgreSQL is installed: make setup").version().unwrap().major
+}
+
 /// Is there a server of this major version?
 pub fn has(version: u32) -> bool {
     servers().iter().any(|(major, _)| *major == version)

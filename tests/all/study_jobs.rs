@@ -19,7 +19,7 @@ const TABLE: &str = "
 ";
 
 fn psql() -> String {
-    programs(VERSION).bin_dir().join("psql").display().to_string()
+    programs(VERSION).path("psql").unwrap().display().to_string()
 }
 
 fn outcome<'a>(printed: &'a Value, strategy: &str, start: &str) -> &'a Value {
@@ -62,7 +62,7 @@ fn a_job_runs_beside_the_load_alone_and_by_its_film() {
         let said = text(outcome, "/output");
         assert!(said.contains("60000000"), "{strategy}: the report is missing in {said}");
         let is_alone = strategy == "job";
-        assert_eq!(said.contains("the job took"), !is_alone, "{strategy}: {said}");
+        assert_eq!(said.contains("pgthaw: "), !is_alone, "{strategy}: {said}");
         assert_eq!(said.contains("MB were brought while it ran"), !is_alone, "{strategy}: {said}");
         assert_eq!(said.contains("1 session had"), strategy == "isolate", "{strategy}: {said}");
     }

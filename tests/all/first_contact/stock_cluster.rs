@@ -58,6 +58,8 @@ impl StockCluster {
             "CREATE EXTENSION pg_prewarm",
             "CREATE TABLE orders AS SELECT i, repeat('x', 100) AS filler FROM generate_series(1, 100000) AS i",
             "SELECT pg_prewarm('orders')",
+            // Since 16 a table grows without a page of it in the page cache: they come there when they are written.
+            "CHECKPOINT",
         ] {
             cluster.psql(sql);
         }
