@@ -199,7 +199,8 @@ fn describe_point(
     let has_rate = measured.has_rate;
     let findings = &mut measured.findings;
     let due_per_second = due as f64 / lasted_seconds.max(1.0);
-    let missed = report.missed_rate(due_per_second).filter(|_| has_rate);
+    let served = report.outcome.map(|outcome| outcome.tps).filter(|tps| *tps > 0.0).unwrap_or(due_per_second);
+    let missed = report.missed_rate(served).filter(|_| has_rate);
     let point = Point {
         scale: known("scale", scale, 1, findings),
         clients: known("clients", clients, 1, findings),
