@@ -113,7 +113,10 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
             None => runs.push(vec![file]),
         }
     }
-    runs.iter_mut().for_each(|run| run.sort());
+    for run in &mut runs {
+        run.sort();
+        run.dedup();
+    }
     runs
 }
 

@@ -690,7 +690,9 @@ fn recognize(path: &Path) -> Result<Kind, Error> {
     let mut lines = Vec::new();
     match decode(file).and_then(|text| text.take(1 << 16).read_to_end(&mut lines)) {
         Err(source) if TORN.contains(&source.kind()) => {}
-        read => drop(read.map_err(|source| Error::file("read", path, source))?),
+        read => {
+            read.map_err(|source| Error::file("read", path, source))?;
+        }
     }
     let mut prefix = Prefix::default();
     for line in lines.split_inclusive(|byte| *byte == b'\n').take(200) {

@@ -81,7 +81,7 @@ mod tests {
         let members = [packed(TEXT[..20].as_bytes()), packed(TEXT[20..].as_bytes())].concat();
         let kept = [
             TEXT.as_bytes().to_vec(),
-            [&UTF_8, TEXT.as_bytes()].concat(),
+            [&UTF_8[..], TEXT.as_bytes()].concat(),
             utf_16(0xfeff, u16::to_be_bytes),
             packed(&low),
             low,
