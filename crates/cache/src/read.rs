@@ -2,7 +2,9 @@
 //! pg_buffercache.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
@@ -414,7 +416,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let failures: Mutex<Vec<linux::Error>> = Mutex::default();
     // The first round reads the first segment of every fork. Later rounds read more segments of the forks that go on.
-    let mut forks: Vec<(usize, Fork)> = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork))).collect();
+    let mut forks = find_forks(directory, relations);
     let (mut first, mut at_once) = (0, 1);
     while !forks.is_empty() {
         let found = map_on_threads(forks.len() * at_once, threads, |at| {
@@ -447,6 +449,24 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     if let Some(first) = failures.first() {
         remarks.push(format!("{} files could not be looked at: {}", failures.len(), first.with_hint()));
     }
+}
+
+/// The forks that have a file, as the lists of their directories say: most of what a relation could have is not there. All, where a
+/// directory cannot be listed.
+fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usize, Fork)> {
+    let mut lists: HashMap<PathBuf, Option<HashSet<OsString>>> = HashMap::new();
+    let all = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork)));
+    all.filter(|(at, fork)| {
+        let file = relations[*at].relation.path.segment_file(Path::new(""), *fork, 0);
+        let (Some(parent), Some(name)) = (file.parent(), file.file_name()) else { return true };
+        if !lists.contains_key(parent) {
+            let list = directory.files.directory(parent).and_then(|parent| parent.entries());
+            let names = list.map(|list| list.into_iter().map(|entry| entry.name).collect());
+            lists.insert(parent.to_owned(), names.ok());
+        }
+        lists[parent].as_ref().is_none_or(|names| names.contains(name))
+    })
+    .collect()
 }
 
 /// Adds the next segment of a fork.
@@ -515,8 +535,6 @@ mod files_tests {
 
 #[cfg(test)]
 mod os_tests {
-    use std::path::Path;
-
     use super::*;
     use crate::fixtures::relation;
     use host::linux::page_cache::{FakePageCache, FakeRefusal};
