@@ -207,7 +207,7 @@ fn reads_at_their_floor_prove_a_short_tail_and_falling_ones_refuse_a_long_one() 
     let falling = |second: u32| Some(2000.0 - 15.0 * f64::from(second));
     let of = |series| {
         let judgement = judge(&series, None);
-        (judgement.verdict, judgement.warmth.and_then(|warmth| warmth.is_warm), judgement.exit_code())
+        (judgement.verdict, judgement.warmth.as_ref().and_then(|warmth| warmth.is_warm), judgement.exit_code())
     };
     assert_eq!(of(series(16, &|_| None)), (Verdict::NotReached, None, 10));
     assert_eq!(of(series(16, &warm)), (Verdict::Steady, Some(true), 0));
