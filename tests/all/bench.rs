@@ -78,7 +78,7 @@ test_every_version! {
             assert!(kept[part] == printed[part], "{part} differs: {id}");
         }
         let run = &kept["sweep"];
-        assert_eq!(text(run, "/server/version").split('.').next(), Some(version.to_string().as_str()));
+        assert!(text(run, "/server/version").starts_with(&version.to_string()), "{}", run["server"]);
         assert_eq!(run["study"]["axes"]["strategy"], serde_json::json!(["nothing", "pgthaw"]));
         assert_eq!(run["warmup"]["disk"]["read_ahead"], 128 << 10);
         if run["warmup"]["disk"]["not_enforced"].is_null() {

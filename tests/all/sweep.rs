@@ -308,7 +308,7 @@ pub fn run_until(mut command: Command, ended: usize) -> (Child, std::io::Lines<B
 #[test]
 fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     let (home, place) = (Home::new(), Place::new());
-    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nrate = 100\nstart = 'as-is'\n");
+    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
     let again = || sweep(&place, &home, 15, path.to_str().unwrap(), &[]);
     let stored = || home.pgthaw(&["results", "show", "--json"]).ok().json();
     // A person stops it: nothing is left but what was kept.

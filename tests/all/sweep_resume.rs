@@ -44,8 +44,10 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert!(listed["studies"][0]["ended_at"].is_null() && listed["studies"][0]["trials"] == 0, "{listed}");
 
-    let refused = again(&place, 18).ends_with(2).stderr;
-    assert!(refused.contains("was begun with PostgreSQL 15") && refused.contains("with PostgreSQL 18"), "{refused}");
+    let newest = crate::servers::newest();
+    let refused = again(&place, newest).ends_with(2).stderr;
+    let other = format!("with PostgreSQL {newest}");
+    assert!(refused.contains("was begun with PostgreSQL 15") && refused.contains(&other), "{refused}");
     assert!(refused.contains("--bin-dir") && refused.contains("--anew"), "{refused}");
     let in_memory = Place(tempfile::tempdir_in("/dev/shm").unwrap());
     let refused = again(&in_memory, 15).ends_with(2).stderr;

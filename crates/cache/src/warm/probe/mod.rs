@@ -211,7 +211,7 @@ pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, E
     let root = directory.files.root().facts();
     let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
     let mut files = Vec::new();
-    for relation in directory.scan()? {
+    for relation in directory.scan(&mut Vec::new())? {
         for segment in 0.. {
             let path = relation.path.segment_file(Path::new(""), Fork::Main, segment);
             let Some(facts) = directory.files.open_file(&path).and_then(|file| file.metadata()).ok() else { break };
