@@ -4,6 +4,7 @@ import argparse
 import collections
 import csv
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -73,8 +74,8 @@ def levels(judged):
     """How often the true level of what is warm lies within the interval that is told, and how wide that is."""
     told = [(float(one["final_tps"]) * float(one["end_share"]), *one["level"]) for one in judged
             if one["truth"] == "warm" and one["verdict"] == "steady" and one["level"][1] is not None]
-    held = sum(abs(final - level) <= share * level for final, level, share in told)
-    width = 100 * statistics.median(share for *_, share in told) if told else 0
+    held = sum(abs(math.log(final / level)) <= error for final, level, error in told)
+    width = 100 * statistics.median(error for *_, error in told) if told else 0
     yield f"The true level of steady curves lies within its ± in {of(held, len(told))}; half of these are at most ±{width:.1f} %.\n"
 
 

@@ -2,7 +2,6 @@
 //! long its transactions took, and by the pages that they can have read.
 
 use super::judgement::{Warmth, percent};
-use super::series::tell_rate;
 use super::tail::{Noise, Tail};
 use super::{Bucket, Series};
 use crate::WARM_SHARE;
@@ -89,10 +88,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmt
     let slow_seconds = tail.slow_until as f64 * tail.width;
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
     let Some(pages) = pages else {
-        return match is_like_memory(series, tail) && !has_risen {
-            true => like_memory(series, tail),
-            false => unknown("the number of pages that it could have read is not known".to_owned()),
-        };
+        let fast = find_like_memory(series, tail).filter(|_| !has_risen);
+        return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is not known".to_owned()));
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     // With P equally likely pages throughput rises from a share r of the level to a share s in at least P ln(s ÷ r)
@@ -103,8 +100,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmt
              cold unless something else read it"
         ));
     }
-    if is_like_memory(series, tail) {
-        return like_memory(series, tail);
+    if let Some(fast) = find_like_memory(series, tail) {
+        return fast;
     }
     // Throughput of a cold server rises by about i ÷ P in i transactions, which a large P hides. The told number is
     // inexact, and a visible rise may be a cold server's.
@@ -122,17 +119,6 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmt
              transactions"
         )),
     }
-}
-
-fn like_memory(series: &Series, tail: &Tail) -> Warmth {
-    let milliseconds = 1e3 * f64::from(series.facts.clients.unwrap_or(1)) / tail.level;
-    let clients = tell_rate(series.facts.clients.unwrap_or(1).into());
-    Warmth::known(
-        true,
-        format!(
-            "the processors were its limit: {clients} clients waited {milliseconds:.3} ms for a transaction, too little for a device"
-        ),
-    )
 }
 
 // ---- approach ----
@@ -244,9 +230,12 @@ const RISEN_SHARE: f64 = 0.8;
 const OWN_RISE: f64 = 0.5;
 
 /// Is it faster than a device?
-fn is_like_memory(series: &Series, tail: &Tail) -> bool {
-    series.facts.clients.is_some_and(|clients| {
-        let clients = f64::from(clients);
-        clients / tail.level < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)
-    })
+fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {
+    let clients = f64::from(series.facts.clients?);
+    let seconds = clients / tail.level;
+    let evidence = format!(
+        "the processors were its limit: {clients} clients waited {:.3} ms for a transaction, too little for a device",
+        1e3 * seconds
+    );
+    (seconds < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)).then(|| Warmth::known(true, evidence))
 }

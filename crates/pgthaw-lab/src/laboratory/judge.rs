@@ -104,20 +104,16 @@ pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::
 
 /// Files of one run: the logs of its threads have the name of the first, and a number.
 fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
-    let mut runs: Vec<Vec<PathBuf>> = Vec::new();
+    let mut runs: Vec<(PathBuf, BTreeSet<PathBuf>)> = Vec::new();
     let names = BTreeSet::from_iter(files.iter().map(PathBuf::from));
     for file in files.iter().map(PathBuf::from) {
         let first = first_thread(&file).filter(|first| names.contains(first)).unwrap_or_else(|| file.clone());
-        match runs.iter_mut().find(|run| first_thread(&run[0]).as_ref().unwrap_or(&run[0]) == &first) {
-            Some(run) => run.push(file),
-            None => runs.push(vec![file]),
+        match runs.iter_mut().find(|(one, _)| *one == first) {
+            Some((_, run)) => _ = run.insert(file),
+            None => runs.push((first, BTreeSet::from([file]))),
         }
     }
-    for run in &mut runs {
-        run.sort();
-        run.dedup();
-    }
-    runs
+    runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
 /// Is it a file of JSON? A pipe, which could be read once only, is none.
