@@ -169,13 +169,15 @@ impl PgbenchReport {
     /// Notes what a line says of what was run.
     pub fn note(&mut self, line: &str) {
         if let Some(Progress { until_seconds: until, lag_ms_mean, .. }) = parse_progress(line) {
-            let last = lag_ms_mean.map(|lag| ((self.until_seconds.unwrap_or(until) + until) / 2.0, lag / 1e3));
-            self.until_seconds = Some(until);
+            self.has_rate |= lag_ms_mean.is_some();
+            // Of the first line nobody knows when its interval began.
+            let middle = self.until_seconds.replace(until).map(|before| (before + until) / 2.0);
+            let last = middle.zip(lag_ms_mean.map(|lag| lag / 1e3));
             // While pgbench connects nothing is due.
             let first = self.lags.map(|[first, _]| first).filter(|first| first.1 > 0.0);
             self.lags = last.map(|last| [first.unwrap_or(last), last]).or(self.lags);
         }
-        self.has_rate |= self.lags.is_some() || line.starts_with("rate limit schedule lag: ");
+        self.has_rate |= line.starts_with("rate limit schedule lag: ");
         self.note_end(line);
         if let Some(version) = line.strip_prefix("pgbench (").and_then(|rest| rest.strip_suffix(')')) {
             self.version = Some(version.to_owned());

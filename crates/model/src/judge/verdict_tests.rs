@@ -354,7 +354,8 @@ fn a_level_that_something_else_warmed_is_one() {
     let judged = judge(&series, None);
     assert_eq!((judged.verdict, judged.exit_code()), (Verdict::Steady, 0), "{judged:?}");
     assert!((8.0..12.0).contains(&judged.steady_from_seconds.unwrap()), "{judged:?}");
-    assert_eq!(judged.warmth.unwrap().is_warm, None);
+    // A cold server would have become visibly faster within so many transactions.
+    assert_eq!(judged.warmth.unwrap().is_warm, Some(true));
 }
 
 #[test]
