@@ -65,7 +65,7 @@ fn an_interval_that_is_not_there_is_told_and_not_counted() {
         (figures, trial)
     };
     for (names, asked) in [(["a.log"], 40), (["pgbench_log.7"], 30), (["progress.txt"], 30)] {
-        let (gap, trial) = gap_of(&names, &[&format!("seconds={asked}")]);
+        let (gap, trial) = gap_of(&names, &[format!("seconds={asked}").as_str()]);
         assert_eq!(gap, [json!(asked - 20), json!(asked), json!(20)], "{names:?}: {}", trial["verdicts"]);
         assert_eq!((&trial["tps"], trial["samples"].as_array().unwrap().len()), (&json!(100.0), 20), "{names:?}");
         let (gap, trial) = gap_of(&names, &[]);
@@ -73,7 +73,7 @@ fn an_interval_that_is_not_there_is_told_and_not_counted() {
         assert_eq!((&gap[0], tps), (&Value::Null, 100.0), "{names:?}: {}", trial["verdicts"]);
     }
     // One interval is missing of every such log: no gap, and no time without transactions.
-    for (names, options) in [(&["a.log"][..], &["seconds=30"][..]), (&["a.log", "a.out"], &[])] {
+    for (names, options) in [(&["a.log"][..], &["seconds=30"][..]), (&["a.log", "a.out"][..], &[][..])] {
         let (gap, trial) = gap_of(names, options);
         assert_eq!((&gap[0], &trial["tps"]), (&Value::Null, &json!(100.0)), "{names:?}: {}", trial["verdicts"]);
         assert_eq!(trial["samples"].as_array().unwrap().len(), 20);
