@@ -233,6 +233,32 @@ def warmer_beside(rng, told):
     return Run(server, level, missed, pages, script, WARM, server.final())
 
 
+def along_a_warmer(rng, told):
+    """Something else reads all pages beside the load, in a row or the often used ones first, or has read them before it began."""
+    script, kind = rng.choice([SELECT, UPDATE, SCRIPT]), rng.choice(["in a row", "in a row", "hot first", "before"])
+    if kind == "before":
+        run = warm_from_the_start(rng, told, script)
+        # What the log cannot tell is whether it is warm: the level itself is there.
+        run.flat = False
+        return run
+    server, seconds = draw_server(rng, script, limited=rng.random() < 0.7), draw_seconds(rng)
+    lasts, slowed = rng.uniform(0.05, 0.6) * seconds, rng.uniform(0.4, 0.95)
+    if seconds - lasts < max(20, 0.25 * seconds):
+        return None
+    pages = choose_pages(told, server.final() * seconds * log_uniform(rng, 0.01, 3))
+    if not pages or server.rate(1) > 0.5 * server.final():
+        return None
+    done, level, missed = 0.0, [], []
+    for second in range(seconds):
+        read = min(1, (second + 0.5) / lasts)
+        missing = (1 - (read if kind == "in a row" else read ** 0.25)) * math.exp(-done / pages)
+        rate = server.rate(missing) * (slowed if read < 1 else 1)
+        done += rate
+        level.append(rate)
+        missed.append(missing)
+    return Run(server, level, missed, pages, script, WARM, server.final(), flat=False)
+
+
 def checkpoints(rng, told):
     """Dips that come back: at once down, and up again at once or in a line."""
     run = None
@@ -307,10 +333,14 @@ SHAPES = [(warm, 40), (one_client, 40), (device_limit, 40), (table_and_index, 30
           (beyond_memory, 30)]
 
 
-def order_of_shapes():
+# A family of its own, which seeds 1 to 4 do not have.
+ALONG = [(along_a_warmer, 1)]
+
+
+def order_of_shapes(shapes):
     """Every shape as often as its weight of 480 says, all of them mixed from the beginning."""
-    places = [((turn + 0.5) / times, number) for number, (_, times) in enumerate(SHAPES) for turn in range(times)]
-    return [SHAPES[number][0] for _, number in sorted(places)]
+    places = [((turn + 0.5) / times, number) for number, (_, times) in enumerate(shapes) for turn in range(times)]
+    return [shapes[number][0] for _, number in sorted(places)]
 
 
 # Truth -----------------------------------------------------------------------------------------------------------------------------
@@ -463,20 +493,23 @@ FIELDS = ["file", "shape", "noise", "script", "clients", "pages", "pages_told", 
           "decidable", "from_90_seconds", "from_95_seconds", "end_share"]
 
 
-def generate(seed, folder, count):
+ALONG_NOISES = ["gaussian", "neighbours", "recorded"]
+
+
+def generate(seed, folder, count, is_along=False):
     folder.mkdir(parents=True, exist_ok=True)
     for old in [*folder.glob("[0-9]*.txt"), *folder.glob("[0-9]*.csv")]:
         old.unlink()
     kinds = [kind for kind in noise.KINDS if kind != "recorded"]
     if noise.load_recorded():
         kinds += ["recorded"] * 2
-    shapes = order_of_shapes()
+    shapes = order_of_shapes(ALONG if is_along else SHAPES)
     with open(folder / "truth.csv", "w", newline="") as file:
         truth = csv.DictWriter(file, FIELDS, lineterminator="\n")
         truth.writeheader()
         for number in range(count):
             rng = random.Random(f"{seed}/{number}")
-            shape, kind = shapes[number % len(shapes)], rng.choice(kinds)
+            shape, kind = shapes[number % len(shapes)], ALONG_NOISES[number % 3] if is_along else rng.choice(kinds)
             told = rng.random() < (0.8 if shape is huge else 0.5)
             run, disturb = draw_curve(rng, shape, told, kind)
             rows = measure(rng, run, disturb)
@@ -498,8 +531,9 @@ def main():
     arguments.add_argument("seed")
     arguments.add_argument("folder", type=pathlib.Path)
     arguments.add_argument("--count", type=int, default=480)
+    arguments.add_argument("--along-a-warmer", action="store_true", help="that family alone, in three noises")
     given = arguments.parse_args()
-    generate(given.seed, given.folder, given.count)
+    generate(given.seed, given.folder, given.count, given.along_a_warmer)
 
 
 if __name__ == "__main__":

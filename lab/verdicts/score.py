@@ -4,18 +4,22 @@ import argparse
 import collections
 import csv
 import json
+import math
 import pathlib
 import statistics
 import subprocess
 
 import anchors
 
-VERDICTS = ["steady", "periodic", "not_reached", "degrading", "none"]
+LEVELS = ("steady", "periodic")
+VERDICTS = [*LEVELS, "cold", "not_reached", "degrading", "none"]
 TRUTHS = ["warm", "periodic", "never_warm", "degrading"]
 
 
 def judge_by_program(program, path, curve):
-    """Verdict, from when on, why, and the level with its share of uncertainty."""
+    """Verdict, from when on, why, the level with its share of uncertainty, and whether it is called warm.
+
+    A level that is called cold is `cold`: the exit status of both is that of no level."""
     command = [program, "judge", "--json"]
     if curve["pages_told"] == "option":
         command += ["--pages", curve["pages"]]
@@ -23,23 +27,28 @@ def judge_by_program(program, path, curve):
     try:
         told = json.loads(done.stdout)["curves"][0]
     except (ValueError, LookupError):
-        return "none", None, done.stderr.strip().replace("\n", " "), None
+        return "none", None, done.stderr.strip().replace("\n", " "), None, None
     if told["error"]:
-        return "none", None, told["error"], None
-    return told["verdict"], told["steady_from_seconds"], told["reason"], (told["steady_tps"], told["level_error_share"])
+        return "none", None, told["error"], None, None
+    warmth = told.get("warmth") or {}
+    # Judges of before called warm what they called steady.
+    is_warm = warmth.get("is_warm") if "warmth" in told else told["verdict"] in LEVELS or None
+    verdict = "cold" if told["verdict"] in LEVELS and is_warm is False else told["verdict"]
+    reason = "; ".join(filter(None, [told["reason"], warmth.get("evidence")]))
+    return verdict, told["steady_from_seconds"], reason, (told["steady_tps"], told["level_error_share"]), is_warm
 
 
 def judge_all(folder, curves, judge):
     for curve in curves:
-        verdict, begin, reason, level = judge(folder / curve["file"], curve)
-        yield {**curve, "verdict": verdict, "begin": begin, "reason": reason, "level": level}
+        verdict, begin, reason, level, is_warm = judge(folder / curve["file"], curve)
+        yield {**curve, "verdict": verdict, "begin": begin, "reason": reason, "level": level, "is_warm": is_warm}
 
 
 def anchor(judge):
     def judge_file(path, _):
         line_seconds, rates = anchors.read_curve(path)
         verdict, begin = judge(rates)
-        return verdict, begin if begin is None else begin * line_seconds, "", None
+        return verdict, begin if begin is None else begin * line_seconds, "", None, verdict in LEVELS or None
     return judge_file
 
 
@@ -47,8 +56,8 @@ def is_refused(one):
     return one["truth"] in ("warm", "periodic") and one["verdict"] not in ("steady", "periodic", *one["accept"].split("|"))
 
 
-def is_false_steady(one):
-    return one["truth"] == "never_warm" and one["verdict"] in ("steady", "periodic")
+def is_false_warm(one):
+    return one["truth"] == "never_warm" and one["is_warm"] is True
 
 
 def is_hidden(one):
@@ -65,8 +74,8 @@ def levels(judged):
     """How often the true level of what is warm lies within the interval that is told, and how wide that is."""
     told = [(float(one["final_tps"]) * float(one["end_share"]), *one["level"]) for one in judged
             if one["truth"] == "warm" and one["verdict"] == "steady" and one["level"][1] is not None]
-    held = sum(abs(final - level) <= share * level for final, level, share in told)
-    width = 100 * statistics.median(share for *_, share in told) if told else 0
+    held = sum(abs(math.log(final / level)) <= error for final, level, error in told)
+    width = 100 * statistics.median(error for *_, error in told) if told else 0
     yield f"The true level of steady curves lies within its ± in {of(held, len(told))}; half of these are at most ±{width:.1f} %.\n"
 
 
@@ -87,11 +96,17 @@ def rates(judged):
     never = [one for one in judged if one["truth"] == "never_warm"]
     worse = [one for one in judged if one["truth"] == "degrading"]
     dated = [one for one in warm if one["begin"] is not None]
-    return [of(sum(map(is_refused, warm)), len(warm)), of(sum(map(is_false_steady, never)), len(never)),
+    return [of(sum(map(is_refused, warm)), len(warm)), of(sum(one["is_warm"] is True for one in warm), len(warm)),
+            of(sum(map(is_false_warm, never)), len(never)),
             of(sum(map(is_hidden, worse)), len(worse)), of(sum(map(is_early, dated)), len(dated))]
 
 
-RATES = ["warm refused", "never warm called steady", "degrading called steady", "steady too early"]
+RATES = ["warm refused a level", "warm called warm", "never warm called warm", "degrading called steady", "steady too early"]
+
+
+def is_accepted(one):
+    """A cold level is a level: of what was never warm it is wrong to call it warm alone."""
+    return one["verdict"] in one["accept"].split("|") or one["truth"] == "never_warm" and not is_false_warm(one)
 
 
 def by(judged, field):
@@ -99,7 +114,7 @@ def by(judged, field):
     for one in judged:
         groups[one[field]].append(one)
     return table([field.replace("_", " "), "curves", "not accepted", *RATES],
-                 [[name, len(group), sum(one["verdict"] not in one["accept"].split("|") for one in group), *rates(group)]
+                 [[name, len(group), sum(not is_accepted(one) for one in group), *rates(group)]
                   for name, group in sorted(groups.items())])
 
 
@@ -111,7 +126,7 @@ def confusion(judged):
 
 def worst(judged, most):
     def how_bad(one):
-        if is_false_steady(one):
+        if is_false_warm(one):
             return 0, float(one["end_share"] or 1)
         if is_refused(one):
             return 1, -float(one["seconds"])
@@ -119,7 +134,7 @@ def worst(judged, most):
             return 2, float(one["begin"]) - float(one["from_90_seconds"])
         return 3, 0
 
-    wrong = [one for one in judged if is_early(one) or one["verdict"] not in one["accept"].split("|")]
+    wrong = [one for one in judged if is_early(one) or not is_accepted(one)]
     wrong.sort(key=how_bad)
     return table(["file", "noise", "seconds", "pages told", "truth", "share at the end", "90 % from", "verdict", "from", "reason"],
                  [[one["file"], one["noise"], one["seconds"], one["pages_told"], one["truth"], one["end_share"], one["from_90_seconds"],

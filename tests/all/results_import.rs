@@ -165,13 +165,13 @@ fn trials_that_were_asked_for_something_else_are_no_repeats() {
     let told = |number: usize| varied.map(|axis| of(number)["point"][axis].clone());
     let mixed = "select-only@9 + insert.sql@1";
     assert_eq!(json!(told(0)), json!(["select-only", null, 3, null, "simple"]));
-    assert_eq!(json!(told(1)), json!(["select-only", 2000.0, 3, null, "simple"]));
+    assert_eq!(json!(told(1)), json!(["select-only", 2500.0, 3, null, "simple"]), "its lag grew by a fifth");
     assert_eq!(json!(told(2)), json!(["select-only", 2100.0, 3, null, "simple"]));
     assert_eq!(json!(told(3)), json!(["select-only", null, 3, null, "prepared"]));
     assert_eq!(json!(told(4)), json!(["select-only", null, 60, null, "simple"]));
     assert_eq!(json!(told(5)), json!(["select-only", null, 3, 50.0, "simple"]));
     assert_eq!(json!(told(6)), json!([mixed, null, 3, null, "simple"]));
-    assert!(text(of(1), "/verdicts/0/sentence").contains("about 2000 transactions per second"), "{}", of(1));
+    assert!(text(of(1), "/verdicts/0/sentence").contains("about 2500 transactions per second"), "{}", of(1));
     // Whoever knows the rate says it, and it is that of those alone that had one.
     let arguments = ["results", "import", "reports", "rate=2500", "start=cold", "--json"];
     let imported = home.pgthaw(&arguments).ok().json();
@@ -181,6 +181,47 @@ fn trials_that_were_asked_for_something_else_are_no_repeats() {
     assert_eq!(rates, [&json!(2500.0); 2]);
     let missed = trials.iter().filter(|trial| kinds(trial).contains(&"rate_not_reached")).count();
     assert_eq!((missed, &trials[0]["point"]["start"]), (2, &json!("cold")));
+}
+
+/// pgbench draws the moments at random: of one rate there are as many transactions as chance has it.
+#[test]
+fn repeats_under_a_rate_are_one_point() {
+    let of = |transactions: u32| {
+        let counted = REPORT.replace("processed: 6000", &format!("processed: {transactions}")).replace("3 s", "60 s");
+        let tps = counted.replace("1999.5", &format!("{:.1}", f64::from(transactions) / 60.0));
+        tps + "rate limit schedule lag: avg 0.5 (max 9.5) ms\n"
+    };
+    let home = with_reports(&[of(62_700), of(63_300), of(62_900), of(90_000)]);
+    let sweep = home.pgthaw(&["results", "import", "reports", "--json"]).ok().json()["sweep"].clone();
+    assert_eq!((&sweep["points"], &sweep["repeats"]), (&json!(2), &json!(3)), "1045 and 1055 a second are one rate");
+}
+
+#[test]
+fn a_late_first_line_and_a_last_interval_that_is_never_written_are_no_standstill() {
+    let head = "transaction type: <builtin: select only>\nscaling factor: 10\nquery mode: simple\nnumber of clients: 4\n\
+                number of threads: 2\nduration: 20 s\nnumber of transactions actually processed: 26250\n\
+                rate limit schedule lag: avg 7179.112 (max 14842.572) ms\ntps = 1500.0 (without initial connection time)\n";
+    let lines: String = (3..=20)
+        .map(|second| {
+            format!(
+                "progress: {second}.0 s, 1500.0 tps, lat 9.0 ms stddev 1.0, 0 failed, lag {}.5 ms\n",
+                (second - 2) * 850
+            )
+        })
+        .collect();
+    let late = format!("progress: 2.5 s, 0.0 tps, lat 0.0 ms stddev 0.0, 0 failed, lag 0.000 ms\n{lines}{head}");
+    let intervals: String =
+        (0..5).map(|ten| format!("{} 10000 5000000 0 80 1200\n", 1_650_260_550 + 10 * ten)).collect();
+    let home = with_files(&[("late.txt", &late), ("pgbench_log.7", &intervals)]);
+    let imported = import_named(&home, &["late.txt"], &[]);
+    let trial = &imported["trials"][0];
+    assert!(!kinds(trial).contains(&"log_gaps") && kinds(trial).contains(&"rate_not_reached"), "{}", trial["verdicts"]);
+    assert!(trial["verdicts"].to_string().contains("the first 2.5 s of the run are left out: pgbench was connecting"));
+    assert!((9_000.0..12_000.0).contains(&trial["point"]["rate"].as_f64().unwrap()), "{}", trial["point"]);
+    let imported = import_named(&home, &["pgbench_log.7"], &["seconds=60"]);
+    let trial = &imported["trials"][0];
+    assert!(!kinds(trial).contains(&"log_gaps"), "{}", trial["verdicts"]);
+    assert_eq!(trial["tps"], 1000.0);
 }
 
 #[test]

@@ -369,6 +369,10 @@ reason: string,
  */
 undecided: Undecided | null, 
 /**
+ * Is its level that of a warm server? `None` without a level, and in records of before.
+ */
+warmth: Warmth | null, 
+/**
  * Its level as a share of the run's common one, if different.
  */
 level_share: number | null, 
@@ -1561,7 +1565,7 @@ lost_processes: number, };
 /**
  * Why it is open whether a run was steady.
  */
-export type Undecided = "too_short" | "noisy" | "as_flat" | "as_flat_of_unknown_size";
+export type Undecided = "too_short" | "noisy" | "as_flat";
 
 export type Unit = "processors" | "backends" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
 
@@ -1676,6 +1680,23 @@ brought?: Brought | null,
  * How long its job took, of a trial that ended with its transactions.
  */
 job?: Job | null, };
+
+/**
+ * Whether a level is that of a warm server, and how that is known.
+ */
+export type Warmth = { 
+/**
+ * `None`: not known.
+ */
+is_warm: boolean | null, 
+/**
+ * The evidence, in one sentence.
+ */
+evidence: string, 
+/**
+ * What would decide it, where it is not known.
+ */
+would_tell: string | null, };
 
 /**
  * What is found of a study of ways to warm before its first trial.

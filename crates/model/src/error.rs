@@ -129,7 +129,7 @@ impl Explain for Error {
             Error::TooShort { .. } => "run longer, or report more often: `pgbench --progress=1`",
             Error::NoTransactions => "see in the server's log what kept it from serving any",
             Error::TimeBackwards { .. } => {
-                "a file holds one run; logs of several threads are joined with `sort -n -k1,1` (aggregated) or `sort -n -k5,6`"
+                "a file holds one run; of the logs of its threads name the first, and the others beside it are read too"
             }
             Error::NoTime { .. } => "a file holds one run, and its times are in seconds: divide milliseconds by 1000",
             Error::BadNumber { .. } | Error::BadLine { .. } => "mend the line or take it out",

@@ -17,8 +17,8 @@ pub use general::{
 };
 #[cfg(feature = "judge")]
 pub use judge::{
-    Bucket, Collector, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, find_disorder, fit_warm_up,
-    judge,
+    Bucket, Collector, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, Warmth, find_disorder,
+    fit_warm_up, judge, tell_error,
 };
 pub use outlook::{
     AT_ONCE, ColdStart, Outlook, READ_CPU_SECONDS, Scenario, Span, UNCERTAINTY, compute_hit_seconds, compute_outlook,

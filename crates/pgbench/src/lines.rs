@@ -11,8 +11,8 @@ pub struct Progress {
     pub tps: f64,
     /// `None` when nothing ended.
     pub latency_ms_mean: Option<f64>,
-    /// Does it report schedule lag, as under `--rate`?
-    pub has_lag: bool,
+    /// Mean schedule lag, which `--rate` alone has.
+    pub lag_ms_mean: Option<f64>,
 }
 
 /// Parses a progress line, also behind a log's prefix; `None` of any other line, and of one that was cut short.
@@ -28,17 +28,57 @@ pub fn parse_progress(line: &str) -> Option<Progress> {
         ["lat", mean, "ms", ..] | [mean, "+-", _, "ms", "lat", ..] => parse_number(mean),
         _ => None,
     };
+    let lag = rest.iter().position(|word| *word == "lag").and_then(|place| rest.get(place + 1));
     Some(Progress {
         until_seconds: parse_number(until)?,
         tps: parse_number(tps)?,
         latency_ms_mean: latency.filter(|latency| latency.is_finite()),
-        has_lag: rest.contains(&"lag"),
+        lag_ms_mean: lag.map(|lag| parse_number(lag).filter(|lag| lag.is_finite()).unwrap_or(0.0)),
     })
 }
 
 /// Is this a progress line, whole or cut short?
 pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
+}
+
+/// A first line that stands for more than so many intervals is late.
+const LATE: f64 = 1.5;
+
+/// The beginning of a run's progress, by the clock of its lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Beginning {
+    /// The first interval's start, and the length of all intervals.
+    pub start_seconds: f64,
+    pub width_seconds: f64,
+    /// Seconds before the start that are left out: pgbench connected, or the file lacks them.
+    pub connecting_seconds: f64,
+    pub missing_seconds: f64,
+}
+
+impl Beginning {
+    /// The beginning by the end and rate of the first lines; the third shows the length of an interval.
+    ///
+    /// A late first line without a transaction covers the time in which pgbench connected, and the next line comes early.
+    /// A late one with transactions is the first of a file that lacks its beginning.
+    pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
+        let first: Vec<(f64, f64)> = lines.take(3).collect();
+        let (until, tps) = *first.first()?;
+        let width_seconds = match first.as_slice() {
+            [.., (before, _), (last, _)] if last > before => last - before,
+            _ => until,
+        };
+        let start_seconds = until - width_seconds;
+        let of_width = Beginning { start_seconds, width_seconds, ..Beginning::default() };
+        let is_late = until > LATE * width_seconds;
+        Some(match tps > 0.0 {
+            _ if until >= super::EARLIEST_EPOCH || until <= 0.0 => of_width,
+            // pgbench counts from its start.
+            _ if !is_late => Beginning { width_seconds: until, ..Beginning::default() },
+            true => Beginning { missing_seconds: start_seconds, ..of_width },
+            false => Beginning { start_seconds: until, connecting_seconds: until, ..of_width },
+        })
+    }
 }
 
 /// What a line of pgbench's standard error is.
@@ -255,12 +295,13 @@ mod progress_tests {
         ] {
             let progress = parse_progress(line).unwrap();
             assert_eq!((progress.until_seconds, progress.tps), (10.0, 33.4), "{line}");
-            assert!(progress.latency_ms_mean == Some(29.882) && progress.has_lag == line.contains("lag "), "{line}");
+            assert_eq!(progress.latency_ms_mean, Some(29.882), "{line}");
+            assert_eq!(progress.lag_ms_mean.is_some(), line.contains("lag "), "{line}");
         }
         let stamped = "progress: 1700000010.123 s, 33.4 tps, lat 29.882 ms stddev 18.185, 0 failed";
         assert_eq!(parse_progress(stamped).unwrap().until_seconds, 1_700_000_010.123);
         let stalled = parse_progress("progress: 3.0 s, 0.0 tps, lat -nan ms stddev -nan");
-        assert_eq!(stalled, Some(Progress { until_seconds: 3.0, tps: 0.0, latency_ms_mean: None, has_lag: false }));
+        assert_eq!(stalled, Some(Progress { until_seconds: 3.0, tps: 0.0, latency_ms_mean: None, lag_ms_mean: None }));
     }
 
     #[test]
@@ -275,6 +316,20 @@ mod progress_tests {
         ] {
             assert_eq!(parse_progress(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_late_first_line_is_one_of_connecting_or_of_a_file_without_its_beginning() {
+        let of = |lines: &[(f64, f64)]| {
+            let Beginning { start_seconds, width_seconds, connecting_seconds, missing_seconds } =
+                Beginning::of(lines.iter().copied()).unwrap();
+            (start_seconds, width_seconds, connecting_seconds, missing_seconds)
+        };
+        assert_eq!(of(&[(5.0, 9.0), (10.0, 9.0), (15.0, 9.0)]), (0.0, 5.0, 0.0, 0.0));
+        assert_eq!(of(&[(5.0, 0.0)]), (0.0, 5.0, 0.0, 0.0), "nothing says that it is late");
+        assert_eq!(of(&[(2.5, 0.0), (3.0, 9.0), (4.0, 9.0)]), (2.5, 1.0, 2.5, 0.0));
+        assert_eq!(of(&[(501.0, 9.0), (502.0, 9.0), (503.0, 9.0)]), (500.0, 1.0, 0.0, 500.0));
+        assert_eq!(of(&[(1.7e9 + 10.0, 9.0), (1.7e9 + 20.0, 9.0)]), (1.7e9, 10.0, 0.0, 0.0));
     }
 
     #[test]

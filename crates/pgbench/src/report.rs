@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Prefix;
 use super::lines::{Progress, parse_number, parse_progress};
 
 /// How clients hand their statements to the server (`pgbench -M`).
@@ -70,8 +71,13 @@ pub struct PgbenchReport {
     pub connects: Option<bool>,
     /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,
-    /// How long one waited at most.
+    /// How long transactions waited for their start, on average and at most.
+    pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
+    /// The middle and the mean schedule lag, in seconds, of the first and the last progress interval with a lag.
+    pub lags: Option<[(f64, f64); 2]>,
+    /// End of the last progress interval.
+    pub until_seconds: Option<f64>,
     /// Clients that gave up before the end.
     pub aborted_clients: u32,
     /// Does it say that the whole run did?
@@ -92,13 +98,21 @@ const BUILTINS: [(&str, &str); 3] =
 
 /// Reads a report with its progress; lines that are neither are passed over.
 pub fn parse_report(text: &str) -> PgbenchReport {
-    let mut report = PgbenchReport { outcome: parse_outcome(text), ..PgbenchReport::default() };
-    for line in text.lines() {
+    let mut prefix = Prefix::default();
+    let lines: Vec<&str> = text.lines().map(|line| prefix.strip(line)).collect();
+    let mut report = PgbenchReport { outcome: read_outcome(lines.iter().copied()), ..PgbenchReport::default() };
+    for line in lines {
         report.progress.extend(parse_progress(line));
         report.note(line);
     }
     report
 }
+
+/// A run whose lag grows by a smaller share of its time keeps its rate.
+const BEHIND_SHARE: f64 = 0.05;
+
+/// The mean of a lag that grows evenly is half of the greatest. That of a lag after one stall is much less.
+const GROWING: f64 = 0.4;
 
 impl PgbenchReport {
     /// Has it figures?
@@ -110,6 +124,18 @@ impl PgbenchReport {
     pub fn lasted_seconds(&self) -> Option<f64> {
         let outcome = self.outcome.filter(|outcome| outcome.tps > 0.0);
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
+    }
+
+    /// The rate that was asked for, where the server did not keep it and served `tps`. The schedule lag of such a run
+    /// grows in each second by the share that was not served.
+    pub fn missed_rate(&self, tps: f64) -> Option<f64> {
+        let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
+        let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);
+        let by_report = || growing.zip(self.lasted_seconds()).map(|((most, _), lasted)| most / 1e3 / lasted);
+        let lags = self.lags.filter(|[first, last]| last.0 > first.0);
+        let by_progress = lags.map(|[first, last]| (last.1 - first.1) / (last.0 - first.0));
+        let behind = by_progress.or_else(by_report).filter(|behind| (BEHIND_SHARE..1.0).contains(behind))?;
+        (!is_skipping).then(|| tps / (1.0 - behind))
     }
 
     /// Did it end before what was asked for was done?
@@ -142,8 +168,16 @@ impl PgbenchReport {
 
     /// Notes what a line says of what was run.
     pub fn note(&mut self, line: &str) {
-        self.has_rate |=
-            line.starts_with("rate limit schedule lag: ") || parse_progress(line).is_some_and(|one| one.has_lag);
+        if let Some(Progress { until_seconds: until, lag_ms_mean, .. }) = parse_progress(line) {
+            self.has_rate |= lag_ms_mean.is_some();
+            // Of the first line nobody knows when its interval began.
+            let middle = self.until_seconds.replace(until).map(|before| (before + until) / 2.0);
+            let last = middle.zip(lag_ms_mean.map(|lag| lag / 1e3));
+            // While pgbench connects nothing is due.
+            let first = self.lags.map(|[first, _]| first).filter(|first| first.1 > 0.0);
+            self.lags = last.map(|last| [first.unwrap_or(last), last]).or(self.lags);
+        }
+        self.has_rate |= line.starts_with("rate limit schedule lag: ");
         self.note_end(line);
         if let Some(version) = line.strip_prefix("pgbench (").and_then(|rest| rest.strip_suffix(')')) {
             self.version = Some(version.to_owned());
@@ -165,7 +199,7 @@ impl PgbenchReport {
             "number of transactions actually processed" => {
                 self.asked_transactions = value.split_once('/').and_then(|(_, asked)| asked.trim().parse().ok());
             }
-            "rate limit schedule lag" => self.lag_ms_max = find_most(value),
+            "rate limit schedule lag" => (self.lag_ms_mean, self.lag_ms_max) = parse_lag(value).unzip(),
             "scaling factor" => self.scale = number(),
             "number of clients" => self.clients = number(),
             "number of threads" => self.threads = number(),
@@ -185,9 +219,9 @@ fn is_of_aborted_client(line: &str) -> bool {
 }
 
 /// `avg 2.504 (max 128.034) ms`
-fn find_most(text: &str) -> Option<f64> {
-    let (_, most) = text.split_once("(max ")?;
-    parse_number(most.split_once(')')?.0)
+fn parse_lag(text: &str) -> Option<(f64, f64)> {
+    let (mean, most) = text.strip_prefix("avg ")?.split_once(" (max ")?;
+    Some((parse_number(mean)?, parse_number(most.split_once(')')?.0)?))
 }
 
 /// `<builtin: select only>` and, before 9.6, `SELECT only`.
@@ -228,8 +262,12 @@ const TPS_MAX: f64 = 1e9;
 
 /// Reads the report on standard output. `None` without a count of transactions: pgbench did not finish.
 pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
+    read_outcome(report.lines())
+}
+
+fn read_outcome<'a>(lines: impl Iterator<Item = &'a str>) -> Option<PgbenchOutcome> {
     let mut outcome = None;
-    for line in report.lines() {
+    for line in lines {
         let Some((what, value)) = line.split_once(": ").or_else(|| line.split_once(" = ")) else { continue };
         if what == "number of transactions actually processed" {
             outcome = Some(PgbenchOutcome { transactions: leading_number(value)?, ..PgbenchOutcome::default() });
@@ -276,7 +314,7 @@ mod report_tests {
         assert_eq!((report.scale, report.clients, report.threads), (Some(10), Some(8), Some(2)));
         assert_eq!((report.seconds, report.transactions), (Some(10), None));
         assert_eq!(report.outcome.map(|outcome| outcome.transactions), Some(6172));
-        let first = Progress { until_seconds: 5.0, tps: 1234.5, latency_ms_mean: Some(3.2), has_lag: false };
+        let first = Progress { until_seconds: 5.0, tps: 1234.5, latency_ms_mean: Some(3.2), lag_ms_mean: None };
         assert_eq!(
             report.progress,
             [first, Progress { until_seconds: 10.0, tps: 0.0, latency_ms_mean: None, ..first }]
@@ -328,6 +366,24 @@ mod report_tests {
             assert_eq!(parse_report(said).connects, connects, "{said}");
         }
         assert_eq!(parse_report("rate limit schedule lag: avg 2.504 (max 128.034) ms").lag_ms_max, Some(128.034));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_kept_is_told_by_the_growth_of_its_lag() {
+        let report = |lag: &str| {
+            let text = format!("number of transactions actually processed: 6000\n{lag}\ntps = 2000.0 (x)\n");
+            parse_report(&text).missed_rate(2000.0).map(f64::round)
+        };
+        assert_eq!(report("rate limit schedule lag: avg 302.504 (max 600.000) ms"), Some(2500.0));
+        assert_eq!(report("rate limit schedule lag: avg 2.504 (max 600.000) ms"), None, "one stall");
+        assert_eq!(report("rate limit schedule lag: avg 2.504 (max 5.000) ms"), None);
+        let progress = |second: u32, lag: f64| {
+            format!("progress: {second}.0 s, 2000.0 tps, lat 1.0 ms stddev 1.0, 0 failed, lag {lag} ms\n")
+        };
+        let growing: String = (0..20).map(|second| progress(second + 1, 200.0 * f64::from(second))).collect();
+        assert_eq!(parse_report(&growing).missed_rate(2000.0).map(f64::round), Some(2500.0));
+        let even: String = (1..20).map(|second| progress(second, 3.0)).collect();
+        assert_eq!(parse_report(&even).missed_rate(2000.0), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const LABORATORY: [(&str, &str); 5] = [
     ("results", "Stored studies: list, show, compare, export, import (pgthaw-lab)"),
     ("report", "One self-contained HTML file of a study, or of several of any kind (pgthaw-lab)"),
     ("serve", "Browse the results, compare them and watch the trial that runs, in a browser (pgthaw-lab)"),
-    ("judge", "Was a run ever warm? One verdict over a measured throughput curve (pgthaw-lab)"),
+    ("judge", "Does a throughput curve keep a level, and is that level a warm server's? (pgthaw-lab)"),
 ];
 
 /// pgthaw-lab is neither beside this program nor on PATH.

@@ -90,10 +90,11 @@ function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
     table("Verdicts over the curves", ["warmer", "repeat", "verdict", "why", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
 }
 
-function judged({ verdict, undecided, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit }: Judgement): Child[] {
+function judged({ verdict, undecided, reason, warmth, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit }: Judgement): Child[] {
   const since = from === null ? "" : ` ${from < 0.05 ? "" : "from "}${instant(from)}`;
   const name = undecided === null ? verdict.replace("_", " ") : "not decided";
-  return [`${name}${since}`, reason, steady === null ? "–" : count(steady), fit === null ? `none: ${noFit ?? ""}` : parameters(fit)];
+  const cold = warmth !== null && warmth.is_warm === false ? ", but cold" : "";
+  return [`${name}${since}${cold}`, warmth === null ? reason : `${reason}; ${warmth.evidence}`, steady === null ? "–" : count(steady), fit === null ? `none: ${noFit ?? ""}` : parameters(fit)];
 }
 
 /** The parameters above their intervals. */

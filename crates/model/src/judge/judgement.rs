@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Fit;
+use super::series::tell_rate;
 
 /// The steady part must be so much of the run.
 pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
@@ -16,6 +17,8 @@ pub struct Judgement {
     pub reason: String,
     /// Why it is open whether it was steady; `None` where that was seen.
     pub undecided: Option<Undecided>,
+    /// Is its level that of a warm server? `None` without a level, and in records of before.
+    pub warmth: Option<Warmth>,
     /// Its level as a share of the run's common one, if different.
     pub level_share: Option<f64>,
     /// Start of the final level, never before `to_95_seconds`; only for steady and periodic.
@@ -47,6 +50,26 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Did it keep a level, with or without dips, that is not known to be a cold server's?
+    pub fn is_steady(&self) -> bool {
+        matches!(self.verdict, Verdict::Steady | Verdict::Periodic) && !self.is_known_cold()
+    }
+
+    /// Is its level that of a cold server?
+    pub fn is_known_cold(&self) -> bool {
+        self.warmth.as_ref().is_some_and(|warmth| warmth.is_warm == Some(false))
+    }
+
+    /// The exit status of `pgthaw judge`; 1 to 3 are pgthaw's failures.
+    pub fn exit_code(&self) -> u8 {
+        match self.verdict {
+            Verdict::Degrading => 12,
+            _ if !self.is_steady() => 10,
+            Verdict::Periodic => 11,
+            _ => 0,
+        }
+    }
+
     /// The run length that proves a level from an instant on.
     pub(super) fn needed_seconds(&self, from_seconds: f64) -> f64 {
         (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
@@ -66,7 +89,7 @@ impl Judgement {
         }
         let Reason { verdict, undecided, sentence } = Reason::too_short();
         (self.verdict, self.reason, self.undecided) = (verdict, sentence, undecided);
-        self.level_share = None;
+        (self.level_share, self.warmth) = (None, None);
         (self.steady_from_seconds, self.period_seconds) = (None, None);
         (self.steady_tps, self.mean_error_share, self.level_error_share) = (None, None, None);
         (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
@@ -75,10 +98,9 @@ impl Judgement {
 
     /// Adds that its level is this share of the other trials' level, to which its times refer.
     pub fn tell_share(&mut self, share: f64) {
-        if self.steady_from_seconds.is_none() {
-            return;
-        }
-        let told = format!(", at {:.0} % of the run's steady throughput", 100.0 * share);
+        let Some(tps) = self.steady_tps.filter(|_| self.steady_from_seconds.is_some()) else { return };
+        let told =
+            format!(", at {} tps where the run's steady throughput is {}", tell_rate(tps), tell_rate(tps / share));
         // One that was kept has it already.
         if !self.reason.ends_with(&told) {
             self.reason += &told;
@@ -113,15 +135,30 @@ pub enum Verdict {
     Degrading,
 }
 
-impl Verdict {
-    /// The exit status of `pgthaw judge`; 1 to 3 are pgthaw's failures.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Verdict::Steady => 0,
-            Verdict::NotReached => 10,
-            Verdict::Periodic => 11,
-            Verdict::Degrading => 12,
-        }
+/// Whether a level is that of a warm server, and how that is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+pub struct Warmth {
+    /// `None`: not known.
+    pub is_warm: Option<bool>,
+    /// The evidence, in one sentence.
+    pub evidence: String,
+    /// What would decide it, where it is not known.
+    pub would_tell: Option<String>,
+}
+
+impl Warmth {
+    pub(super) fn known(is_warm: bool, evidence: impl Into<String>) -> Warmth {
+        Warmth { is_warm: Some(is_warm), evidence: evidence.into(), would_tell: None }
+    }
+
+    /// `is_sized`: is the number of pages known?
+    pub(super) fn unknown(is_sized: bool, evidence: impl Into<String>) -> Warmth {
+        let pages = if is_sized { "" } else { "the number of blocks that the workload chooses from (--pages), " };
+        let would_tell = format!(
+            "{pages}the device's reads in each second (a CSV column reads), or the same run under `pgthaw bench`"
+        );
+        Warmth { is_warm: None, evidence: evidence.into(), would_tell: Some(would_tell) }
     }
 }
 
@@ -150,6 +187,7 @@ impl Judgement {
             ),
             (self.to_95_seconds.is_none() || self.steady_tps.is_some(), "95 % of nothing is reached"),
             (is_level || self.level_error_share.is_none(), "the noise of a level that there is not"),
+            (is_level || self.warmth.is_none(), "a level that there is not is warm or cold"),
             (self.has_agreeing_mean(), "the mean's error is that of another mean or level"),
         ];
         if let (true, Some(from)) = (is_level, self.steady_from_seconds) {
@@ -205,17 +243,24 @@ pub(super) struct Reason {
 pub enum Undecided {
     /// Too little of a level.
     TooShort,
-    /// Its level's interval includes 0, or noise hides any rise.
+    /// Noise hides its level.
     Noisy,
-    /// A cold server would be as flat, by its transactions or a limited rate.
+    /// In records of before: a cold server would be as flat. Now it is a level of which `warmth` is not known.
+    #[serde(alias = "as_flat_of_unknown_size")]
     AsFlat,
-    /// A cold server with a database of unknown size would be as flat. The remedy is to say the size.
-    AsFlatOfUnknownSize,
 }
 
-/// A share as a percentage.
+/// A share as a percentage, for shares that are at most 1.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
+}
+
+/// An interval around a level, whose error is that of its logarithm: `±4.6 %`, or the rates between which it lies.
+pub fn tell_error(level: f64, error: f64) -> String {
+    match error {
+        ..0.5 => format!("±{:.1} %", 100.0 * error),
+        _ => format!("between {} and {} tps", tell_rate(level * (-error).exp()), tell_rate(level * error.exp())),
+    }
 }
 
 impl Reason {
@@ -233,37 +278,17 @@ impl Reason {
         Reason::open(Undecided::TooShort, "its level at the end did not last long enough to be one")
     }
 
-    pub fn rate_limited() -> Reason {
-        // A limit makes every server flat.
-        Reason::open(Undecided::AsFlat, "the rate was limited: a cold server keeps it too")
+    /// It rose or fell from one rate to another over its last seconds.
+    pub fn moved(verdict: Verdict, how: &str, [from, to]: [f64; 2], seconds: f64) -> Reason {
+        let (from, to) = (tell_rate(from), tell_rate(to));
+        Reason::seen(verdict, format!("it {how} from {from} to {to} tps over its last {seconds:.0} s"))
     }
 
-    /// It rose or fell by a share of its level, with an error that is a share too, over its last seconds.
-    pub fn moved(verdict: Verdict, how: &str, share: f64, error: f64, seconds: f64) -> Reason {
-        let (share, error) = (percent(share), percent(error));
-        Reason::seen(verdict, format!("it {how} by {share} (±{error}) over its last {seconds:.0} s"))
-    }
-
-    /// Noise would hide a rise of this share.
-    pub fn hidden(share: f64) -> Reason {
-        let share = percent(share);
-        let sentence = format!("it moved by so much that a rise of {share} would be hidden: no level can be told");
+    /// Noise hides the level between two rates.
+    pub fn noisy([low, high]: [f64; 2]) -> Reason {
+        let sentence =
+            format!("it moved between {} and {} tps: too noisy for a level", tell_rate(low), tell_rate(high));
         Reason::open(Undecided::Noisy, sentence)
-    }
-
-    /// A cold server could have made the run too. `pages` that the workload chooses from, if known; the rise that the
-    /// transactions make, and the one that noise may hide, as shares.
-    pub fn flat(pages: Option<f64>, has_warm_up: bool, transactions: f64, rise: f64, hidden: f64) -> Reason {
-        let undecided = if pages.is_some() { Undecided::AsFlat } else { Undecided::AsFlatOfUnknownSize };
-        let since = if has_warm_up { "after a short slow start" } else { "from the start" };
-        let what = pages.map_or("a database whose size is not known".into(), |pages| format!("{pages:.0} pages"));
-        let sentence = format!(
-            "it was flat {since}, and a cold server with {what} would have been as flat: its {transactions:.0} transactions \
-             since then make it faster by {:.1} %, and the noise may hide {:.1} %",
-            100.0 * rise,
-            100.0 * hidden
-        );
-        Reason::open(undecided, sentence)
     }
 }
 
@@ -272,21 +297,22 @@ mod reason_tests {
     use super::*;
 
     #[test]
-    fn what_is_open_is_told_by_its_kind() {
-        let flat = |pages| Reason::flat(pages, false, 900.0, 0.01, 0.02);
-        let known = flat(Some(4000.0));
-        assert_eq!((known.verdict, known.undecided), (Verdict::NotReached, Some(Undecided::AsFlat)));
-        assert!(known.sentence.contains("a cold server with 4000 pages would have been as flat"));
-        assert_eq!(flat(None).undecided, Some(Undecided::AsFlatOfUnknownSize));
-        assert!(flat(None).sentence.contains("whose size is not known"));
-        // What says that nothing can be told leaves it open.
-        let hides = Reason::hidden(1.4);
-        assert_eq!((hides.verdict, hides.undecided), (Verdict::NotReached, Some(Undecided::Noisy)));
-        assert!(hides.sentence.contains("no level can be told"));
-        let limited = Reason::rate_limited();
-        assert_eq!((limited.verdict, limited.undecided), (Verdict::NotReached, Some(Undecided::AsFlat)));
-        let seen = Reason::moved(Verdict::NotReached, "still rose", 0.2, 0.05, 30.0);
+    fn no_sentence_has_more_than_all() {
+        let noisy = Reason::noisy([500.0, 9000.4]);
+        assert_eq!((noisy.verdict, noisy.undecided), (Verdict::NotReached, Some(Undecided::Noisy)));
+        assert_eq!(noisy.sentence, "it moved between 500 and 9000 tps: too noisy for a level");
+        let seen = Reason::moved(Verdict::NotReached, "still rose", [2.0, 30.0], 30.0);
         assert_eq!((seen.verdict, seen.undecided), (Verdict::NotReached, None));
-        assert_eq!(seen.sentence, "it still rose by 20 % (±5 %) over its last 30 s");
+        assert_eq!(seen.sentence, "it still rose from 2.0 to 30 tps over its last 30 s");
+        assert_eq!(tell_error(1000.0, 0.046), "±4.6 %");
+        assert_eq!(tell_error(1000.0, 2.0_f64.ln()), "between 500 and 2000 tps");
+    }
+
+    #[test]
+    fn a_record_of_before_is_read() {
+        for word in ["as_flat", "as_flat_of_unknown_size"] {
+            let word = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word);
+            assert_eq!(Undecided::deserialize(word), Ok(Undecided::AsFlat));
+        }
     }
 }

@@ -37,6 +37,9 @@ const LEAP_PART: f64 = 0.25;
 /// What begins above this share rises too little to tell how.
 const LEAP_FROM: f64 = 0.35;
 
+/// The share of values that may lie outside of what a curve moved between, at either end.
+const FEW: f64 = 0.05;
+
 /// Values before a leap, for it to be one.
 const LEAST_BEFORE_LEAP: usize = 6;
 
@@ -103,6 +106,8 @@ pub(super) struct Tail {
     pub rise_since_slow: Trend,
     /// A faster earlier level, as a share of the end's.
     pub faster_before: Option<f64>,
+    /// Logarithms between which the tail moved, but for some of its values.
+    pub span: [f64; 2],
 }
 
 impl Tail {
@@ -119,11 +124,17 @@ impl Tail {
         let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
         let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
         let half = rates.len() / 2;
-        let noise = Noise::measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
+        let counted = level * width;
+        let measure = |logs: &[f64], certain: f64| match series.facts.is_rate_limited {
+            // pgbench draws the moments at random, so that counts scatter by their root.
+            true => Noise::measure(logs, certain).at_least((1.0 / counted).min(1.0)),
+            false => Noise::measure(logs, certain),
+        };
+        let noise = measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
         let risen = compute_rising_means(&logs);
         // Its rises are those of noise from where it has risen.
         let has_risen = risen.iter().position(|log| *log > -SAME_LEVEL).unwrap_or(half).min(half);
-        let noise_of_rises = Noise::measure(&logs[has_risen..], RISES);
+        let noise_of_rises = measure(&logs[has_risen..], RISES);
         let error = |length: usize, is_above: bool| {
             let of = if is_above { &noise_of_rises } else { &noise };
             of.step_error(length.max(1), end)
@@ -131,7 +142,11 @@ impl Tail {
         let short = noise.level_error(SHORT_LEVEL).min(noise_of_rises.level_error(SHORT_LEVEL));
         let segments = find_segments(&logs, short * (SHORT_LEVEL as f64).sqrt());
         let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
-        let tolerance = |length: usize, is_above: bool| SAME_LEVEL.max(SAME_ERRORS * error(length, is_above));
+        // What was faster by less than that is no fall.
+        let tolerance = |length: usize, is_above: bool| {
+            let least = if is_above { FASTER_BEFORE } else { SAME_LEVEL };
+            least.max(SAME_ERRORS * error(length, is_above))
+        };
         let start = find_tail_start(&segments, mean, tolerance);
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
@@ -158,6 +173,7 @@ impl Tail {
             slow_until: slow_until.unwrap_or(0),
             first_share: first.exp().max(DEEPEST),
             faster_before: faster.map(|(log, _)| log.exp()).reduce(f64::max),
+            span: find_span(&logs[start..]),
             rates,
             start,
             level,
@@ -206,6 +222,15 @@ impl Tail {
     pub fn start_seconds(&self) -> f64 {
         self.start as f64 * self.width
     }
+}
+
+/// Between which values all but [`FEW`] at either end are.
+fn find_span(values: &[f64]) -> [f64; 2] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let few = (sorted.len() as f64 * FEW) as usize;
+    let at = |place: usize| sorted.get(place).copied().unwrap_or(0.0);
+    [at(few).min(0.0), at((sorted.len() - few).saturating_sub(1)).max(0.0)]
 }
 
 /// The rates; if they are periodic later, their means over a period: recurring dips belong to a level.
@@ -296,6 +321,12 @@ impl Noise {
         }
         variances[0] = variances[0].max(LEAST_SIGMA.powi(2));
         Noise { variances }
+    }
+
+    /// This noise, of values that scatter independently by at least this variance.
+    fn at_least(mut self, variance: f64) -> Noise {
+        self.variances[0] = self.variances[0].max(variance);
+        self
     }
 
     fn unit_parts() -> [Noise; TIMES.len()] {

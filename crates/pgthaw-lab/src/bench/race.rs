@@ -13,7 +13,7 @@ use host::linux::cgroup::DiskLimit;
 use host::linux::page_cache::PageCache as _;
 use host::linux::{Devices, clock, process};
 use host::units::Bytes;
-use model::{Collector, Facts, Verdict, judge};
+use model::{Collector, Facts, judge};
 use observe::time::TimeSampler;
 use observe::{
     BackendReads, Cadence, GaugeSources, MachineReading, Reading, Sources, compute_seconds, compute_tenths,
@@ -333,7 +333,7 @@ fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
     }
     // Too short, or nothing served yet: not steady.
     let series = collector.finish(watched.facts, Vec::new()).check();
-    series.is_ok_and(|series| matches!(judge(&series, None).verdict, Verdict::Steady | Verdict::Periodic))
+    series.is_ok_and(|series| judge(&series, None).is_steady())
 }
 
 #[cfg(test)]

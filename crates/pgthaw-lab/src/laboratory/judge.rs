@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -12,24 +12,26 @@ use serde_json::json;
 
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::laboratory::text::{render_judged_forecasts, render_judgement, render_sweep_verdict};
-use crate::study::Error;
+use crate::study::{Error, decode, first_thread, threads_of};
 use crate::verdict::{JudgedForecast, judge_curve, judge_sweep, outline_trials};
 use host::failure::{ErrorKind, Explain};
 use host::files::{open_regular_or_pipe, read_text_at_most};
-use model::{Judgement, Reader, Series, Verdict, judge};
+use model::{Judgement, Reader, Series, judge};
 use terminal::Canvas;
 
 /// Bytes that a forecast may have.
 const FORECAST_BYTES_MAX: u64 = 64 << 20;
 
-/// Was a run ever warm? One verdict over a measured throughput curve; or how far off forecasts were
+/// Does a throughput curve keep a level, and is that level a warm server's? Or how far off were forecasts?
 ///
-/// Exit status: 0 steady, 10 not reached or not decided, 11 periodic, 12 degrading; 1 to 3 when there is no verdict. Of several trials the
-/// status is that of the worst, in the order not reached, degrading, periodic, steady. Forecasts that could be judged end with 0.
+/// Exit status: 0 a level that is not known to be a cold server's; 10 no level, or a cold server's; 11 such a level with dips that
+/// come back; 12 a fall; 1 to 3 when there is no verdict. Of several curves the status is that of the worst, in the order 10, 12, 11, 0.
+/// Forecasts that could be judged end with 0.
 #[derive(Debug, Args)]
 pub struct JudgeArguments {
-    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored
-    /// study; or files that `bench forecast --json` wrote, which are judged together
+    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate (also .gz), - for standard input, or a stored
+    /// study. The logs of one run's threads (LOG, LOG.1, ...) are one curve. Or files that `bench forecast --json` wrote, which are
+    /// judged together
     #[arg(value_name = "FILE|RUN", required = true)]
     sources: Vec<String>,
 
@@ -61,25 +63,23 @@ struct Judged {
     error: Option<String>,
 }
 
-impl Judged {
-    fn verdict(&self) -> Verdict {
-        self.judgement.as_ref().map_or(Verdict::NotReached, |judgement| judgement.verdict)
-    }
-}
-
 /// Runs the command.
 pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     if arguments.sources.iter().any(|source| is_document(Path::new(source))) {
         return judge_forecasts(&arguments.sources, output);
     }
-    let [source] = arguments.sources.as_slice() else {
-        let problem = "several curves are not judged together, only forecasts are".to_owned();
-        return Err(Error::Unfit { problem, remedy: "judge one file or run at a time".to_owned() }.into());
-    };
-    let path = PathBuf::from(source);
     // A name without a slash or a dot that is no file is a run's.
-    let is_file = source == "-" || path.exists() || source.contains(['/', '.']);
-    let measured = if is_file { read_file(&path, arguments.pages)? } else { read_run(&arguments, source).await? };
+    let is_file = |source: &String| source == "-" || Path::new(source).exists() || source.contains(['/', '.']);
+    let (files, runs): (Vec<&String>, Vec<&String>) = arguments.sources.iter().partition(|source| is_file(source));
+    let mut measured = Vec::new();
+    for logs in join_threads(&files) {
+        let series = read_series(&logs)?;
+        let judgement = judge(&series, arguments.pages);
+        measured.push((logs[0].display().to_string(), Ok((series, judgement))));
+    }
+    for run in runs {
+        measured.extend(read_run(&arguments, run).await?);
+    }
     let tell = |(name, curve): &Measured| Judged {
         name: name.clone(),
         judgement: curve.as_ref().ok().map(|(_, judgement)| judgement.clone()),
@@ -87,7 +87,7 @@ pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::
     };
     let judged: Vec<_> = measured.iter().map(tell).collect();
     if output.json {
-        terminal::print_json(&json!({ "source": source, "curves": judged }))?;
+        terminal::print_json(&json!({ "source": arguments.sources.join(" "), "curves": judged }))?;
     } else {
         let texts = measured.iter().map(|(name, curve)| match curve {
             Ok((series, judgement)) => {
@@ -98,13 +98,22 @@ pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::
         });
         terminal::print_line(&texts.collect::<Vec<_>>().join("\n\n"));
     }
-    Ok(ExitStatus::Answer(worst(judged.iter().map(Judged::verdict)).exit_code()))
+    let codes = judged.iter().map(|one| one.judgement.as_ref().map_or(NO_LEVEL, Judgement::exit_code));
+    Ok(ExitStatus::Answer(worst(codes)))
 }
 
-fn read_file(path: &Path, pages: Option<f64>) -> anyhow::Result<Vec<Measured>> {
-    let series = read_series(path)?;
-    let judgement = judge(&series, pages);
-    Ok(vec![(path.display().to_string(), Ok((series, judgement)))])
+/// Files of one run: the logs of its threads have the name of the first, and a number.
+fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
+    let mut runs: Vec<(PathBuf, BTreeSet<PathBuf>)> = Vec::new();
+    let names = BTreeSet::from_iter(files.iter().map(PathBuf::from));
+    for file in files.iter().map(PathBuf::from) {
+        let first = first_thread(&file).filter(|first| names.contains(first)).unwrap_or_else(|| file.clone());
+        match runs.iter_mut().find(|(one, _)| *one == first) {
+            Some((_, run)) => _ = run.insert(file),
+            None => runs.push((first, BTreeSet::from([file]))),
+        }
+    }
+    runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
 /// Is it a file of JSON? A pipe, which could be read once only, is none.
@@ -160,16 +169,14 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> anyhow::Result<Ve
     Ok(judged.collect())
 }
 
-/// The verdict that a script should act on.
-fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-    let gravity = |verdict: &Verdict| match verdict {
-        Verdict::Steady => 0,
-        Verdict::Periodic => 1,
-        Verdict::Degrading => 2,
-        Verdict::NotReached => 3,
-    };
+/// The exit status of a curve without a level.
+const NO_LEVEL: u8 = 10;
+
+/// The exit status that a script should act on.
+fn worst(codes: impl Iterator<Item = u8>) -> u8 {
+    let gravity = |code: &u8| [0, 11, 12, NO_LEVEL].iter().position(|one| one == code);
     // Of a run without trials nothing was reached.
-    verdicts.max_by_key(gravity).unwrap_or(Verdict::NotReached)
+    codes.max_by_key(gravity).unwrap_or(NO_LEVEL)
 }
 
 /// No line that pgbench writes is longer.
@@ -209,28 +216,43 @@ impl Explain for MeasuredError {
     }
 }
 
-/// Reads a file, or standard input for `-`, line by line: of a log of any length little is held.
-fn read_series(path: &Path) -> anyhow::Result<Series> {
-    let unreadable = |source| MeasuredError::Unreadable { path: path.to_owned(), source };
-    let series = if path == Path::new("-") {
-        read_lines(io::stdin().lock(), path)
-    } else {
-        let file = open_regular_or_pipe(path).map_err(unreadable)?;
-        read_lines(BufReader::with_capacity(1 << 20, file), path)
-    };
-    series.with_context(|| path.display().to_string())
+/// Reads a file, or standard input for `-`, line by line: of a log of any length little is held. The logs of other threads
+/// that are named, or lie beside it, are read after it.
+fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
+    let mut reader = Reader::default();
+    let mut others = paths[1..].to_vec();
+    read_lines(&paths[0], &mut reader)?;
+    if reader.is_log() && others.is_empty() {
+        others = threads_of(&paths[0]).split_off(1);
+    }
+    for path in others {
+        if !reader.is_log() {
+            return Err(Error::Unfit {
+                problem: format!("{} and {} are not logs of one run", paths[0].display(), path.display()),
+                remedy: "judge them one at a time".to_owned(),
+            }
+            .into());
+        }
+        reader.next_log();
+        read_lines(&path, &mut reader)?;
+    }
+    reader.finish().with_context(|| paths[0].display().to_string())
 }
 
-fn read_lines(mut source: impl BufRead, path: &Path) -> anyhow::Result<Series> {
-    let mut reader = Reader::default();
+fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<()> {
+    let unreadable = |source| MeasuredError::Unreadable { path: path.to_owned(), source };
+    let mut source = match path == Path::new("-") {
+        true => decode(io::stdin().lock()),
+        false => open_regular_or_pipe(path).and_then(decode),
+    }
+    .map_err(unreadable)?;
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
-        match read.map_err(|source| MeasuredError::Unreadable { path: path.to_owned(), source })? as u64 {
-            0 => return Ok(reader.finish()?),
+        match source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)? as u64 {
+            0 => return Ok(()),
             LONGEST_LINE => return Err(MeasuredError::LongLine(path.to_owned()).into()),
-            _ => reader.push_line(&String::from_utf8_lossy(&line))?,
+            _ => reader.push_line(&String::from_utf8_lossy(&line)).with_context(|| path.display().to_string())?,
         }
     }
 }
@@ -240,10 +262,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_trial_that_never_got_warm_decides() {
-        use Verdict::{Degrading, NotReached, Periodic, Steady};
-        assert_eq!(worst([Steady, NotReached, Degrading].into_iter()), NotReached);
-        assert_eq!(worst([Steady, Periodic].into_iter()), Periodic);
-        assert_eq!(worst([].into_iter()), NotReached);
+    fn one_curve_that_never_got_warm_decides() {
+        assert_eq!(worst([0, 10, 12].into_iter()), 10);
+        assert_eq!(worst([0, 12, 11].into_iter()), 12);
+        assert_eq!(worst([0, 11].into_iter()), 11);
+        assert_eq!(worst([].into_iter()), 10);
+    }
+
+    #[test]
+    fn logs_of_threads_are_one_run_in_any_order() {
+        let files = ["a.1", "log.7.1", "log.7", "log.8", "log.7.2", "log.9.1"].map(str::to_owned);
+        let runs = join_threads(&files.iter().collect::<Vec<_>>());
+        let names: Vec<String> = runs
+            .iter()
+            .map(|run| run.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(names, ["a.1", "log.7 log.7.1 log.7.2", "log.8", "log.9.1"]);
     }
 }

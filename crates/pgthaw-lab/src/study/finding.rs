@@ -262,12 +262,9 @@ impl Finding {
     /// What to do about it. Whoever imported a run has pgbench's own options, and not the keys of a study.
     pub fn remedy(&self, is_imported: bool) -> String {
         let text = match self {
-            Finding::NeverSteady { verdict, start, should_have_run_seconds, undecided, .. } => {
+            Finding::NeverSteady { verdict, start, should_have_run_seconds, .. } => {
                 let option = if is_imported { "pgbench -T" } else { "points.seconds" };
-                let remedy = steady_remedy(verdict, start, *should_have_run_seconds, option);
-                let is_unsized = is_imported && *undecided == Some(Undecided::AsFlatOfUnknownSize);
-                let sizes = if is_unsized { "; of pgbench's own scripts script and scale tell the size" } else { "" };
-                return remedy + sizes;
+                return steady_remedy(verdict, start, *should_have_run_seconds, option);
             }
             Finding::StartNotAsAsked { asked, total_bytes, memory_bytes, .. } => {
                 return start_remedy(asked, *total_bytes, *memory_bytes);

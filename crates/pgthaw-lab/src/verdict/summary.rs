@@ -10,7 +10,7 @@ use super::outline::{BackgroundWrites, TrialOutline};
 use super::statistics::{Spread, missing_last};
 use super::warming::{job_limit, might_have};
 use crate::study::{MeasurementVerdict, SweepRun};
-use model::{Verdict, compute_median};
+use model::{Judgement, compute_median};
 use observe::time::TimeFigures;
 
 /// What speaks against trials of a point.
@@ -141,8 +141,7 @@ fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
         warming.brought.is_none() && warming.job.is_none() && warming.measured_seconds.saturating_add(1) < asked;
-    let verdict = trial.judgement.as_ref().map(|judgement| judgement.verdict);
-    let is_borne_out = matches!(verdict, Some(Verdict::Steady | Verdict::Periodic));
+    let is_borne_out = trial.judgement.as_ref().is_some_and(Judgement::is_steady);
     (ended_early && !is_borne_out).then(|| {
         let lasted = warming.measured_seconds;
         format!("it ended after {lasted} s as it looked steady, and is not by its whole curve: repeat it without until = \"steady\"")

@@ -140,6 +140,12 @@ impl Series {
     }
 }
 
+/// A rate as sentences have it.
+pub fn tell_rate(rate: f64) -> String {
+    let digits = if rate < 10.0 { 1 } else { 0 };
+    format!("{rate:.digits$}")
+}
+
 // ---- collector ----
 //
 // Counts over time in bounded memory, by joining pairs of buckets.
@@ -163,6 +169,15 @@ impl Collector {
 
     /// Spreads transactions evenly between two times; ignores empty intervals.
     pub fn add(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>) {
+        self.spread(start, end, transactions, reads, true);
+    }
+
+    /// Adds what another thread served; only the first thread's intervals say which time is covered.
+    pub fn add_beside(&mut self, start: f64, end: f64, transactions: f64) {
+        self.spread(start, end, transactions, None, false);
+    }
+
+    fn spread(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>, covers: bool) {
         if end <= start || start < 0.0 || !end.is_finite() {
             return;
         }
@@ -179,8 +194,14 @@ impl Collector {
             let bucket = &mut self.buckets[place];
             bucket.transactions += transactions * share;
             bucket.reads += reads.unwrap_or(0.0) * share;
-            bucket.covered_seconds += to - from;
+            bucket.covered_seconds += if covers { to - from } else { 0.0 };
         }
+    }
+
+    /// Transactions per second of all that is covered.
+    pub fn mean_rate(&self) -> f64 {
+        let Bucket { transactions, covered_seconds, .. } = Bucket::sum(&self.buckets);
+        transactions / covered_seconds.max(f64::MIN_POSITIVE)
     }
 
     /// Counts one transaction that ended at `time`; all time until then is covered.

@@ -1,10 +1,10 @@
 //! Reads a file line by line, detects its format, and makes a [`Series`] in bounded memory.
 
-use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series};
+use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series, tell_rate};
 use crate::Error;
 use host::units::counted;
 use pgbench::{
-    EARLIEST_EPOCH, PgbenchReport, TransactionEnd, is_progress, parse_interval, parse_number, parse_progress,
+    Beginning, PgbenchReport, Prefix, TransactionEnd, is_progress, parse_interval, parse_number, parse_progress,
     parse_transaction,
 };
 
@@ -17,17 +17,29 @@ const LATEST_EPOCH: f64 = 1e11;
 /// No run lasts longer.
 const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 
-/// Reads one file.
+/// Samples that show how the run began, and how long an interval is.
+const FIRST_SAMPLES: usize = 3;
+
+/// Reads one file, or the logs of one run's threads one after the other.
 #[derive(Debug, Default)]
 pub struct Reader {
     line: u64,
     format: Format,
+    prefix: Prefix,
     /// What pgbench says of the run.
     report: PgbenchReport,
-    /// A first sample whose interval is not known before the second.
-    first: Option<Sample>,
+    /// The first samples until there are [`FIRST_SAMPLES`].
+    first: Vec<Sample>,
+    /// The interval of a log whose end is not known before the next.
+    open: Option<Sample>,
     origin: f64,
     last_time: f64,
+    /// The latest time of the logs that were read before this one; `None` for the first.
+    covered: Option<f64>,
+    /// As many clients as a log numbers.
+    clients: u32,
+    /// What the beginning says, for people.
+    begins: Option<String>,
     collector: Option<Collector>,
     /// Sum and number of throughput × latency over lines that have both.
     in_flight: f64,
@@ -61,7 +73,7 @@ impl Reader {
     /// Takes the next line, with or without its end.
     pub fn push_line(&mut self, line: &str) -> Result<(), Error> {
         self.line += 1;
-        let line = line.trim();
+        let line = self.prefix.strip(line.trim()).trim();
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
         }
@@ -83,20 +95,36 @@ impl Reader {
         Ok(())
     }
 
+    /// Is it a log, of which each of pgbench's threads writes its own?
+    pub fn is_log(&self) -> bool {
+        matches!(self.format, Format::Intervals | Format::Transactions)
+    }
+
+    /// Says that the next lines are the log of another thread of the same run.
+    pub fn next_log(&mut self) {
+        self.covered = Some(self.latest());
+        (self.line, self.open, self.last_time) = (0, None, f64::NEG_INFINITY);
+    }
+
+    fn latest(&self) -> f64 {
+        self.covered.map_or(self.last_time, |covered| covered.max(self.last_time))
+    }
+
     /// What was read.
     pub fn finish(mut self) -> Result<Series, Error> {
+        self.begin_with_first()?;
         match self.format {
             Format::Unknown if self.line == 0 => return Err(Error::Empty),
             Format::Unknown => return Err(Error::UnknownFormat),
             Format::Transactions => {
-                let end = self.last_time - self.origin;
+                let end = self.latest() - self.origin;
                 if let Some(collector) = &mut self.collector {
                     collector.cover_until(end);
                 }
             }
             _ => {}
         }
-        let mut remarks = Vec::new();
+        let mut remarks = Vec::from_iter(self.begins);
         if self.missing > 0 {
             remarks.push(format!("left out: {} without a figure", counted(self.missing, "interval")));
         }
@@ -106,12 +134,26 @@ impl Reader {
         if self.missing > 0 && self.figures == 0 {
             return Err(Error::NoFigures { intervals: self.missing });
         }
-        let intervals = usize::from(self.first.is_some());
+        let intervals = self.first.len() + usize::from(self.open.is_some());
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         let mut facts = Facts::of(&self.report);
+        facts.clients = facts.clients.or((self.clients > 0).then_some(self.clients));
         // Little's law, unless clients hold back.
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
+        }
+        let served = collector.mean_rate();
+        if let Some(asked) = self.report.missed_rate(served) {
+            let lag = self.report.lag_ms_max.map(|most| most / 1e3).or(self.report.lags.map(|[_, (_, last)]| last));
+            remarks.push(format!(
+                "the rate was not kept: about {} transactions per second were asked for, {} were served, and the schedule lag \
+                 grew to {:.1} s",
+                tell_rate(asked),
+                tell_rate(served),
+                lag.unwrap_or_default()
+            ));
+            // The server decided how many were served.
+            facts.is_rate_limited = false;
         }
         collector.finish(facts, remarks).check_length()
     }
@@ -150,24 +192,48 @@ impl Reader {
         if self.collector.is_some() {
             return self.add_sample(sample);
         }
-        match self.first {
-            // pgbench counts from its start.
-            None if self.format == Format::Progress && sample.end < EARLIEST_EPOCH && sample.end > 0.0 => {
-                self.begin(0.0, sample.end);
-                self.add_sample(sample)
-            }
-            None => {
-                self.first = Some(sample);
-                Ok(())
-            }
-            Some(first) => {
-                self.check_time(first.end, sample.end)?;
-                let width = sample.end - first.end;
-                self.begin(first.end - width, width);
-                self.add_sample(first)?;
-                self.add_sample(sample)
-            }
+        match self.first.last() {
+            None => self.origin = sample.end,
+            Some(last) => self.check_time(last.end, sample.end)?,
         }
+        self.check_length(sample.end)?;
+        self.first.push(sample);
+        if self.first.len() == FIRST_SAMPLES { self.begin_with_first() } else { Ok(()) }
+    }
+
+    /// Begins the curve where the first samples say that the run began.
+    fn begin_with_first(&mut self) -> Result<(), Error> {
+        let is_progress = self.format == Format::Progress;
+        let needed = if is_progress { 1 } else { 2 };
+        if self.first.len() < needed || self.collector.is_some() {
+            return Ok(());
+        }
+        let first = std::mem::take(&mut self.first);
+        let found = Beginning::of(first.iter().map(|one| (one.end, one.rate))).unwrap_or_default();
+        let (mut origin, start, width) = match is_progress {
+            true => (found.start_seconds, found.start_seconds, found.width_seconds),
+            // A column of times counts from anywhere.
+            false => {
+                let width = first[1].end - first[0].end;
+                (first[0].end - width, first[0].end - width, width)
+            }
+        };
+        if is_progress && found.connecting_seconds + found.missing_seconds > 0.0 {
+            self.begins = Some(match found.connecting_seconds > 0.0 {
+                true => format!("left out: the first {start:.1} s, while pgbench connected"),
+                false => format!("the file begins {start:.0} s into the run: times count from there"),
+            });
+            // The second line may come early. Later ones are whole intervals apart.
+            let second = first.get(1).map_or(start + width, |second| second.end);
+            origin = second - width * ((second - start) / width - ALIGNED).ceil().max(1.0);
+        }
+        if width <= 0.0 {
+            self.first = first;
+            return Ok(());
+        }
+        self.begin(origin, width);
+        self.last_time = start;
+        first.into_iter().filter(|one| one.end > start).try_for_each(|one| self.add_sample(one))
     }
 
     fn begin(&mut self, origin: f64, width: f64) {
@@ -189,7 +255,11 @@ impl Reader {
         let seconds = if sample.is_count { 1.0 } else { end - start };
         let reads = sample.reads.filter(|reads| reads.is_finite()).map(|reads| reads * seconds);
         if let Some(collector) = &mut self.collector {
-            collector.add(start, end, sample.rate * seconds, reads);
+            let transactions = sample.rate * seconds;
+            match self.covered {
+                None => collector.add(start.max(0.0), end, transactions, reads),
+                Some(_) => collector.add_beside(start.max(0.0), end, transactions),
+            }
         }
         Ok(())
     }
@@ -197,16 +267,17 @@ impl Reader {
     /// An interval ends where the next begins; the last one is incomplete and dropped.
     fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
         let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
-        let Some(whole) = self.first.replace(next) else { return Ok(()) };
+        let Some(whole) = self.open.replace(next) else { return Ok(()) };
         // Joined and sorted logs repeat intervals for each thread.
         if whole.end == start {
-            self.first = Some(Sample { rate: whole.rate + transactions, ..whole });
+            self.open = Some(Sample { rate: whole.rate + transactions, ..whole });
             return Ok(());
         }
         self.check_time(whole.end, start)?;
         if self.collector.is_none() {
             self.begin(whole.end, start - whole.end);
         }
+        self.last_time = whole.end;
         self.add_sample(Sample { end: start, ..whole })
     }
 
@@ -222,6 +293,7 @@ impl Reader {
         }
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
+        self.clients = self.clients.max(logged.client.saturating_add(1));
         // Failed and skipped transactions are not served, but prove coverage.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
@@ -240,6 +312,9 @@ impl Reader {
         Err(Error::NoTime { line: self.line, seconds: end, why: "more than a year after the run's beginning" })
     }
 }
+
+/// A share of an interval by which lines come too early or late.
+const ALIGNED: f64 = 0.1;
 
 /// What the first line with figures is.
 fn detect(line: &str) -> Format {
@@ -391,6 +466,69 @@ mod tests {
             lines(2001, |tenth| format!("0 {tenth} 99 0 {} {}", 1_700_000_000 + tenth / 100, tenth % 100 * 10_000));
         let series = read(&single).unwrap();
         assert!((series.transactions() - 2000.0).abs() < 2.0 && series.buckets.len() == 20, "{series:?}");
+    }
+
+    #[test]
+    fn logs_of_threads_add_up() {
+        let interval = |thread: u32| {
+            lines(21, |second| format!("{} {} 1 1 1 1", 1_700_000_000 + second, [500, 300, 200][thread as usize]))
+        };
+        let transaction = |thread: u32| {
+            lines(2001, |tenth| {
+                format!("{thread} {tenth} 99 0 {} {}", 1_700_000_000 + tenth / 100, tenth % 100 * 10_000)
+            })
+        };
+        for (logs, rate, clients) in
+            [([0, 1, 2].map(interval), 1000.0, None), ([0, 1, 2].map(transaction), 300.0, Some(3))]
+        {
+            let mut reader = Reader::default();
+            for (thread, log) in logs.iter().enumerate() {
+                if thread > 0 {
+                    assert!(reader.is_log());
+                    reader.next_log();
+                }
+                log.lines().for_each(|line| reader.push_line(line).unwrap());
+            }
+            let series = reader.finish().unwrap();
+            assert!((series.transactions() / series.covered_seconds() / rate - 1.0).abs() < 0.01, "{series:?}");
+            assert_eq!((series.buckets.len(), series.facts.clients), (20, clients));
+        }
+    }
+
+    #[test]
+    fn a_late_first_line_is_no_interval_of_the_others() {
+        let line = |second: u32| format!("progress: {second}.0 s, 500.0 tps, lat 0.2 ms stddev 0.1, 0 failed");
+        let connecting = "progress: 2.5 s, 0.0 tps, lat 0.000 ms stddev 0.000, 0 failed\n";
+        let series = read(&format!("{connecting}{}", lines(11, |second| line(second + 2)))).unwrap();
+        assert_eq!((series.width_seconds, series.buckets.len()), (1.0, 11));
+        assert_eq!(series.buckets[0].covered_seconds, 0.5);
+        assert_eq!(series.remarks, ["left out: the first 2.5 s, while pgbench connected"]);
+        let series = read(&lines(20, |second| line(500 + second))).unwrap();
+        assert_steady_rate(&series, 20, 500.0);
+        assert_eq!(series.remarks, ["the file begins 500 s into the run: times count from there"]);
+    }
+
+    #[test]
+    fn a_rate_that_was_not_kept_does_not_limit_the_server() {
+        let run = |lag: fn(u32) -> u32| {
+            let line = |second| {
+                format!("progress: {second}.0 s, 500.0 tps, lat 9.0 ms stddev 0.1, 0 failed, lag {}.5 ms", lag(second))
+            };
+            read(&lines(20, line)).unwrap()
+        };
+        let missed = run(|second| second * 500);
+        assert!(!missed.facts.is_rate_limited);
+        assert!(
+            missed.remarks[0].starts_with("the rate was not kept: about 1000 transactions per second were asked for")
+        );
+        assert!(run(|_| 3).facts.is_rate_limited);
+    }
+
+    #[test]
+    fn a_prefix_hides_neither_progress_nor_summary() {
+        let text = lines(20, |second| format!("[web1] out: progress: {second}.0 s, 500.0 tps, lat 0.2 ms stddev 0.1"));
+        let series = read(&format!("{text}[web1] out: number of clients: 7\n[web1] out: scaling factor: 3\n")).unwrap();
+        assert_eq!((series.facts.clients, series.facts.scale), (Some(7), Some(3)));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use super::figures::render_instant;
 use crate::study::StudyForecast;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 use host::units::counted;
-use model::{Estimate, Fit, Judgement, Series, Undecided, Verdict, tell_after, tell_computed_after, tell_from};
+use model::{
+    Estimate, Fit, Judgement, Series, Verdict, Warmth, tell_after, tell_computed_after, tell_error, tell_from,
+};
 use terminal::{
     Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short, stdout_width,
 };
@@ -13,14 +15,15 @@ use terminal::{
 pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
     let mut lines: Vec<String> = name.map(|name| printable(name).into_owned()).into_iter().collect();
     lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
+    lines.extend(judgement.warmth.as_ref().map(|warmth| {
+        let told = warmth.would_tell.as_ref().map_or_else(String::new, |what| format!("; what would tell: {what}"));
+        format!("{}: {}{told}", warmth_name(warmth), warmth.evidence)
+    }));
     lines.push(String::new());
     lines.extend(render_curves(&make_curves(judgement, series), series.seconds(), "tps", canvas));
     lines.push(String::new());
     lines.extend(render_figures(judgement));
     lines.extend(judgement.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
-    if judgement.undecided == Some(Undecided::AsFlatOfUnknownSize) {
-        lines.push("note: --pages says how many blocks the workload chooses from".to_owned());
-    }
     lines.join("\n")
 }
 
@@ -49,6 +52,15 @@ pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
     }
 }
 
+/// The second answer in few words.
+fn warmth_name(warmth: &Warmth) -> &'static str {
+    match warmth.is_warm {
+        Some(true) => "warm",
+        Some(false) => "not warm",
+        None => "not known whether it is warm",
+    }
+}
+
 fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
     let middle = |place: usize| (place as f64 + 0.5) * series.width_seconds;
     let measured = series.buckets.iter().enumerate();
@@ -69,7 +81,8 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     let after = |value: Option<f64>| value.map_or("not known".to_owned(), |at| tell_after(at, &render_seconds(at)));
     if let Some(steady) = judgement.steady_tps {
         let promised = if judgement.verdict == Verdict::NotReached { " by the fit" } else { "" };
-        let error = judgement.level_error_share.map_or_else(String::new, |share| format!(" ±{:.1} %", 100.0 * share));
+        let error =
+            judgement.level_error_share.map_or_else(String::new, |error| format!(" ({})", tell_error(steady, error)));
         lines.push(format!(
             "steady    {} tps{error}{promised}; 50 % of it {}, 90 % {}, 95 % {}",
             render_short(steady),
@@ -80,6 +93,7 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     }
     let error = judgement.mean_error_share.map_or_else(String::new, |share| match share {
         ..0.0 => format!(", {:.1} % below steady", -100.0 * share),
+        1.0.. => String::new(),
         _ => format!(", {:.1} % above steady", 100.0 * share),
     });
     lines.push(format!(

@@ -146,11 +146,16 @@ pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -
 fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize) -> String {
     let mut counted: Vec<String> = Vec::new();
     for verdict in [Verdict::Steady, Verdict::Periodic, Verdict::Degrading, Verdict::NotReached] {
-        for is_otherwise in [false, true] {
-            let such = |one: &&Judgement| one.verdict == verdict && is_of_other_kind(one) == is_otherwise;
-            let such: Vec<&Judgement> = judged.iter().copied().filter(such).collect();
+        for (is_otherwise, is_cold) in [(false, false), (false, true), (true, false), (true, true)] {
+            let is_such = |one: &&Judgement| is_of_other_kind(one) == is_otherwise && one.is_known_cold() == is_cold;
+            let of_verdict = judged.iter().copied().filter(|one| one.verdict == verdict);
+            let such: Vec<&Judgement> = of_verdict.filter(is_such).collect();
             let Some(first) = such.first() else { continue };
-            let level = if first.level_share.is_some() { OTHER_LEVEL } else { "" };
+            let level = match first.level_share.is_some() {
+                true => OTHER_LEVEL,
+                false if is_cold => ", but cold",
+                false => "",
+            };
             counted.push(format!("{}{}{level} ({} of {trials})", verdict_name(first), render_from(&such), such.len()));
         }
     }

@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::text::decode;
 use crate::study::error::Error;
 use crate::study::finding::Finding;
 use host::files::open_regular;
 use host::units::counted;
 use pgbench::{
-    LoggedTransaction, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_report, parse_transaction,
+    Beginning, LoggedTransaction, PgbenchReport, Prefix, Progress, TransactionEnd, parse_interval, parse_report,
+    parse_transaction,
 };
 
 /// The files of one trial.
@@ -156,13 +158,26 @@ fn add_thread(mut run: Log, thread: Log) -> Log {
 }
 
 /// The log that this one continues by its name: pgbench calls them `pgbench_log.4711`, `pgbench_log.4711.1`, `pgbench_log.4711.2`.
-fn first_thread(path: &Path) -> Option<PathBuf> {
-    let has_number = |path: &Path| {
-        path.extension().is_some_and(|number| number.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let first = path.with_extension("");
-    (has_number(path) && has_number(&first)).then_some(first)
+pub fn first_thread(path: &Path) -> Option<PathBuf> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let name = path.file_name()?.to_str()?;
+    let (name, packed) = name.strip_suffix(PACKED).map_or((name, ""), |name| (name, PACKED));
+    let (first, thread) = name.rsplit_once('.')?;
+    let has_number = first.rsplit_once('.').is_some_and(|(_, process)| is_number(process));
+    (is_number(thread) && has_number).then(|| path.with_file_name(format!("{first}{packed}")))
 }
+
+/// The logs of one run: this one, and the others of its threads that are beside it.
+pub fn threads_of(first: &Path) -> Vec<PathBuf> {
+    let name = first.to_string_lossy();
+    let (name, packed) = name.strip_suffix(PACKED).map_or((&*name, ""), |name| (name, PACKED));
+    let others = (1..).map(|thread| PathBuf::from(format!("{name}.{thread}{packed}")));
+    let others = others.take_while(|other| first_thread(other).as_deref() == Some(first) && other.is_file());
+    std::iter::once(first.to_owned()).chain(others).collect()
+}
+
+/// How the name of a compressed log ends.
+const PACKED: &str = ".gz";
 
 /// Logs of the threads of one run: by their names, or by clients that are not in the other, at the same time.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
@@ -194,9 +209,8 @@ fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
 
 /// The transactions that progress tells of.
 fn sum_progress(progress: &[Progress]) -> f64 {
-    let [first, ..] = progress else { return 0.0 };
-    let step = progress.get(1).map_or(first.until_seconds, |second| second.until_seconds - first.until_seconds);
-    let mut before = first.until_seconds - step;
+    let beginning = Beginning::of(progress.iter().map(|one| (one.until_seconds, one.tps)));
+    let mut before = beginning.map_or(0.0, |beginning| beginning.start_seconds);
     let mut transactions = 0.0;
     for one in progress {
         transactions += if one.tps.is_finite() { one.tps * (one.until_seconds - before) } else { 0.0 };
@@ -367,7 +381,7 @@ const LINE_BYTES_MAX: u64 = 1 << 16;
 /// torn may still look like another.
 pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
     let failed = |source| Error::file("read", path, source);
-    let mut lines = BufReader::new(open_regular(path).map_err(failed)?);
+    let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
     let (mut line, mut number) = (String::new(), 0);
     while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
         number += 1;
@@ -666,19 +680,24 @@ enum Kind {
     Other,
 }
 
+/// Errors of a compressed file that was torn, or only looks like one.
+const TORN: [io::ErrorKind; 3] =
+    [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
+
 /// By the first lines.
 fn recognize(path: &Path) -> Result<Kind, Error> {
     let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
-    let mut head = BufReader::new(file.take(1 << 16));
-    let mut line = Vec::new();
-    for _ in 0..200 {
-        line.clear();
-        head.read_until(b'\n', &mut line).map_err(|source| Error::file("read", path, source))?;
-        let Ok(text) = std::str::from_utf8(&line) else { return Ok(Kind::Other) };
-        if text.is_empty() {
-            break;
+    let mut lines = Vec::new();
+    match decode(file).and_then(|text| text.take(1 << 16).read_to_end(&mut lines)) {
+        Err(source) if TORN.contains(&source.kind()) => {}
+        read => {
+            read.map_err(|source| Error::file("read", path, source))?;
         }
-        let kind = recognize_line(text.trim_end());
+    }
+    let mut prefix = Prefix::default();
+    for line in lines.split_inclusive(|byte| *byte == b'\n').take(200) {
+        let Ok(text) = std::str::from_utf8(line) else { return Ok(Kind::Other) };
+        let kind = recognize_line(prefix.strip(text.trim_end()));
         if kind != Kind::Other {
             return Ok(kind);
         }
@@ -703,10 +722,17 @@ fn recognize_line(line: &str) -> Kind {
 fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut text = Vec::new();
-    open_regular(path).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+    open_regular(path)
+        .and_then(decode)
+        .map_err(failed)?
+        .take(REPORT_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(failed)?;
     let text = String::from_utf8_lossy(&text);
     // Of several nobody knows whose progress and whose logs are whose.
-    let reports = text.lines().filter(|line| line.starts_with("number of transactions actually processed: ")).count();
+    let mut prefix = Prefix::default();
+    let counts = text.lines().map(|line| prefix.strip(line).starts_with("number of transactions actually processed: "));
+    let reports = counts.filter(|is_count| *is_count).count();
     if reports > 1 {
         let path = path.display();
         return Err(Error::Import(format!(
@@ -766,6 +792,7 @@ mod tests {
     fn threads_are_known_by_the_name_of_the_first() {
         let of = |name: &str| first_thread(Path::new(name)).map(|first| first.display().to_string());
         assert_eq!(of("d/pgbench_log.4711.1").as_deref(), Some("d/pgbench_log.4711"));
+        assert_eq!(of("d/pgbench_log.4711.1.gz").as_deref(), Some("d/pgbench_log.4711.gz"));
         assert_eq!(
             [of("pgbench_log.4711"), of("run.log"), of("run.1.log"), of("pgbench_log.1.x")],
             [const { None }; 4]

@@ -23,9 +23,12 @@ use postgres::ServerFacts;
 
 mod files;
 mod seconds;
+mod text;
 
 use files::{TrialFiles, find_trials, name_files};
+pub use files::{first_thread, threads_of};
 use seconds::{Measured, read_trial};
+pub use text::decode;
 
 /// What is kept of it.
 #[derive(Debug)]
@@ -70,7 +73,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     // In whatever order they are named.
     meanings.sort();
     let digest = render_digest(&meanings.concat());
-    number_trials(&mut trials);
+    number_trials(&mut trials, options.rate.is_none());
     let run = describe_run(options, &trials, digest, version);
     trials.iter_mut().for_each(|trial| trial.sweep_id.clone_from(&run.id));
     Ok(Imported { run, trials, facts })
@@ -195,12 +198,15 @@ fn describe_point(
     let (clients, scale) = (options.clients.or(report.clients).or(files.clients()), options.scale.or(report.scale));
     let has_rate = measured.has_rate;
     let findings = &mut measured.findings;
+    let due_per_second = due as f64 / lasted_seconds.max(1.0);
+    let served = report.outcome.map(|outcome| outcome.tps).filter(|tps| *tps > 0.0).unwrap_or(due_per_second);
+    let missed = report.missed_rate(served).filter(|_| has_rate);
     let point = Point {
         scale: known("scale", scale, 1, findings),
         clients: known("clients", clients, 1, findings),
         jobs: known("jobs", options.jobs.or(report.threads).or(files.threads()), 1, findings),
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
-        rate: if has_rate { choose_rate(options, due as f64 / lasted_seconds.max(1.0), findings) } else { None },
+        rate: if has_rate { choose_rate(options, missed.unwrap_or(due_per_second), findings) } else { None },
         // pgbench's own default.
         query_mode: known("query_mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
         seconds: report.transactions.is_none().then(|| lasted_seconds.round().max(1.0) as u32),
@@ -217,7 +223,8 @@ fn describe_point(
         ..Point::default()
     };
     let is_own_script = !BUILTIN_SCRIPTS.contains(&point.script.as_str());
-    (point, Facts { clients, scale, is_rate_limited: has_rate, is_own_script, ..Facts::default() })
+    let is_rate_limited = has_rate && missed.is_none();
+    (point, Facts { clients, scale, is_rate_limited, is_own_script, ..Facts::default() })
 }
 
 /// What is known of it, or what stands for it, which is told.
@@ -234,35 +241,44 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
     })
 }
 
-/// No report says which rate was asked for. What was due stands for it, in two digits, so that repeats are of one point.
+/// No report says which rate was asked for. What was due stands for it, and where the lag grew, what that says.
 fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<Finding>) -> Option<f64> {
     if options.rate.is_some() {
         return options.rate;
     }
-    let rate: f64 = format!("{due_per_second:.1e}").parse().ok().filter(|rate| *rate > 0.0)?;
+    let rate = round_rate(due_per_second);
     let what = format!(
         "a rate was asked for that the files do not say: what was due, about {rate} transactions per second, stands for it"
     );
     findings.push(Finding::Assumed { what, how: "rate= says it".to_owned() });
-    Some(rate)
+    (rate > 0.0).then_some(due_per_second)
+}
+
+/// A rate in two digits, as somebody may have asked for it.
+fn round_rate(rate: f64) -> f64 {
+    format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
 /// Points by what they are, in the order in which they come first; trials of one point are its repeats.
-fn number_trials(trials: &mut [SweepTrial]) {
+fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     // Each with how long its first trial was asked to last, and how many trials it has.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
     for (position, trial) in (1..).zip(trials) {
         let asked_seconds = trial.point.seconds.take();
+        let due = trial.transactions.saturating_add(trial.failed).saturating_add(trial.skipped);
         let is_same = |(point, seconds, _): &(Point, Option<u32>, u32)| {
-            are_as_long(*seconds, asked_seconds) && *point == trial.point
+            are_as_long(*seconds, asked_seconds)
+                && are_one_rate(point.rate, trial.point.rate, due)
+                && *point == Point { rate: point.rate, ..trial.point.clone() }
         };
         let number = points.iter().position(is_same).unwrap_or_else(|| {
             points.push((trial.point.clone(), asked_seconds, 0));
             points.len() - 1
         });
-        let (_, seconds, repeats) = &mut points[number];
+        let (point, seconds, repeats) = &mut points[number];
         *repeats += 1;
         trial.point.seconds = *seconds;
+        trial.point.rate = point.rate.map(|rate| if is_rate_assumed { round_rate(rate) } else { rate });
         (trial.number, trial.repeat, trial.position) = (number as u32, *repeats, position);
     }
 }
@@ -272,6 +288,14 @@ fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.abs_diff(other) <= (one / 50).clamp(1, 2),
         _ => one == other,
+    }
+}
+
+/// pgbench draws the moments at which transactions are due, so repeats of one rate have different counts.
+fn are_one_rate(one: Option<f64>, other: Option<f64>, due: u64) -> bool {
+    match one.zip(other) {
+        Some((one, other)) => (one / other - 1.0).abs() <= SAME_RATE.max(SCATTER * (2.0 / due.max(1) as f64).sqrt()),
+        None => one == other,
     }
 }
 
@@ -391,6 +415,9 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
 /// So much more than the rate is no chance: pgbench draws the moments at random, and their number scatters by the root of it.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
+
+/// Rates that are told by the lag differ by so much without another cause.
+const SAME_RATE: f64 = 0.03;
 
 /// Of the time by which the last transactions must have been late, what the report tells of at least.
 const LAG_SHARE: f64 = 0.5;

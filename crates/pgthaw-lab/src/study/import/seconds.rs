@@ -9,7 +9,10 @@ use crate::study::error::Error;
 use crate::study::finding::Finding;
 use crate::study::latency::{Latencies, LatencyHistogram, ScriptLatency};
 use crate::study::record::Sample;
-use pgbench::{Interval, Intervals, PgbenchReport, Progress, compute_deviation, parse_interval, parse_transaction};
+use pgbench::{
+    Beginning, EARLIEST_EPOCH, Interval, Intervals, PgbenchReport, Progress, compute_deviation, parse_interval,
+    parse_transaction,
+};
 
 /// A trial that lasts longer was put together of several.
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
@@ -226,10 +229,12 @@ fn from_intervals(
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
     let gaps = find_stretches(&seconds[begins..ends], begins as i64);
     let samples: Vec<Sample> = (0..).zip(&seconds).map(|(second, one)| one.to_sample(second, first)).collect();
-    let has_end = until.saturating_sub(end) <= END_SECONDS;
+    // pgbench never writes the interval that it ends in.
+    let has_end = until.saturating_sub(end) <= END_SECONDS.max(width);
     let asked = if has_end { lasted } else { until - first };
     let measured = conclude(samples, width as f64, gaps, asked);
-    Ok(Measured { started_at: Timestamp::from_second(first).ok(), ..measured })
+    let told_seconds = (until - end > END_SECONDS).then_some(lasted as f64);
+    Ok(Measured { started_at: Timestamp::from_second(first).ok(), told_seconds, ..measured })
 }
 
 /// A trial that was logged by intervals of so many seconds, with stretches of which nothing is told. It was asked to last longer than its
@@ -347,11 +352,11 @@ fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
 
 /// The lines of `--progress`, however far apart, of the first `seconds_max` seconds of a run that was asked to last so many `seconds`.
 fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) -> Measured {
-    let Some(first) = progress.first() else { return Measured::default() };
-    // With --progress-timestamp the time is since 1970, and the first interval is as long as the second.
-    let is_dated = first.until_seconds > 1e9;
-    let step = progress.get(1).map_or(first.until_seconds, |second| second.until_seconds - first.until_seconds);
-    let start = if is_dated { (first.until_seconds - step).round() } else { 0.0 };
+    let Some(beginning) = Beginning::of(progress.iter().map(|one| (one.until_seconds, one.tps))) else {
+        return Measured::default();
+    };
+    let (step, is_dated) = (beginning.width_seconds, beginning.start_seconds > EARLIEST_EPOCH);
+    let start = if is_dated { beginning.start_seconds.round() } else { beginning.start_seconds };
     let begun_at = if is_dated { start as i64 } else { 0 };
     let mut samples: Vec<Sample> = Vec::new();
     let mut gaps = Vec::new();
@@ -378,10 +383,17 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
         }
     }
     // The last line may be missing of a run that ended between two.
-    let (lasted, asked) = (samples.len() as i64, i64::from(seconds.unwrap_or_default()).min(seconds_max));
+    let before = if is_dated { 0 } else { start as i64 };
+    let (lasted, asked) = (samples.len() as i64, (i64::from(seconds.unwrap_or_default()) - before).min(seconds_max));
     let has_end = ((asked - lasted) as f64) < 2.0 * step.max(1.0);
     let mut measured = conclude(samples, step.round(), gaps, if has_end { lasted } else { asked });
     measured.findings.extend(find_back(back));
+    let left_out =
+        [("pgbench was connecting", beginning.connecting_seconds), ("the file lacks them", beginning.missing_seconds)];
+    measured.findings.extend(left_out.into_iter().filter(|(_, seconds)| *seconds > 0.0).map(|(why, seconds)| {
+        let what = format!("the first {seconds:.1} s of the run are left out: {why}");
+        Finding::Assumed { what, how: "nothing, if the rest is what counts".to_owned() }
+    }));
     Measured { started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(), ..measured }
 }
 
@@ -488,7 +500,7 @@ mod tests {
         let gap = Finding::LogGaps { seconds: 3, of_seconds: 8, longest_seconds: 2, longest_after_seconds: 5 };
         assert_eq!(of(&[0, 1, 2, 4, 7], 100), [gap]);
         assert!(of(&[0, 1, 2, 4, 7], 10).is_empty() && of(&[0, 1, 2, 3], 100).is_empty());
-        let line = |until_seconds| Progress { until_seconds, tps: 100.0, latency_ms_mean: None, has_lag: false };
+        let line = |until_seconds| Progress { until_seconds, tps: 100.0, latency_ms_mean: None, lag_ms_mean: None };
         let progress = from_progress(&[1.0, 2.0, 3.1, 6.0, 7.0].map(line), None, SECONDS_MAX);
         let gap = Finding::LogGaps { seconds: 2, of_seconds: 7, longest_seconds: 2, longest_after_seconds: 3 };
         assert_eq!(progress.findings, [gap]);
@@ -513,7 +525,7 @@ mod tests {
 
     #[test]
     fn progress_is_spread_too_dated_or_not() {
-        let line = |until_seconds, tps| Progress { until_seconds, tps, latency_ms_mean: Some(2.0), has_lag: false };
+        let line = |until_seconds, tps| Progress { until_seconds, tps, latency_ms_mean: Some(2.0), lag_ms_mean: None };
         let measured = from_progress(&[line(1.0, 10.0), line(2.0, 20.4), line(3.0, 0.0)], None, SECONDS_MAX);
         assert_eq!((counts(&measured), measured.is_by_second), (vec![10, 20, 0], true));
         let measured = from_progress(&[line(5.0, 10.0), line(10.0, 20.0)], None, SECONDS_MAX);

@@ -156,14 +156,14 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
 
 /// By the same judge as `pgthaw judge`.
 pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
-    let verdict = match judgement.verdict {
-        Verdict::Steady | Verdict::Periodic => return None,
-        Verdict::NotReached => "not_reached",
-        Verdict::Degrading => "degrading",
-    };
+    if judgement.is_steady() {
+        return None;
+    }
+    let verdict = if judgement.verdict == Verdict::Degrading { "degrading" } else { "not_reached" };
+    let cold = judgement.warmth.filter(|warmth| warmth.is_warm == Some(false));
     Some(Finding::NeverSteady {
         verdict: verdict.to_owned(),
-        reason: judgement.reason,
+        reason: cold.map_or(judgement.reason, |cold| cold.evidence),
         undecided: judgement.undecided,
         should_have_run_seconds: judgement.should_have_run_seconds,
         start: trial.point.start.name().to_owned(),
@@ -466,7 +466,7 @@ mod tests {
             find_unsteady(&SweepTrial { point, ..flat.clone() }, judgement)
         };
         let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
-        assert!(reason.contains("beside a warmer") && start == "cold", "{reason}");
+        assert!(reason.starts_with("each transaction read 2.00 blocks from the device") && start == "cold", "{reason}");
     }
 
     #[test]

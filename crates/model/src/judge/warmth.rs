@@ -1,0 +1,241 @@
+//! Is a level that of a warm server? By its reads from the device where these are known, else by the way it rose, by how
+//! long its transactions took, and by the pages that they can have read.
+
+use super::judgement::{Warmth, percent};
+use super::tail::{Noise, Tail};
+use super::{Bucket, Series};
+use crate::WARM_SHARE;
+
+/// A rise that is not over with a higher probability is one of a cold server; above the lower one it may be.
+const CERTAIN: f64 = 0.95;
+const LIKELY: f64 = 0.35;
+
+/// Reads per transaction at their floor fall at most by this share between the tail's halves.
+const READS_FALL: f64 = 0.15;
+
+/// What the reads say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Floor {
+    /// Hardly any.
+    Warm,
+    /// So many per transaction, and as many as before.
+    Reached(f64),
+    Falling,
+}
+
+/// `None` when reads are not known.
+pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
+    if !series.has_reads {
+        return None;
+    }
+    let from = (tail.start_seconds() / series.width_seconds) as usize;
+    let buckets = &series.buckets[from.min(series.buckets.len())..];
+    let per_transaction = |buckets: &[Bucket]| {
+        let transactions: f64 = buckets.iter().map(|bucket| bucket.transactions).sum();
+        buckets.iter().map(|bucket| bucket.reads).sum::<f64>() / transactions.max(1.0)
+    };
+    let (first, second) = buckets.split_at(buckets.len() / 2);
+    let (before, after) = (per_transaction(first), per_transaction(second));
+    Some(match after {
+        ..WARM_SHARE => Floor::Warm,
+        _ if after < (1.0 - READS_FALL) * before => Floor::Falling,
+        _ => Floor::Reached(after),
+    })
+}
+
+/// The warmth of the tail's level, of a workload with this number of pages, if known.
+pub(super) fn find_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmth {
+    let served = series.transactions() - series.transactions_until(tail.start_seconds());
+    match read_floor(series, tail) {
+        Some(Floor::Warm) => Warmth::known(true, "fewer than 1 % of its transactions read from the device"),
+        Some(Floor::Falling) => {
+            Warmth::known(false, "its reads from the device still fell in the second half of its level")
+        }
+        Some(Floor::Reached(reads)) => {
+            let evidence =
+                format!("each transaction read {reads:.2} blocks from the device, as many in the end as before");
+            match pages.is_some_and(|pages| served > TOLD_PAGES * pages) && !series.facts.has_warmer {
+                true => Warmth {
+                    is_warm: None,
+                    evidence: format!("{evidence}, after it could have read all pages"),
+                    would_tell: Some("whether the data fit into memory".to_owned()),
+                },
+                false => Warmth::known(false, evidence),
+            }
+        }
+        None => find_unread_warmth(series, tail, pages),
+    }
+}
+
+/// The same by the curve alone.
+fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmth {
+    let unknown = |evidence: String| Warmth::unknown(pages.is_some(), evidence);
+    if series.facts.is_rate_limited {
+        return unknown("the rate was limited, and a cold server keeps it too".to_owned());
+    }
+    if series.facts.has_warmer {
+        return unknown("something else read beside the load, and the device's other reads may be as slow".to_owned());
+    }
+    let least_pages = pages.unwrap_or(0.0) * OWN_RISE;
+    let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
+    if approach.unfinished > LIKELY && !tail.has_leapt() {
+        let share = percent(approach.share);
+        return match approach.unfinished > CERTAIN {
+            true => Warmth::known(false, format!("by the way it rose it was at {share} of its final level")),
+            false => unknown(format!("by the way it rose it may have been at {share} of its final level")),
+        };
+    }
+    let slow_seconds = tail.slow_until as f64 * tail.width;
+    let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
+    let Some(pages) = pages else {
+        let fast = find_like_memory(series, tail).filter(|_| !has_risen);
+        return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is not known".to_owned()));
+    };
+    let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
+    // With P equally likely pages throughput rises from a share r of the level to a share s in at least P ln(s ÷ r)
+    // transactions, even where the device's limit decides. A faster rise was that of a hot part, or something else read.
+    if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
+        return unknown(format!(
+            "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest is \
+             cold unless something else read it"
+        ));
+    }
+    if let Some(fast) = find_like_memory(series, tail) {
+        return fast;
+    }
+    // Throughput of a cold server rises by about i ÷ P in i transactions, which a large P hides. The told number is
+    // inexact, and a visible rise may be a cold server's.
+    let transactions = series.transactions() - series.transactions_until(slow_seconds);
+    let rise = &tail.rise_since_slow;
+    let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
+    let has_warmed = series.transactions_until(slow_seconds) >= pages;
+    match has_warmed || transactions >= TOLD_PAGES * pages * hidden_rise {
+        true => Warmth::known(
+            true,
+            format!("its {:.0} transactions could have read all {pages:.0} pages", series.transactions()),
+        ),
+        false => unknown(format!(
+            "it was flat, and a cold server with {pages:.0} pages would have been as flat over its {transactions:.0} \
+             transactions"
+        )),
+    }
+}
+
+// ---- approach ----
+//
+// How far a rising curve has come: a probability for each share of its final level.
+//
+// A warm-up ends as T = Tc × (1 + a e^(-i/P)), or, held back by the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼.
+// Every share, every P and both forms are compared with the last part of the curve and weighed by the noise.
+
+/// Stretches that are compared with the forms, at most.
+const MOST_STRETCHES: usize = 60;
+
+/// The curve before this share says more of the first pages than of the last.
+const FROM: f64 = 0.5;
+
+/// By how much real curves differ from these forms, as a share.
+const MISFIT: f64 = 0.015;
+
+/// Residuals beyond so many standard deviations are clamped.
+const FARTHEST: f64 = 4.0;
+
+/// Tried shares at the end, and P as shares of the transactions. Slower rises look like plateaus, which other rules
+/// judge.
+const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
+const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
+
+/// A rising level is below this share of the final one.
+const UNFINISHED: f64 = 0.9;
+
+/// Shares of the final level at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Approach {
+    /// The mean over all forms.
+    pub share: f64,
+    /// The probability that it is below 90 %.
+    pub unfinished: f64,
+}
+
+/// Judges the end of a curve. `logs` are logarithms of throughput relative to the end's level, `done` the transactions
+/// up to the middle of each; P is at least `least_pages`.
+pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
+    let from = (logs.len() as f64 * FROM) as usize;
+    let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let ys: Vec<f64> = logs[from..].chunks_exact(group).map(mean).collect();
+    let all = done.last().copied().unwrap_or(0.0) - done.get(from).copied().unwrap_or(0.0);
+    let end = done.last().copied().unwrap_or(0.0);
+    // Transactions that were still to come, as shares of all.
+    let left: Vec<f64> = done[from..].chunks_exact(group).map(|chunk| (end - mean(chunk)) / all.max(1.0)).collect();
+    let sigma = noise.level_error(group).hypot(MISFIT);
+    let inflation = compute_inflation(noise, group, ys.len(), sigma);
+    let mut weighed = vec![(1.0, 0.5 * weigh(&ys, &vec![0.0; ys.len()], sigma, inflation))];
+    let last = PAGES[PAGES.len() - 1];
+    let pages: Vec<f64> = PAGES.into_iter().filter(|pages| *pages >= (least_pages / all.max(1.0)).min(last)).collect();
+    let prior = 0.5 / (2 * SHARES.len() * pages.len()) as f64;
+    for share in SHARES {
+        for (power, pages) in [1.0, 4.0].into_iter().flat_map(|power| pages.iter().map(move |pages| (power, pages))) {
+            let ratio = 1.0 / f64::powf(share, power) - 1.0;
+            let form: Vec<f64> =
+                left.iter().map(|left| -(ratio * (power * left / pages).min(600.0).exp()).ln_1p() / power).collect();
+            weighed.push((share, prior * weigh(&ys, &form, sigma, inflation)));
+        }
+    }
+    let total: f64 = weighed.iter().map(|(_, weight)| weight).sum::<f64>().max(f64::MIN_POSITIVE);
+    let unfinished = weighed.iter().filter(|(share, _)| *share < UNFINISHED).map(|(_, weight)| weight).sum::<f64>();
+    let share = weighed.iter().map(|(share, weight)| share * weight).sum::<f64>();
+    Approach { share: share / total, unfinished: unfinished / total }
+}
+
+/// By how much dependence of the stretches inflates the sum of squares.
+fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
+    let middle = (stretches as f64 - 1.0) / 2.0;
+    let line = |place: usize| (place / group) as f64 - middle;
+    let weights: Vec<f64> = (0..stretches * group).map(|place| line(place) / group as f64).collect();
+    let white = sigma * (0..stretches).map(|place| (place as f64 - middle).powi(2)).sum::<f64>().sqrt();
+    (noise.error_of(&weights) / white.max(f64::MIN_POSITIVE)).powi(2).max(1.0)
+}
+
+/// The likelihood of the curve when it is this form times a level.
+fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
+    let level = ys.iter().zip(form).map(|(y, form)| y - form).sum::<f64>() / ys.len() as f64;
+    let squares = ys.iter().zip(form).map(|(y, form)| ((y - form - level) / sigma).clamp(-FARTHEST, FARTHEST).powi(2));
+    (-squares.sum::<f64>() / 2.0 / inflation).exp()
+}
+
+// ---- plateau ----
+//
+// What transactions say: too few to read the pages, or to tell a cold plateau.
+
+/// A faster transaction hardly waits for a device: flash takes 0.1 ms a read, and an index lookup needs two.
+const MEMORY_SECONDS: f64 = 0.15e-3;
+
+/// Clients that share a core without much waiting.
+const CLIENTS_OF_CORES: f64 = 4.0;
+
+/// A shorter slow start is one of connections, catalogs and limiter bursts, unless the number of pages says more.
+const SLOW_START_SECONDS: f64 = 10.0;
+
+/// A hidden rise exceeds the seen one by more standard errors once in 160 times.
+const HIDDEN_ERRORS: f64 = 2.5;
+
+/// Times the pages that are told, a plateau has to tell of.
+const TOLD_PAGES: f64 = 1.5;
+
+/// Share of the level by which a rise is measured, past most of it but visible in noise.
+const RISEN_SHARE: f64 = 0.8;
+
+/// Least share of the minimal transactions of an own rise; read-ahead and other pages explain as little as this.
+const OWN_RISE: f64 = 0.5;
+
+/// Is it faster than a device?
+fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {
+    let clients = f64::from(series.facts.clients?);
+    let seconds = clients / tail.level;
+    let evidence = format!(
+        "the processors were its limit: {clients} clients waited {:.3} ms for a transaction, too little for a device",
+        1e3 * seconds
+    );
+    (seconds < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)).then(|| Warmth::known(true, evidence))
+}
