@@ -141,7 +141,12 @@ impl Target {
             (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
                 LastStart::At(*at)
             }
-            (Some(directory), _) => last_start_of(directory),
+            (Some(directory), None) => last_start_of(directory),
+            // One that answers runs, even where its process cannot be found by the directory's file: in a container.
+            (Some(directory), Some(server)) => match (last_start_of(directory), server.started_at) {
+                (LastStart::NotRunning, at) => at.map_or(LastStart::Unknown, LastStart::At),
+                (known, _) => known,
+            },
             (None, Some(server)) => server.started_at.map_or(LastStart::Unknown, LastStart::At),
             (None, None) => LastStart::Unknown,
         }
@@ -197,7 +202,7 @@ pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
 
 /// When the server of a directory was started, by the directory alone.
 fn last_start_of(directory: &DataDirectory) -> LastStart {
-    match directory.read_postmaster() {
+    match directory.find_postmaster() {
         Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
         None => LastStart::NotRunning,
     }
