@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
-use crate::time::{FileCallKind, FileKind, WrittenTo};
+use crate::time::{FileCallKind, FileKind, WrittenTo, class_until_18};
 use host::units::{Bytes, group_digits};
 use postgres::LockHolder;
 
@@ -271,7 +271,7 @@ impl<'a> Seen<'a> {
     /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
-        let sleeps = |one: &&LockHolder| one.wait.as_ref().is_some_and(|(class, _)| !BLOCKED.contains(&class.as_str()));
+        let sleeps = |one: &&LockHolder| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
         let seen_often = |pid: u32| {
             let with = looks.iter().filter(|holders| holders.iter().any(|one| one.pid == pid)).count();
             with >= LOOKS_OF_HOLDER && with as f64 >= MOST * looks.len() as f64
@@ -492,7 +492,11 @@ fn bytes_of(candidate: &Candidate<'_>) -> u64 {
 }
 
 fn waits_for(holder: &LockHolder, wanted: &str) -> bool {
-    holder.wait.as_ref().is_some_and(|(class, _)| class == wanted)
+    class_of_wait(holder) == Some(wanted)
+}
+
+fn class_of_wait(holder: &LockHolder) -> Option<&str> {
+    holder.wait.as_ref().map(|(class, event)| class_until_18(class, event))
 }
 
 fn tell_holder(holder: &LockHolder) -> String {

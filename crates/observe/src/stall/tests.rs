@@ -195,9 +195,11 @@ fn behind_a_lock_is_who_waits_for_none() {
         "no command for 2.0 s. client backend 99, idle in transaction, (“LOCK TABLE accounts”) holds a lock; 15 of 16 backends waited in \
          Lock:relation behind it."
     );
-    // He waits for a pin himself.
-    let (kind, _) = name(&window(vec![during(holder("active", Some(("BufferPin", "BufferPin")))); 8]));
-    assert_eq!(kind, StallKind::BufferPin);
+    // He waits for a pin himself, until PostgreSQL 18 and since.
+    for pin in [("BufferPin", "BufferPin"), ("Buffer", "BufferCleanup")] {
+        let (kind, _) = name(&window(vec![during(holder("active", Some(pin))); 8]));
+        assert_eq!(kind, StallKind::BufferPin, "{pin:?}");
+    }
     // He waits for the log, and what keeps that is seen.
     let during = Step {
         calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None)],

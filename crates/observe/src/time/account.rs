@@ -251,6 +251,14 @@ pub struct Imperfect {
     pub lost_of_files: u64,
 }
 
+/// Questions to the server who its processes are that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedLooks {
+    pub count: u64,
+    /// Why the last one did.
+    pub why: String,
+}
+
 /// Waits of one name that have not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
@@ -271,6 +279,7 @@ pub struct TimeSpan {
     /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
     pub open: BTreeMap<StatisticName, Lasting>,
     pub imperfect: Imperfect,
+    pub failed: FailedLooks,
 }
 
 /// What was told of a process: when it was looked at first, where it was there already, and last.
@@ -345,6 +354,7 @@ pub struct Accounting {
     pub seconds: Vec<TimeSecond>,
     pub total: TimeShares,
     pub imperfect: Imperfect,
+    pub failed: FailedLooks,
     /// Processes that were there at some time.
     pub processes: u32,
     clients: TimeShares,
@@ -501,6 +511,7 @@ impl Accounting {
             statistics: std::mem::take(&mut self.statistics),
             open,
             imperfect: std::mem::take(&mut self.imperfect),
+            failed: std::mem::take(&mut self.failed),
         }
     }
 

@@ -9,10 +9,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
+use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
 use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
+use host::failure::Explain as _;
 use postgres::read_sessions;
 
 /// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
@@ -31,9 +33,10 @@ pub struct Watch {
     /// Transactions of this connection besides its looks, which the server counts with the next look.
     untold: u64,
     asked_at: Instant,
-    /// Is told when the server does not answer any more.
-    gone: Option<oneshot::Sender<()>>,
+    /// Is told when the server does not answer any more, and why.
+    gone: Option<oneshot::Sender<String>>,
     accounting: Accounting,
+    names: WaitNames,
     /// `None` where stalls are not looked for.
     stalls: Option<StallWatch>,
     /// Those of servers that were looked at before this one.
@@ -66,7 +69,7 @@ impl Watch {
         names: WaitNames,
         stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
-        let accounting = Accounting::begin(source.read()?, by, names);
+        let accounting = Accounting::begin(source.read()?, by, names.clone());
         let connection = Some(connection);
         Ok(Watch {
             roster,
@@ -76,6 +79,7 @@ impl Watch {
             asked_at: Instant::now(),
             gone: None,
             accounting,
+            names,
             stalls,
             earlier_stalls: Vec::new(),
             latest: None,
@@ -85,8 +89,8 @@ impl Watch {
         })
     }
 
-    /// Is told when the server does not answer any more.
-    pub fn hear_gone(&mut self) -> oneshot::Receiver<()> {
+    /// Is told when the server does not answer any more, and why.
+    pub fn hear_gone(&mut self) -> oneshot::Receiver<String> {
         let (gone, is_gone) = oneshot::channel();
         self.gone = Some(gone);
         is_gone
@@ -100,7 +104,8 @@ impl Watch {
     /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
     /// to judge stalls by.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
-        self.accounting.follow_restart(names);
+        self.accounting.follow_restart(names.clone());
+        self.names = names;
         let earlier = std::mem::replace(&mut self.stalls, stalls);
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
@@ -130,7 +135,10 @@ impl Watch {
             };
             // Ticks come a little sooner or later.
             if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
-                self.look().await;
+                self.look(source.event_word()).await;
+            }
+            if let Some(why) = source.failure() {
+                self.lose_server(why);
             }
             let is_due = looks % looks_of_step == 0 || ended.is_some();
             if is_due || self.stalls.is_some() {
@@ -146,24 +154,38 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self) {
+    /// Asks who the processes are, and what events without a name are called. `word` is where those have their numbers.
+    async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         self.asked_at = Instant::now();
+        let numbered = word.zip(self.roster.postmaster_of_same_pids());
+        let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
+        let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
+                if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
+                    self.names.learn(&sessions, before, &after);
+                }
                 own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
                 self.roster.see(sessions);
             }
             // A server that is stopped meanwhile ends no measurement.
-            Ok(Err(_)) => {
-                self.connection = None;
-                // Who does not listen does not want to know.
-                _ = self.gone.take().map(|gone| gone.send(()));
+            Ok(Err(error)) if error.is_server_gone() => self.lose_server(error.with_hint()),
+            // The next question may be answered.
+            Ok(Err(error)) => {
+                let failed = &mut self.accounting.failed;
+                (failed.count, failed.why) = (failed.count + 1, error.with_hint());
             }
             Err(_) => {}
         }
+    }
+
+    fn lose_server(&mut self, why: String) {
+        self.connection = None;
+        // Who does not listen does not want to know.
+        _ = self.gone.take().map(|gone| gone.send(why));
     }
 
     async fn add(&mut self, mut reading: Reading) {
@@ -171,13 +193,16 @@ impl Watch {
             // Of what the source before has told nothing is lost.
             self.add_up();
         }
-        self.roster.learn(&reading.processes);
+        let begins_from = self.latest.take().map(|before| {
+            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
+            before.begins_from
+        });
+        self.roster.learn(&reading.processes, &self.ended);
         if let Some(stalls) = &mut self.stalls {
             self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
         }
-        if let Some(before) = self.latest.take() {
-            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
-            reading.begins_from = before.begins_from;
+        if let Some(begins_from) = begins_from {
+            reading.begins_from = begins_from;
         }
         let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
         self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Reduction;
 use crate::gauges::OsSample;
 use crate::stall::Stall;
-use crate::time::{By, Imperfect, Lasting, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle};
+use crate::time::{
+    By, Imperfect, Lasting, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, class_until_18, is_idle,
+};
 use crate::top::checkpoint::CheckpointStep;
 use host::units::Bytes;
 
@@ -96,7 +98,7 @@ impl Activity {
         let mut activity = Activity { ready: span.second.shares.ready_ns.map(|_| 0.0), ..Activity::default() };
         for (name, statistic) in span.statistics.iter().filter(|(name, _)| name.place != PGTHAW) {
             let processes = statistic.total_ns as f64 / span.second.length_ns.max(1) as f64;
-            let part = match (name.part.as_str(), name.detail.as_str()) {
+            let part = match (class_until_18(&name.part, &name.detail), name.detail.as_str()) {
                 ("processor", "ready") => activity.ready.get_or_insert(0.0),
                 ("processor", _) => &mut activity.running,
                 ("Lock" | "BufferPin", _) => &mut activity.lock,
@@ -355,6 +357,7 @@ pub mod tests {
             .into_iter()
             .collect(),
             imperfect: Imperfect::default(),
+            ..TimeSpan::default()
         }
     }
 

@@ -273,6 +273,10 @@ impl TimeSource for TimeProbe {
         Tier::Bpf
     }
 
+    fn event_word(&self) -> Option<EventWord> {
+        Some(self.event_word)
+    }
+
     fn read(&mut self) -> Result<Reading, Error> {
         self.settle_doubts()?;
         let (at_ns, slots) = read_undisturbed(|| {

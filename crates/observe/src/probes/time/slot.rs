@@ -132,9 +132,9 @@ pub(super) fn is_in_call(words: &[u64]) -> bool {
     words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
 }
 
-/// Does a wait in this event take several sleeps? Of classes Lock and BufferPin, as the program in the kernel has it.
+/// Does a wait in this event take several sleeps? Of class Lock and for a pin, as the program in the kernel has it.
 fn may_go_on(event: &WaitEvent) -> bool {
-    matches!(event, WaitEvent::Number(number) if matches!(number >> 24, 0x03 | 0x04))
+    matches!(event, WaitEvent::Number(number) if number >> 24 == 0x03 || *number == 0x0400_0000)
 }
 
 fn event_of(number: u32) -> WaitEvent {
