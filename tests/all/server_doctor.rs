@@ -227,6 +227,10 @@ fn a_stranger_is_told_what_it_may_not() {
     let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ok().json();
     assert_verdict(&lines, BUFFERS, BUFFERS, &["data-dir"]);
     assert_answer(&lines, "verdict", false, "owner of the data directory");
+    server.psql("CREATE ROLE bob LOGIN");
+    let lines =
+        server.pgthaw(&["doctor", "--json", "-U", "bob", "-D", server.data_directory().to_str().unwrap()]).json();
+    assert_answer(&lines, "data-dir", true, "served by the postmaster");
 }
 
 /// The command of a check's remedy.

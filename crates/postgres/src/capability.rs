@@ -167,7 +167,11 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     let identifier = directory.system_identifier;
     match server.map(|server| server.facts.postmaster_pid) {
         Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
-        Some(None) => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+        // A role that may not know where the directory is. It may be that of a copy of the cluster that this host has too.
+        Some(None) => match directory.find_postmaster_pid() {
+            Some(pid) => format!("{path} is of this cluster ({identifier}), and served by the postmaster {pid}"),
+            None => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+        },
         None => format!("{path} holds cluster {identifier} of PostgreSQL {}", directory.version_major),
     }
 }
