@@ -494,6 +494,8 @@ fn a_server_in_a_container_that_answers_runs() {
     let listed = server.pgthaw(&[&["snapshot", "list"], &way[..]].concat());
     let restored = server.pgthaw(&[&["restore", "--tier", "os", "--dry-run", "--json"], &way[..]].concat());
     let by_directory = server.pgthaw(&["restore", "--dry-run", "-D", data.to_str().unwrap()]);
+    let mut checked = server.command(&["doctor", "--json", "-D", data.to_str().unwrap()]);
+    let checked = checked.env_remove("PGHOST").env_remove("PGPORT").output().unwrap();
     let _ = contained.kill();
     let _ = contained.wait();
     let (listed, restored) = (listed.ok(), restored.ok());
@@ -502,6 +504,8 @@ fn a_server_in_a_container_that_answers_runs() {
     assert_eq!((&chosen["name"], &chosen["reason"]), (&before.into(), &"warmest_before_start".into()), "{chosen:#}");
     let told = format!("{}{}", by_directory.stdout, by_directory.stderr);
     assert!(!told.contains("no server runs") && !told.contains("was stopped"), "{told}");
+    let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.contains("runs in a container") && !checked.contains("no server runs"), "{checked}");
 }
 
 /// The directory is one of a mount namespace of its own: the machine's stays as it is.
