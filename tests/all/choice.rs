@@ -1,5 +1,8 @@
 //! Which snapshot `pgthaw restore` takes by itself, on real servers that are restarted while takes go on.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::process::{Command, Stdio};
+
 use cache::{ForkMap, Snapshot, SnapshotStore};
 use jiff::{SignedDuration, Timestamp};
 use postgres::StopMode;
@@ -464,4 +467,60 @@ fn a_tier_that_was_not_seen_is_not_called_empty() {
     let error = server.pgthaw(&[&["restore"], &bare[..]].concat()).ends_with(2).stderr;
     let hint = error.lines().find(|line| line.contains("pgthaw snapshot take ")).unwrap();
     assert!(hint.contains(&format!(" --dir '{}'", bare[1])), "{error}");
+}
+
+/// Of a container only its pid namespace: the number in its postmaster.pid means another process here.
+#[test]
+fn a_server_in_a_container_that_answers_runs() {
+    needs_root!();
+    let mut server = servers::start_any(&[]);
+    let before = take(&server);
+    let (data, program) = (server.data_directory(), server.command_of("postgres"));
+    let options = std::fs::read_to_string(data.join("postmaster.opts")).unwrap();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let owner = std::fs::metadata(&data).unwrap().uid().to_string();
+    let mut contained = Command::new("unshare");
+    contained.args(["--pid", "--fork", "--kill-child", "setpriv", "--clear-groups", "--reuid", &owner]);
+    contained.arg(program.get_program()).args(options.split('"').skip(1).step_by(2));
+    let mut contained = contained.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_up = || server.command_of("psql").args(["-Xc", "", "postgres"]).output().unwrap().status.success();
+    while !is_up() {
+        assert!(contained.try_wait().unwrap().is_none(), "the server ended");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let address = server.cluster.connect_options("postgres");
+    let (host, port) = (address.host.unwrap(), address.port.unwrap().to_string());
+    let way = ["-h", &*host, "-p", &*port, "-D", data.to_str().unwrap()];
+    let listed = server.pgthaw(&[&["snapshot", "list"], &way[..]].concat());
+    let restored = server.pgthaw(&[&["restore", "--tier", "os", "--dry-run", "--json"], &way[..]].concat());
+    let by_directory = server.pgthaw(&["restore", "--dry-run", "-D", data.to_str().unwrap()]);
+    let mut checked = server.command(&["doctor", "--json", "-D", data.to_str().unwrap()]);
+    let checked = checked.env_remove("PGHOST").env_remove("PGPORT").output().unwrap();
+    let _ = contained.kill();
+    let _ = contained.wait();
+    let (listed, restored) = (listed.ok(), restored.ok());
+    assert!(!format!("{}{}", listed.stdout, listed.stderr).contains("no server runs"), "{listed:?}");
+    let chosen = &restored.json()["snapshot"];
+    assert_eq!((&chosen["name"], &chosen["reason"]), (&before.into(), &"warmest_before_start".into()), "{chosen:#}");
+    let told = format!("{}{}", by_directory.stdout, by_directory.stderr);
+    assert!(!told.contains("no server runs") && !told.contains("was stopped"), "{told}");
+    let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.contains("runs in a container") && !checked.contains("no server runs"), "{checked}");
+}
+
+/// The directory is one of a mount namespace of its own: the machine's stays as it is.
+#[test]
+fn what_the_servers_user_keeps_on_the_machine_root_restores() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    let owner = std::fs::metadata(server.data_directory()).unwrap().uid().to_string();
+    let take = server.command_for_others(&["snapshot", "take", "--quiet"]);
+    let script = "mount -t tmpfs tmpfs /var/lib && install -d -o $0 -m 700 /var/lib/pgthaw && \
+                  setpriv --clear-groups --reuid $0 \"$1\" snapshot take --quiet && ls /var/lib/pgthaw/*/*.parquet && \
+                  \"$1\" restore --tier os --dry-run";
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "sh", "-c", script, &owner]).arg(take.get_program());
+    inside.envs(take.get_envs().filter_map(|(name, value)| Some((name, value?)))).env_remove("XDG_STATE_HOME");
+    let output = servers::output_of(&mut inside).ok();
+    assert!(output.stdout.starts_with("/var/lib/pgthaw/"), "{output:?}");
 }

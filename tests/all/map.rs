@@ -2,12 +2,13 @@
 
 use std::fs::{self, Permissions};
 use std::io::Read as _;
-use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
+use postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -319,4 +320,53 @@ fn watch_goes_on_until_it_is_stopped() {
     std::thread::sleep(Duration::from_millis(100));
     kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
     assert!(watch.wait().unwrap().success());
+}
+
+/// The data directory as an overlay over itself, until this is dropped.
+struct Overlay(PathBuf);
+
+impl Overlay {
+    fn over(data: &Path, beside: &Path) -> Option<Overlay> {
+        let owner = fs::metadata(data).unwrap();
+        let [upper, work] = ["upper", "work"].map(|name| beside.join(name));
+        for directory in [&upper, &work] {
+            fs::create_dir(directory).unwrap();
+            fs::set_permissions(directory, owner.permissions()).unwrap();
+            chown(directory, Some(owner.uid()), Some(owner.gid())).unwrap();
+        }
+        let [lower, upper, work] = [data, &upper, &work].map(|path| path.display());
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        let mounted = Command::new("mount").args(["-t", "overlay", "-o", &options, "overlay"]).arg(data).status();
+        mounted.unwrap().success().then(|| Overlay(data.to_owned()))
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// As in a container without a volume: cachestat(2) returns 0 there for cached pages.
+#[test]
+fn on_overlayfs_it_sees_the_page_cache() {
+    needs_root!();
+    let mut server = servers::start_any(&[]);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let beside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let Some(overlay) = Overlay::over(&server.data_directory(), beside.path()) else {
+        untested!(machine: "overlayfs cannot be mounted");
+    };
+    server.cluster.start().unwrap();
+    server.psql(TABLE);
+    warm_only(&file_of(&server, "t"), 400, 800);
+    let map = server.pgthaw(&["map", "--json", "-r", "public.t"]).ok().json();
+    assert_close(&main_fork(relation(&map, "t"))["os_blocks"], 400);
+    let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
+    assert!(taken["header"]["os_blocks"].as_u64().unwrap() >= 380, "{taken:#}");
+    let checks = server.pgthaw(&["doctor", "--json"]).ok().json();
+    let os = checks.as_array().unwrap().iter().find(|check| check["name"] == "os").unwrap();
+    assert!(os["ok"] == true && os["detail"].as_str().unwrap().starts_with("mincore answers"), "{os:#}");
+    server.cluster.stop(StopMode::Fast).unwrap();
+    drop(overlay);
 }

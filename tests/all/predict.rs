@@ -369,6 +369,20 @@ fn an_idle_servers_statements_say_what_a_transaction_takes() {
 }
 
 #[test]
+fn a_database_is_named_as_of_map() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE DATABASE shop");
+    let told = |words: &[&str]| server.pgthaw(&[&["predict", "--seconds", "1"], words].concat()).ends_with(2).stderr;
+    // Of an idle one there is no forecast; what it says is of the database.
+    for words in [&["shop"][..], &["-d", "shop"], &["riops=1000", "shop", "postgres"], &["dbname=shop user=postgres"]] {
+        let told = told(words);
+        assert!(told.contains("shop") && told.contains("idle") && !told.contains("KEY=VALUE"), "{words:?}: {told}");
+    }
+    assert!(told(&["nowhere"]).contains("\"nowhere\" does not exist"), "{}", told(&["nowhere"]));
+    assert!(told(&["shop", "postgres", "third"]).contains("\"third\" is not KEY=VALUE"));
+}
+
+#[test]
 fn without_a_server_there_is_no_forecast_of_one() {
     let mut server = servers::start_any(&[]);
     server.cluster.stop(postgres::StopMode::Fast).unwrap();

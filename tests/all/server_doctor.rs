@@ -1,5 +1,8 @@
 //! `pgthaw doctor` against real servers.
 
+use std::process::Command;
+
+use postgres::StopMode;
 use serde_json::{Value, json};
 
 use crate::map::leave_links;
@@ -224,4 +227,42 @@ fn a_stranger_is_told_what_it_may_not() {
     let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ok().json();
     assert_verdict(&lines, BUFFERS, BUFFERS, &["data-dir"]);
     assert_answer(&lines, "verdict", false, "owner of the data directory");
+    server.psql("CREATE ROLE bob LOGIN");
+    let lines =
+        server.pgthaw(&["doctor", "--json", "-U", "bob", "-D", server.data_directory().to_str().unwrap()]).json();
+    assert_answer(&lines, "data-dir", true, "served by the postmaster");
+}
+
+/// The command of a check's remedy.
+fn remedy<'a>(lines: &'a Value, name: &str) -> &'a str {
+    line(lines, name)["remedy"].as_str().unwrap()
+}
+
+#[test]
+fn what_a_standby_cannot_do_is_asked_of_its_primary() {
+    let mut primary = servers::start_any(&[]);
+    let mut standby = servers::start_any(&[]);
+    [&mut primary, &mut standby].into_iter().for_each(|server| server.cluster.stop(StopMode::Fast).unwrap());
+    let (from, to) = (primary.data_directory(), standby.data_directory());
+    std::fs::remove_dir_all(&to).unwrap();
+    assert!(Command::new("cp").arg("-a").args([&from, &to]).status().unwrap().success());
+    let address = primary.cluster.connect_options("postgres");
+    let (host, port) = (address.host.unwrap(), address.port.unwrap());
+    standby.cluster.configure(&[("primary_conninfo", &format!("host={host} port={port} user=postgres"))]).unwrap();
+    std::fs::write(to.join("standby.signal"), "").unwrap();
+    standby.cluster.start().unwrap();
+    let alone = standby.pgthaw(&["doctor", "--json"]).ok().json();
+    for name in ["buffers", "pg_prewarm"] {
+        assert!(remedy(&alone, name).contains("psql -h PRIMARY "), "{alone:#}");
+    }
+    primary.cluster.start().unwrap();
+    let sends = "SELECT count(sender_host) FROM pg_stat_wal_receiver";
+    while standby.psql(sends) != "1" {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let beside = standby.pgthaw(&["doctor", "--json"]).ok().json();
+    for name in ["buffers", "pg_prewarm"] {
+        let command = format!("psql -h {host} -p {port} ");
+        assert!(remedy(&beside, name).contains(&command), "{command}: {beside:#}");
+    }
 }

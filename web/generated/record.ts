@@ -1665,7 +1665,7 @@ climb: Array<Climb>,
 wanted_bytes: Bytes | null, 
 /**
  * `wanted_bytes ÷ bandwidth`, or the best merging's seconds where reads are limited too: no warmer can be faster. `None` where
- * one of them is not known.
+ * one of them is not known, and of a script of one's own that may need a part of these bytes.
  */
 bound_seconds: number | null, 
 /**

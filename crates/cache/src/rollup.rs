@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::{ForkMap, Map, RelationMap, Residency};
-use host::units::Fork;
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
 /// Partitions of partitions of …: nobody has more levels, and a snapshot's may go round in a circle.
@@ -89,7 +88,11 @@ impl Group {
 
     /// The tables, of a partitioned one its partitions: what is neither an index nor TOAST of another.
     pub fn tables<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
-        self.relations(map).filter(move |one| one.relation.name == self.name || !is_part(&one.relation))
+        self.relations(map).filter(move |one| self.is_table(one))
+    }
+
+    fn is_table(&self, one: &RelationMap) -> bool {
+        one.relation.name == self.name || !is_part(&one.relation)
     }
 
     /// Indexes and TOAST tables that are summed up to their tables.
@@ -97,9 +100,10 @@ impl Group {
         self.members.len() - self.tables(map).count()
     }
 
-    /// The forks that its bar shows: the main forks of its tables, one after the other.
-    pub fn main_forks<'a>(&'a self, map: &'a Map) -> Vec<&'a ForkMap> {
-        self.tables(map).flat_map(|one| &one.forks).filter(|fork| fork.fork == Fork::Main).collect()
+    /// The forks that its bar shows: all that its size and shares count, the tables' before those of their indexes and TOAST.
+    pub fn forks<'a>(&'a self, map: &'a Map) -> Vec<&'a ForkMap> {
+        let (tables, parts): (Vec<_>, Vec<_>) = self.relations(map).partition(|one| self.is_table(one));
+        tables.into_iter().chain(parts).flat_map(|one| &one.forks).collect()
     }
 }
 
@@ -226,6 +230,7 @@ impl<'a> Owners<'a> {
 mod tests {
     use super::*;
     use crate::fixtures::{map_of, relation};
+    use host::units::Fork;
 
     /// orders → orders_old → old_1 (with an index and TOAST with its index), old_2; orders → new; a lone table.
     fn map() -> Map {
@@ -270,7 +275,10 @@ mod tests {
         assert_eq!(blocks(&ALL, RolledUp::ToTable), expected(&[("orders", 111_111), ("lone", 1_000_000)]));
         let map = map();
         let orders = &compute_groups(&map, &ALL, RolledUp::ToTable)[0];
-        assert!(orders.partitions == Some(3) && orders.tables(&map).count() == 3 && orders.main_forks(&map).len() == 3);
+        assert!(orders.partitions == Some(3) && orders.tables(&map).count() == 3);
+        let sizes: Vec<u64> = orders.forks(&map).iter().map(|fork| fork.blocks).collect();
+        assert_eq!(sizes.iter().sum::<u64>(), orders.residency(&map).blocks);
+        assert!(sizes.starts_with(&[1, 10_000, 100_000]), "{sizes:?}");
     }
 
     #[test]

@@ -79,6 +79,13 @@ pub struct PositionalArguments {
     user: Option<String>,
 }
 
+impl PositionalArguments {
+    /// The first two words.
+    pub fn of(mut words: impl Iterator<Item = String>) -> PositionalArguments {
+        PositionalArguments { database: words.next(), user: words.next() }
+    }
+}
+
 impl ConnectionArguments {
     /// These arguments with what was said without an option. That means what it means to psql: after `-d` the first is the user.
     pub fn with(mut self, positional: PositionalArguments) -> ConnectionArguments {
@@ -183,7 +190,8 @@ impl ConnectionArguments {
         let monitor = grant(&server.database, "pg_monitor", &server.facts.role);
         let monitor = Some(monitor.trim_matches('`').to_owned());
         let pasted = self.pasted_commands(&server.describe(), server.psql());
-        terminal::complete_commands_with(PastedCommands { monitor, ..pasted });
+        let writing_psql = server.writing_psql();
+        terminal::complete_commands_with(PastedCommands { monitor, writing_psql, ..pasted });
         Ok(server)
     }
 
@@ -236,6 +244,7 @@ impl ConnectionArguments {
             // Another user is himself: he may be nobody else.
             options_without_user: format!("{}{directory}{databases}", Address { user: None, ..address.clone() }),
             options: format!("{address}{directory}{system_user}{databases}"),
+            writing_psql: psql.clone(),
             psql,
             typed: render_typed(&typed),
             typed_without_user: render_typed(&without_user(&typed)),

@@ -36,7 +36,16 @@ pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server,
     let directory = DataDirectory::open(path)?;
     match directory.read_postmaster() {
         Some(postmaster) => arguments.connect(|options| options_for(&postmaster, options)).await,
-        None => Err(Error::NotRunning { path: directory.path }),
+        None => Err(not_running(&directory)),
+    }
+}
+
+/// Why nobody can be connected to by the directory alone.
+fn not_running(directory: &DataDirectory) -> Error {
+    let path = directory.path.clone();
+    match directory.find_postmaster_pid() {
+        Some(pid) => Error::InContainer { path, pid },
+        None => Error::NotRunning { path },
     }
 }
 
@@ -141,7 +150,12 @@ impl Target {
             (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
                 LastStart::At(*at)
             }
-            (Some(directory), _) => last_start_of(directory),
+            (Some(directory), None) => last_start_of(directory),
+            // One that answers runs, even where its process cannot be found by the directory's file: in a container.
+            (Some(directory), Some(server)) => match (last_start_of(directory), server.started_at) {
+                (LastStart::NotRunning, at) => at.map_or(LastStart::Unknown, LastStart::At),
+                (known, _) => known,
+            },
             (None, Some(server)) => server.started_at.map_or(LastStart::Unknown, LastStart::At),
             (None, None) => LastStart::Unknown,
         }
@@ -197,7 +211,7 @@ pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
 
 /// When the server of a directory was started, by the directory alone.
 fn last_start_of(directory: &DataDirectory) -> LastStart {
-    match directory.read_postmaster() {
+    match directory.find_postmaster() {
         Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
         None => LastStart::NotRunning,
     }
@@ -221,13 +235,7 @@ async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -
 async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let Some(postmaster) = directory.read_postmaster() else {
-        let shown = directory.path.display();
-        let remark = match directory.find_postmaster_pid() {
-            Some(pid) => format!(
-                "the server of {shown} runs in a container (process {pid} of this host), and where it listens is told for in there: its files are looked at alone (name its address with -h or -p too)"
-            ),
-            None => format!("no server runs in {shown}: its files are looked at alone"),
-        };
+        let remark = format!("{}; its files are looked at alone", not_running(&directory));
         return Ok(Target { data_directory: Some(directory), scope, remarks: vec![remark], ..Target::default() });
     };
     let (server, server_refusal, remark) = match arguments.connect(|options| options_for(&postmaster, options)).await {

@@ -107,7 +107,7 @@ impl Cli {
             Command::Hydrate(arguments) => Some(arguments.connection.clone()),
             Command::Run(arguments) => Some(arguments.connection.clone()),
             Command::Film(arguments) => Some(arguments.named()),
-            Command::Predict(arguments) => Some(arguments.connection.clone()),
+            Command::Predict(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
             Command::Top(arguments) => Some(arguments.connection.clone()),
             _ => None,

@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 
 use super::answer::in_time;
 use super::extension::read_lacking;
-use super::remedy::{create_extension, grant};
+use super::remedy::{create_extension, grant, grant_in};
 use super::{
     DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, RelationPath, Server, ServerFacts, SystemUser,
     find_extension, quote_argument, read_databases, read_usage_summary,
@@ -167,7 +167,11 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     let identifier = directory.system_identifier;
     match server.map(|server| server.facts.postmaster_pid) {
         Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
-        Some(None) => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+        // A role that may not know where the directory is. It may be that of a copy of the cluster that this host has too.
+        Some(None) => match directory.find_postmaster_pid() {
+            Some(pid) => format!("{path} is of this cluster ({identifier}), and served by the postmaster {pid}"),
+            None => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+        },
         None => format!("{path} holds cluster {identifier} of PostgreSQL {}", directory.version_major),
     }
 }
@@ -341,11 +345,11 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
     let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
     let mut found: Vec<String> = present.chain(unreachable).collect();
     let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
-    if let Some((database, privilege)) = presence.lacking.first() {
+    if let Some((_, privilege)) = presence.lacking.first() {
         let role = &server.facts.role;
-        let told: Vec<&str> = presence.lacking.iter().map(|(database, _)| database.as_str()).collect();
+        let told: Vec<String> = presence.lacking.iter().map(|(database, _)| database.clone()).collect();
         found.push(format!("but {role} may not use it in {}", told.join(", ")));
-        let remedy = grant(database, privilege, role);
+        let remedy = grant_in(&told, privilege, role);
         let refused = Capability::no(EXTENSIONS, name, found.join(", "), remedy);
         return Capability { is_partly: told.len() < presence.present.len(), ..refused };
     }

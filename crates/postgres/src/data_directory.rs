@@ -90,12 +90,18 @@ impl DataDirectory {
         read_postmaster_of(&self.files)
     }
 
-    /// The pid of the directory's server, also in a container of this host; for the server's user and root.
-    pub fn find_postmaster_pid(&self) -> Option<u32> {
-        // A container's file has another pid and unreachable addresses.
-        let Postmaster { pid, .. } = read_postmaster_file(&self.files)?;
+    /// The directory's server, also in a container of this host, whose file has another pid and addresses that lead nowhere here; for
+    /// the server's user and root.
+    pub fn find_postmaster(&self) -> Option<Postmaster> {
+        let server = read_postmaster_file(&self.files)?;
         let path = self.files.path();
-        if is_server_of(pid, path) { Some(pid) } else { find_in_namespaces(pid, path) }
+        let pid = if is_server_of(server.pid, path) { server.pid } else { find_in_namespaces(server.pid, path)? };
+        Some(Postmaster { pid, ..server })
+    }
+
+    /// Its pid here.
+    pub fn find_postmaster_pid(&self) -> Option<u32> {
+        self.find_postmaster().map(|server| server.pid)
     }
 
     /// Does a settings file of the server contain this word? Without included files.

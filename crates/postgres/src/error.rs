@@ -20,6 +20,11 @@ pub enum Error {
     ConnectTimeout { address: String, seconds: u64 },
     #[error("no server runs in {}", path.display())]
     NotRunning { path: PathBuf },
+    #[error(
+        "the server of {} runs in a container (process {pid} of this host): name an address that leads to it, with -h or -p",
+        path.display()
+    )]
+    InContainer { path: PathBuf, pid: u32 },
     #[error("cannot connect to any of {} servers: {}", failures.len(), name_some(failures))]
     NoHost { failures: Vec<Error> },
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]

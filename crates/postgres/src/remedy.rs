@@ -39,12 +39,15 @@ pub fn psql_as(user: &SystemUser, address: &Address) -> String {
 /// The command that installs an extension in these databases. Printing it adds where the server is
 /// ([`Server::psql`](super::Server::psql)).
 pub(super) fn create_extension(databases: &[String], name: &str) -> String {
-    let statement = format!("CREATE EXTENSION {name}");
+    run_in(databases, &format!("CREATE EXTENSION {name}"))
+}
+
+fn run_in(databases: &[String], statement: &str) -> String {
     match databases {
-        [only] => run(only, &statement),
+        [only] => run(only, statement),
         several => {
             let several: Vec<String> = several.iter().map(|database| quote_database(database)).collect();
-            let statement = quote_argument(&statement);
+            let statement = quote_argument(statement);
             format!("`for d in {}; do psql -d \"$d\" -c {statement}; done`", several.join(" "))
         }
     }
@@ -52,7 +55,12 @@ pub(super) fn create_extension(databases: &[String], name: &str) -> String {
 
 /// The command that makes a role a member of another one. Printing it adds where the server is.
 pub fn grant(database: &str, granted: &str, role: &str) -> String {
-    run(database, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
+    grant_in(&[database.to_owned()], granted, role)
+}
+
+/// The same in each of these databases, for what is granted is an object of theirs.
+pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> String {
+    run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
 }
 
 fn run(database: &str, statement: &str) -> String {

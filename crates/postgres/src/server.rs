@@ -63,6 +63,8 @@ pub struct Server {
     pub database: String,
     /// When it was started, by this machine's clock.
     pub started_at: Option<Timestamp>,
+    /// Of a standby: where its WAL comes from, as far as the role may know it.
+    sender: Address,
     /// The unused first connection; `None` if it is not kept.
     first: Option<Arc<Mutex<Option<PgConnection>>>>,
 }
@@ -77,9 +79,9 @@ impl Server {
             prepare(&mut connection, &address).await?;
             read_facts(&mut connection).await
         };
-        let (facts, started_at) = reached.within(asked).await?;
+        let (facts, started_at, sender) = reached.within(asked).await?;
         let first = options.keeps_first.then(|| Arc::new(Mutex::new(Some(connection))));
-        Ok(Server { reached, facts, address, database, started_at, first })
+        Ok(Server { reached, facts, address, database, started_at, sender, first })
     }
 
     /// Connects to another database of this server, as the same user and role.
@@ -126,6 +128,16 @@ impl Server {
             Some(owner) => psql_as(&owner, &Address { user: None, ..address }),
             None => format!("psql{}", Address { user: Some("postgres".into()), ..address }),
         }
+    }
+
+    /// psql for commands that change the catalog: of a standby its primary's.
+    pub fn writing_psql(&self) -> String {
+        if !self.facts.in_recovery {
+            return self.psql();
+        }
+        let user = if self.facts.is_superuser { self.describe().user } else { Some("postgres".into()) };
+        let host = self.sender.host.clone().or(Some("PRIMARY".into()));
+        format!("psql{}", Address { host, user, ..self.sender })
     }
 
     /// The owner of a local server's files, if this user may not read them.
@@ -219,7 +231,7 @@ pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<()
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
 }
 
-async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>), Error> {
+async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>, Address), Error> {
     let failed = |source| Error::Query { action: "ask the server about itself", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
@@ -227,7 +239,10 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
     let started_at = uptime.and_then(|uptime| Timestamp::now().checked_sub(uptime).ok());
     let mut facts = decode_facts(&row).map_err(failed)?;
     facts.postmaster_pid = find_postmaster(&facts, backend_pid);
-    Ok((facts, started_at))
+    let port: Option<i32> = row.try_get("sender_port").map_err(failed)?;
+    let host = row.try_get("sender_host").map_err(failed)?;
+    let sender = Address { host, port: port.and_then(|port| u16::try_from(port).ok()), user: None };
+    Ok((facts, started_at, sender))
 }
 
 /// The server's process on this host. Other hosts may have the same directory and identifier, but only here is the

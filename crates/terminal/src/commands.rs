@@ -16,6 +16,9 @@ const WITHOUT_USER: &str = "(no -U)";
 /// Lets the role that pgthaw is see what others do, which only who has connected can say.
 const MONITOR: &str = "GRANT pg_monitor TO …";
 
+/// Statements of advice that change the catalog.
+const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
+
 /// Behind a backtick in a text that is data, such as the command line of a job: what follows is no advice of pgthaw's, and is shown
 /// as it was. It has no width, no text that was made printable has it, and it is never printed.
 const NO_ADVICE: char = '\u{2060}';
@@ -29,6 +32,8 @@ pub struct PastedCommands {
     pub options_without_user: String,
     /// psql as a superuser, with what leads to the server: `sudo -u postgres psql -p 5433`.
     pub psql: String,
+    /// The same for what changes the catalog, which a standby cannot: its primary's.
+    pub writing_psql: String,
     /// The command that runs, as it was typed.
     pub typed: String,
     /// The same without the user that was given.
@@ -156,16 +161,20 @@ impl Run {
     }
 
     fn complete_one(&self, command: &str) -> String {
-        let nowhere = PastedCommands { psql: "psql".to_owned(), typed: TYPED.to_owned(), ..PastedCommands::default() };
+        let psql = || "psql".to_owned();
+        let nowhere =
+            PastedCommands { psql: psql(), writing_psql: psql(), typed: TYPED.to_owned(), ..PastedCommands::default() };
         let server = self.server.as_ref().unwrap_or(&nowhere);
+        let is_writing = WRITING.iter().any(|statement| command.contains(statement));
+        let psql = if is_writing { &server.writing_psql } else { &server.psql };
         let is_of_sudo = command.starts_with("sudo ");
         let own = command.find("pgthaw ").filter(|at| *at == 0 || is_of_sudo);
         let Some((before, own)) = own.map(|at| command.split_at(at)) else {
             let is_psql = ["psql -d ", "psql -c ", "psql -l"].iter().any(|begin| command.starts_with(begin));
             return match (&server.monitor, command) {
                 (Some(monitor), MONITOR) => self.complete_one(monitor),
-                _ if is_psql => command.replacen("psql", &server.psql, 1),
-                _ => command.replace("; do psql -d ", &format!("; do {} -d ", server.psql)),
+                _ if is_psql => command.replacen("psql", psql, 1),
+                _ => command.replace("; do psql -d ", &format!("; do {psql} -d ")),
             };
         };
         if let Some(rest) = own.strip_prefix(TYPED).filter(|_| self.server.is_some()) {
@@ -212,6 +221,7 @@ mod tests {
             options: " -p 5433 -U ann -d shop".into(),
             options_without_user: " -p 5433 -d shop".into(),
             psql: "sudo -u postgres psql -p 5433".into(),
+            writing_psql: "sudo -u postgres psql -p 5433".into(),
             typed: "pgthaw map -U ann --top 3".into(),
             typed_without_user: "pgthaw map --top 3".into(),
             untyped: " -p 5434".into(),
@@ -259,6 +269,15 @@ mod tests {
             ("`sudo -u postgres pgthaw …(no -U)`", "sudo -u postgres pgthaw map --top 3 -p 5434"),
         ] {
             assert_eq!(complete(&run, text), completed);
+        }
+        let mut standby = run;
+        standby.server.as_mut().unwrap().writing_psql = "psql -h db1".into();
+        for (text, completed) in [
+            ("`psql -d shop -c 'CREATE EXTENSION x'`", "psql -h db1 -d shop -c 'CREATE EXTENSION x'"),
+            ("`GRANT pg_monitor TO …`", "psql -h db1 -d shop -c 'GRANT pg_monitor TO \"bob\"'"),
+            ("`psql -l`", "sudo -u postgres psql -p 5433 -l"),
+        ] {
+            assert_eq!(complete(&standby, text), completed);
         }
         assert_eq!(with_options("pgthaw run -- psql -c x", " -p 5434"), "pgthaw run -p 5434 -- psql -c x");
     }

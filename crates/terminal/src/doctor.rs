@@ -155,6 +155,25 @@ mod tests {
         assert_eq!(render_readiness(&ready(Tiers::BOTH, Tiers::BOTH, &[&remedy])).lines().count(), 2);
     }
 
+    #[test]
+    fn no_width_cuts_a_command() {
+        let several =
+            "`for d in postgres shop 'my app' billing; do psql -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done`";
+        let owner = "`sudo -u postgres pgthaw doctor` (as the owner of the data directory)";
+        let or = "`psql -d shop -c 'GRANT pg_monitor TO \"bob\"'` (as a superuser), or `pgthaw doctor -D DIRECTORY` (as its owner)";
+        let prose =
+            "run pgthaw as root (in a container: `docker run --privileged --volume /srv/postgresql:/srv/postgresql`)";
+        let text = render_readiness(&ready(Tiers::BOTH, Tiers::BOTH, &[several, owner, or, prose]));
+        let commands = [several, owner, or, prose].into_iter().flat_map(|one| one.split('`').skip(1).step_by(2));
+        let commands: Vec<&str> = commands.collect();
+        for width in 20..200 {
+            let shown = crate::wrap_text(&text, Some(width));
+            for command in &commands {
+                assert!(shown.contains(command), "{width}: {command}\n{shown}");
+            }
+        }
+    }
+
     fn ready(snapshot: Tiers, restore: Tiers, missing: &[&str]) -> Readiness {
         let missing = missing.iter().map(|remedy| Missing { name: "what", remedy: (*remedy).to_owned() }).collect();
         Readiness { snapshot, restore, restores_some_buffers: false, missing }

@@ -61,12 +61,13 @@ function achieved(state: WarmersStage): HTMLElement {
   const { longest, bound } = state;
   // What is not reached is longer than the trial.
   const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
-  const measures: [title: string, key: string, render: (value: number) => string, limit: string][] = [
+  const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
     ["95 % after", "to_95_seconds", instant, limit], ["warm ÷ bound (×)", "bound_ratio", ratio, timesLimit],
     ["served by then (transactions)", "served_until_warm", count, ""], ["served in all (transactions)", "served", count, ""],
     ["command took", "warmer_seconds", seconds, limit], ["read from the device (by anybody)", "device_read_bytes", bytes, ""],
   ];
+  const measures = all.filter(([, key]) => bound !== null || key !== "bound_ratio");
   const nameOf = (name: string): HTMLElement => {
     const made = element("span", { class: name === "pgthaw" ? "name subject" : "name" }, swatch(state.style(name)), name);
     state.subscribe(() => made.firstElementChild?.replaceWith(swatch(state.style(name))));

@@ -50,10 +50,11 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
   const [id, title, unit, key] = isWarm
     ? ["warm-times", "Seconds until warm", "seconds since the workload began", "warm_after_seconds"]
     : ["resident-times", "Seconds until resident", "seconds since the warmer began", "resident_after_seconds"];
-  const bound = isWarm
-    ? "bytes ÷ bandwidth. Hatched: not warm within the trial."
-    : "the least that the disk allows for the best merging of gaps. Hatched: not reached by half of the repeats. Paler: until shared_buffers were back too.";
-  const explanation = `The median of the repeats, with a whisker from the soonest to the latest, and its ratio to the bound: ${bound}`;
+  const [least, hatched] = isWarm
+    ? ["bytes ÷ bandwidth", "Hatched: not warm within the trial."]
+    : ["the least that the disk allows for the best merging of gaps", "Hatched: not reached by half of the repeats. Paler: until shared_buffers were back too."];
+  const isBounded = study.points.some((point) => spreadOf(point, "bound_ratio") !== null);
+  const explanation = `The median of the repeats, with a whisker from the soonest to the latest${isBounded ? `, and its ratio to the bound: ${least}` : ""}. ${hatched}`;
   return timesPlan({ id, title, explanation, unit: () => unit }, ({ theme: { isDark } }) => {
     const reached = timesBy(study, isDark, key, (point) => ({ times: spreadOf(point, "bound_ratio") }));
     const buffers = timesBy(study, isDark, "buffers_after_seconds", (point) => ({ name: `${nameOf(study, point)}: shared_buffers`, opacity: 0.5, isSubject: false }));

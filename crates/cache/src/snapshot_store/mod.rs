@@ -27,8 +27,12 @@ use host::failure::Tiers;
 use host::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
 };
-use host::linux::own_program::state_in;
+use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
+
+/// Where whoever may write there keeps them, unless XDG_STATE_HOME is set: so root finds those of the server's user without being told,
+/// and those of the units of packaging/systemd.
+const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
 
@@ -57,9 +61,20 @@ pub struct Generation {
 }
 
 impl SnapshotStore {
-    /// The store at `directory` (`--dir` or PGTHAW_SNAPSHOTS), else in the XDG state directory.
+    /// The store at `directory` (`--dir` or PGTHAW_SNAPSHOTS), else the machine's where this user may write, else in the XDG state
+    /// directory.
     pub fn open(directory: Option<PathBuf>) -> SnapshotStore {
-        SnapshotStore { root: directory.unwrap_or_else(|| state_directory().join(SNAPSHOTS)) }
+        let of_machine = || {
+            Some(SnapshotStore::of_machine().root)
+                .filter(|root| std::env::var_os("XDG_STATE_HOME").is_none() && may_write(root))
+        };
+        let of_user = || state_directory().join(SNAPSHOTS);
+        SnapshotStore { root: directory.or_else(of_machine).unwrap_or_else(of_user) }
+    }
+
+    /// The one that all users of this machine share who may write there.
+    pub fn of_machine() -> SnapshotStore {
+        SnapshotStore { root: OF_MACHINE.into() }
     }
 
     /// Where a user with this home keeps his, unless he said otherwise.

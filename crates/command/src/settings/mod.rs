@@ -18,7 +18,7 @@ mod tests;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
 use file::Setting;
@@ -45,8 +45,9 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
         },
     };
     know_commands(&command);
+    let commands: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
-    parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(error), Err))
+    parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(with_near(error, &commands)), Err))
 }
 
 /// Lets commands that are printed have the options of this run that they take.
@@ -68,6 +69,21 @@ fn make_command<C: Parser>() -> Command {
         Some(width) => command.max_term_width(width),
         None => command,
     }
+}
+
+/// Letters of a command's name that may be wrong, two that changed places counted as one.
+const TYPING_ERRORS: usize = 1;
+
+/// The error with the command that was probably meant, where clap sees none: it takes `mpa` for nothing like `map`.
+fn with_near(mut error: clap::Error, commands: &[String]) -> clap::Error {
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
+        && error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(near) = commands.iter().find(|name| strsim::damerau_levenshtein(typed, name) <= TYPING_ERRORS)
+    {
+        let near = ContextValue::Strings(vec![near.clone()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
 }
 
 /// Ends the program as clap does; what it says against the command line fits the terminal as all else does.

@@ -147,6 +147,11 @@ fn absolute(name: &str) -> Option<PathBuf> {
     var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+/// May this user make files in a directory that is there?
+pub fn may_write(directory: &Path) -> bool {
+    accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
 fn is_foreign(home: &Path) -> bool {
     let access = accessat(CWD, home, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
     access.is_err_and(|error| error == rustix::io::Errno::ACCESS)

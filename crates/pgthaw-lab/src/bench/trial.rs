@@ -287,12 +287,13 @@ impl TrialSetup<'_> {
             let wanted = &warm.snapshots.wanted;
             return describe_brought(wanted, seen, measured, &disk, trial.point.seconds.unwrap_or_default(), residency);
         }
+        let needed_bytes = wanted_bytes.filter(|_| self.sweep.needs_all_cached(&trial.point));
         compute_warming(ColdTrial {
             samples: &trial.samples,
             foreground_tenths: measured.foreground_tenths.clone(),
             block_size: site.block_size,
             wanted_bytes,
-            bound_seconds: wanted_bytes.and_then(|wanted| compute_bound_seconds(&disk, wanted)),
+            bound_seconds: needed_bytes.and_then(|needed| compute_bound_seconds(&disk, needed)),
             residency,
             judgement,
         })

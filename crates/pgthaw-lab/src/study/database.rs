@@ -40,6 +40,13 @@ impl Default for DatabaseSpec {
     }
 }
 
+impl DatabaseSpec {
+    /// Is its size that of pgbench's tables with their defaults? What own SQL, programs or options make of it shows when they ran.
+    pub fn has_known_size(&self) -> bool {
+        self.pgbench && self.initialize.is_empty() && self.setup.is_none() && self.commands.is_empty()
+    }
+}
+
 /// One database of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatabaseKey {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::database::{DatabaseKey, expected_bytes};
+use super::database::{DatabaseKey, DatabaseSpec, expected_bytes};
 use super::error::Error;
 use super::ground::{FileSystemSpec, Part};
 use super::point::{Axes, DEFAULT_SERVER, NATIVE, Point, StartAsked, TOGETHER, Turn, Until, plan_order};
@@ -54,16 +54,21 @@ pub struct PlannedPoint {
     pub warm_after_seconds: Option<f64>,
 }
 
+/// What a plan does not know of databases that are made in other ways than by `pgbench -i` alone.
+const UNKNOWN_SIZE: &str = "how large the databases get by setup, commands and initialize, and how long these take, is not known before \
+                            they run: the bytes and times above are those of pgbench's own tables";
+
 /// Plans the sweep in a directory of the disk that is measured.
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
+    let is_known = |point: &Point| sweep.databases.get(&point.database).is_none_or(DatabaseSpec::has_known_size);
     let plan_point = |number| {
         let point = sweep.point(number);
         PlannedPoint {
             number,
             label: point.render(&sweep.varied()),
             expected_seconds: sweep.expected_seconds_of(&point),
-            warm_after_seconds: forecast_warm_seconds(&point, &sweep.disk(&point)),
+            warm_after_seconds: forecast_warm_seconds(&point, &sweep.disk(&point)).filter(|_| is_known(&point)),
             point,
         }
     };
@@ -79,7 +84,7 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         database_bytes: database_bytes(&sweep.axes),
         needed_bytes: needed_bytes(sweep),
         free_bytes: read_free_bytes(parent)?,
-        remarks: Vec::new(),
+        remarks: points.iter().find(|one| !is_known(&one.point)).map(|_| UNKNOWN_SIZE.to_owned()).into_iter().collect(),
         points,
     })
 }
@@ -410,6 +415,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_known_of_own_tables_is_told() {
+        let cold = "disks.own = '1000,100MiB'\n[points]\nscript = 'select-only'\nstart = 'cold'\ndisk = 'own'\n";
+        let plan = |text: &str| plan_sweep(&sweep(text).unwrap(), 1, Path::new("/tmp")).unwrap();
+        assert!(plan(cold).points[0].warm_after_seconds.is_some());
+        let own = plan(&format!("{cold}[database]\ncommands = [['true']]\n"));
+        assert_eq!((own.points[0].warm_after_seconds, own.remarks.len()), (None, 1));
+        assert!(own.remarks[0].contains("is not known before they run"), "{:?}", own.remarks);
+    }
+
+    #[test]
     fn every_point_has_its_repeats_and_the_seed_decides_their_order() {
         let study = sweep("repeats = 4\n[points]\nscale = [1, 10]\nclients = [1, 2, 4]\n").unwrap();
         let plan = |seed| plan_sweep(&study, seed, Path::new("/tmp")).unwrap();
@@ -425,6 +440,7 @@ mod tests {
         assert_eq!(one.points[5].label, "scale 10, clients 4");
         assert_eq!(one.database_bytes, Bytes(11 * 16_000_000));
         assert!(one.check_room(Path::new("/tmp")).is_ok());
+        assert!(one.remarks.is_empty(), "{:?}", one.remarks);
         let full = SweepPlan { free_bytes: Bytes(1), ..one };
         assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, where 1 bytes are free"));
     }

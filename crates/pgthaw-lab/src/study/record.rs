@@ -597,7 +597,7 @@ pub struct WarmingFigures {
     /// What the page cache held of the database when it was warm. `None` where nobody looked: no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
     /// `wanted_bytes ÷ bandwidth`, or the best merging's seconds where reads are limited too: no warmer can be faster. `None` where
-    /// one of them is not known.
+    /// one of them is not known, and of a script of one's own that may need a part of these bytes.
     pub bound_seconds: Option<f64>,
     /// What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
     pub judgement: Option<Judgement>,

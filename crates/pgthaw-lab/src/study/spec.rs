@@ -393,6 +393,12 @@ impl Sweep {
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
     }
 
+    /// Is all that the warm state has in the page cache needed, so that its bytes bound every warmer? A script of one's own may need a
+    /// part; where what it read was looked at, that is what is there.
+    pub fn needs_all_cached(&self, point: &Point) -> bool {
+        self.is_script_wanted || !self.has_own_script(point)
+    }
+
     /// Those of the scripts; the scale too, which pgbench finds out for its own scripts alone.
     fn variables(&self, point: &Point) -> Vec<(String, String)> {
         let scale = self.has_own_script(point).then(|| ("scale".to_owned(), point.scale.to_string()));
@@ -1005,6 +1011,12 @@ mod warmup_tests {
             "[points]\ntransactions = 1\nstart = 'cold'\nstrategy = ['nothing', 'cat']\nload_begins = 'after-warmer'\n";
         let study = sweep(&format!("wanted = 'script'\n{job}")).unwrap();
         assert!(study.is_script_wanted && study.point(0).load_begins == LoadBegins::AfterWarmer);
+        let needs_all = |text: &str| {
+            let study = sweep(text).unwrap();
+            study.needs_all_cached(&study.point(0))
+        };
+        let own = job.replace("transactions", "script = 'newest-tenth.sql'\ntransactions");
+        assert!(needs_all(job) && !needs_all(&own) && needs_all(&format!("wanted = 'script'\n{own}")));
         assert_eq!(study.point(0).value("load_begins").as_deref(), Some("after-warmer"));
         assert_refused(
             "[points]\nstart = 'cold'\nload_begins = 'after-warmer'\n",

@@ -37,15 +37,6 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// A warmer that was done before this part of the bound did not need all that the bound is about.
-const BOUND_HOLDS_FROM: f64 = 0.95;
-
-/// Is the bound one? Where most of the work needs a part of what was resident, a server is warm before the rest is loaded.
-pub fn is_bounded(points: &[&PointSummary]) -> bool {
-    let ratios = || points.iter().filter_map(|point| point.figure(Metric::BoundRatio)?.min);
-    ratios().all(|ratio| ratio >= BOUND_HOLDS_FROM)
-}
-
 /// Points that differ by their warmer, the soonest first.
 struct Warmers<'a> {
     state: &'a str,
@@ -87,7 +78,7 @@ impl Warmers<'_> {
         let Some(after) = self.after(subject) else {
             return format!("{name} was not {} {}", self.state, self.within(subject));
         };
-        let ratio = subject.median(Metric::BoundRatio).filter(|_| is_bounded(self.known));
+        let ratio = subject.median(Metric::BoundRatio);
         let ratio = ratio.map(|ratio| format!(", {ratio:.2} × the bound")).unwrap_or_default();
         format!("{name} was {} {after}{ratio}", self.state)
     }
@@ -333,7 +324,7 @@ mod tests {
             };
             render_sweep_headline(&["strategy".into()], &all.iter().map(point).collect::<Vec<_>>())
         };
-        let cases: [(&[Times<'_>], &str); 11] = [
+        let cases: [(&[Times<'_>], &str); 10] = [
             (
                 &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
                 "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
@@ -341,11 +332,6 @@ mod tests {
             (
                 &[("nothing", &[Some(9.0)]), ("cat", &[Some(5.1)]), ("pgthaw", &[Some(6.0)])],
                 "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 5.1 s; doing nothing, after 9.0 s.",
-            ),
-            // Who was warm long before all could be read shows that not all was needed.
-            (
-                &[("cat", &[Some(2.0)]), ("pgthaw", &[Some(6.0)])],
-                "pgthaw was warm after 6.0 s; cat was sooner, after 2.0 s.",
             ),
             (
                 &[("nothing", &[None]), ("cat", &[Some(4.9)]), ("pgthaw", &[None])],

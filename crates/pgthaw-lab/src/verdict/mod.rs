@@ -22,7 +22,7 @@ pub use findings::{
     Circumstances, TableGrowth, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts,
     judge_import,
 };
-pub use headline::{is_bounded, render_sweep_headline};
+pub use headline::render_sweep_headline;
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
 pub use metric::{ByMetric, Metric, MetricFacts, MetricKind};
 pub use outline::{BackgroundWrites, TrialOutline, compute_total_seconds};

@@ -378,7 +378,7 @@ mod tests {
                 warm_after_seconds,
                 warm_tps: Some(100.0),
                 climb: half.into_iter().collect(),
-                bound_seconds: Some(5.0),
+                bound_seconds: Some(2.0),
                 ..WarmingFigures::default()
             };
             trial_of(strategy, number, 1, repeat, figures)
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(to_cat.interval, Some(Limits { at_least: 3.0 / 9.0, at_most: Some(0.75) }));
         // A trial of 10 s that was not warm at its end had a cold second among its last three.
         assert_eq!(to(Metric::WarmAfter, "nothing").median, Limits { at_least: 0.0, at_most: Some(0.5) });
-        assert_eq!(to(Metric::WarmAfter, BOUND).median, Limits::exactly(0.7));
+        assert_eq!(to(Metric::WarmAfter, BOUND).median, Limits::exactly(1.75));
         assert_eq!(to(Metric::To50, "cat").median, Limits::exactly(0.5));
         let points = compute_outline_summary(&run, &outline_trials(&trials));
         let order: Vec<&str> = points.iter().map(|point| point.label.as_str()).collect();
@@ -412,8 +412,8 @@ mod tests {
         let served = trials.iter().map(|trial| ((trial.number, trial.repeat), vec![100; 10])).collect();
         let traffic = compute_traffic(&run, &points, &outline_trials(&trials), &served);
         let (pgthaw, cat) = (&traffic.warmers[0], &traffic.warmers[1]);
-        assert_eq!(traffic.deadline_seconds, Some(6.25));
-        assert_eq!(pgthaw.served_by_deadline.unwrap().median, Some(625.0));
+        assert_eq!(traffic.deadline_seconds, Some(2.5));
+        assert_eq!(pgthaw.served_by_deadline.unwrap().median, Some(250.0));
         assert_eq!(pgthaw.served_ratio.unwrap().median, Limits::exactly(1.0));
         assert_eq!(cat.nothing_served_by_then.unwrap().median, Some(800.0));
         let without: Vec<SweepTrial> = trials.into_iter().filter(|trial| trial.number > 0).collect();

@@ -1,6 +1,6 @@
 //! How a cold trial got warm, and when it reached shares of a level that other trials decide. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::metric::{ByMetric, Metric};
 use super::outline::TrialOutline;
@@ -79,6 +79,9 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
     outlines
 }
 
+/// A trial that was warm before this part of the bound did not need all the bytes of the bound.
+const BOUND_HOLDS_FROM: f64 = 0.95;
+
 /// Gives cold trials the figures that follow from how they got warm. The steady throughput that shares are of is common to
 /// trials that differ in nothing but what warmed the server: the median of their `warm_tps`, of those that got warm.
 pub fn add_warming_figures(trials: &mut [TrialOutline]) {
@@ -89,7 +92,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
     let steady: BTreeMap<String, f64> =
         warm.into_iter().filter_map(|(group, levels)| Some((group, compute_median(levels)?))).collect();
-    for trial in trials {
+    for trial in trials.iter_mut() {
         let Some(warming) = &trial.warming else { continue };
         trial.steady_tps = steady.get(&group_of(&trial.point)).copied();
         let to = |share: f64| warming.seconds_to(share * trial.steady_tps?);
@@ -123,6 +126,15 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound)),
             (Metric::Bound, bound),
         ]);
+    }
+    // The bound of trials that differ by their warmer is of the same bytes: one that beats it refutes it for all of them.
+    let is_beaten = |trial: &&TrialOutline| {
+        let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
+        ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
+    };
+    let beaten: BTreeSet<String> = trials.iter().filter(is_beaten).map(|trial| group_of(&trial.point)).collect();
+    for trial in trials.iter_mut().filter(|trial| beaten.contains(&group_of(&trial.point))) {
+        trial.figures.update([(Metric::Bound, None), (Metric::BoundRatio, None)]);
     }
 }
 
@@ -330,6 +342,13 @@ mod tests {
             assert!((figure(number, Metric::BoundRatio).unwrap() - 2.0).abs() < 1e-9);
             assert_eq!(figure(number, Metric::ServedUntilWarm), Some(460.0));
         }
+        // One warmer was there before 0.95 × of its own bound: that is none for the others of its group either.
+        let mut beaten = trials.clone();
+        beaten[0].warming.as_mut().unwrap().figures.bound_seconds = Some(3.0);
+        let bounds = outline_trials(&beaten);
+        let bounds =
+            bounds.iter().map(|trial| (trial.figures.get(Metric::Bound), trial.figures.get(Metric::BoundRatio)));
+        assert_eq!(bounds.collect::<Vec<_>>(), [(None, None), (None, None), (None, None), (Some(1.2), None)]);
         let missed = [Metric::WarmAfter, Metric::To50, Metric::BoundRatio].map(|metric| figure(3, metric));
         assert_eq!(missed, [None; 3]);
         // Its last three seconds were not all warm, so it was not warm within the first three.

@@ -175,8 +175,6 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn group(group: &'a Group, map: &'a Map, changes: &Changes) -> Row<'a> {
-        let bar = group.main_forks(map);
-        let first = group.relations(map).next().and_then(|one| one.forks.first());
         Row {
             name: display_name(group),
             database: &group.name.database,
@@ -189,7 +187,7 @@ impl<'a> Row<'a> {
             fork: "",
             residency: group.residency(map),
             changed: sum_changes(group, changes, None),
-            bar: if bar.is_empty() { first.into_iter().filter(|fork| fork.blocks > 0).collect() } else { bar },
+            bar: group.forks(map),
         }
     }
 
@@ -443,7 +441,7 @@ fn render_legend(seen: Seen, canvas: Canvas) -> String {
     let buffers = seen.buffers.then(|| format!("{} shared_buffers", growing(0.0, 1.0)));
     let os = seen.os.then(|| format!("{} OS page cache", growing(1.0, 0.0)));
     let glyphs: Vec<String> = buffers.into_iter().chain(os).chain([nothing]).collect();
-    let order = "from the first block to the last; the fuller, the more of a part is warm";
+    let order = "blocks in their order, indexes behind their table; the fuller, the warmer";
     format!("{}\n{order}", glyphs.join("  "))
 }
 
@@ -599,6 +597,21 @@ mod tests {
         assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("usage"));
     }
 
+    #[test]
+    fn a_bar_is_of_all_that_its_row_counts() {
+        let mut map = map();
+        map.relations[0].relation.kind = RelationKind::Index;
+        map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
+        map.relations[1].relation.kind = RelationKind::Table;
+        // Three quarters of the row are its index, and that is warm; the table is cold.
+        map.relations[0].forks = vec![ForkMap::empty(Fork::Main, 300)];
+        map.relations[0].forks[0].os.insert_range(0..300);
+        map.relations[1].forks = vec![ForkMap::empty(Fork::Main, 100)];
+        let view = MapView { rolled_up: RolledUp::ToPartition, ..Default::default() };
+        let row = lines(&map, view, WIDE).swap_remove(1);
+        assert!(row.contains(" 75% ") && row.contains(&("·".repeat(10) + &"▓".repeat(30))), "{row}");
+    }
+
     /// Nothing else tells them apart.
     #[test]
     fn databases_stay_where_names_repeat_and_a_legend_goes_with_its_column() {
@@ -611,7 +624,7 @@ mod tests {
         let shown = lines(&map, MapView::default(), narrow);
         assert!(shown[0].contains("database") && !shown[0].contains("where"), "{shown:#?}");
         assert!(!shown.join("\n").contains("in shared_buffers and in"), "{shown:#?}");
-        assert!(!shown.join("\n").contains("from the first block to the last"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("blocks in their order"), "{shown:#?}");
     }
 
     #[test]

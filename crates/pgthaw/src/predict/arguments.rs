@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::{ConnectionArguments, SnapshotsArguments};
+use crate::{ConnectionArguments, PositionalArguments, SnapshotsArguments};
 use model::Numbers;
 
 /// Unlike other commands a forecast is never of the whole cluster: a workload is one database's.
@@ -39,8 +39,9 @@ pub struct PredictArguments {
     ///   memory=16GiB     for all that is cached, shared_buffers included
     ///   popularity=WHICH   of rows: uniform, zipfian:1.07, permuted:1.07,
     ///                    gaussian:5, exponential:10, newest:0.1:0.99
+    /// A word without = is the database, as with -d, and the next one the user
     #[arg(value_name = "KEY=VALUE", verbatim_doc_comment)]
-    pub figures: Vec<String>,
+    words: Vec<String>,
 
     /// A job instead, by its film: with so much memory, how many of its requests miss, how many reads that is and how long it takes.
     /// `newest`, the name that it was kept under, the beginning of one that `film show` shows, or a file
@@ -55,4 +56,24 @@ pub struct PredictArguments {
     /// commas (riops=10000,memory=8GiB), several cases repeat the option. Of a film: memory
     #[arg(long, value_name = "KEY=VALUE", value_parser = Numbers::parse_changes)]
     pub what_if: Vec<Numbers>,
+}
+
+impl PredictArguments {
+    /// Which server and database were named, with an option or without one.
+    pub fn named(&self) -> ConnectionArguments {
+        let names = self.words.iter().filter(|word| is_name(word)).cloned();
+        self.connection.clone().with(PositionalArguments::of(names))
+    }
+
+    /// The figures, as they were typed; with a third name, which is none and is refused as one.
+    pub fn figures(&self) -> String {
+        let (names, figures): (Vec<&str>, Vec<&str>) =
+            self.words.iter().map(String::as_str).partition(|word| is_name(word));
+        figures.into_iter().chain(names.into_iter().skip(2)).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Is it a name or a connection string, and no figure?
+fn is_name(word: &str) -> bool {
+    !word.contains('=') || word.contains(' ') || word.contains("://")
 }

@@ -39,8 +39,9 @@ struct Prediction {
 }
 
 /// Runs the command.
-pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let figures: Numbers = arguments.figures.join(",").parse().map_err(Error::Figures)?;
+pub async fn run(mut arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let figures: Numbers = arguments.figures().parse().map_err(Error::Figures)?;
+    arguments.connection = arguments.named();
     let canvas = Canvas::of_stdout(false);
     if let Some(name) = &arguments.film {
         let prediction = film::predict_job(name, &arguments, &figures).await?;

@@ -420,7 +420,10 @@ impl Source {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {
             Some(error) if runs || !error.is_server_gone() => Refusal::of(error),
-            None if runs => Refusal::with_detail(SkipReason::ServerGone, "the server that ran was stopped"),
+            None if self.had_server => Refusal::with_detail(SkipReason::ServerGone, "the server that ran was stopped"),
+            None if runs => {
+                Refusal::with_detail(SkipReason::ServerGone, "it runs in a container: name its address, -h or -p")
+            }
             _ => Refusal::because(SkipReason::NoServer),
         }
     }

@@ -15,13 +15,10 @@ use host::linux::own_program::home_of;
 /// A list is not kept waiting for a server that does not answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where the units of packaging/systemd keep theirs.
-const OF_UNITS: &str = "/var/lib/pgthaw";
-
 /// Where snapshots are kept.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SnapshotsArguments {
-    /// The directory that keeps snapshots [default: pgthaw/snapshots in $XDG_STATE_HOME or ~/.local/state]
+    /// The directory that keeps snapshots [default: /var/lib/pgthaw if it may be written, else pgthaw/snapshots in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long = "dir", value_name = "DIRECTORY", env = "PGTHAW_SNAPSHOTS", hide_short_help = true)]
     directory: Option<PathBuf>,
 }
@@ -90,12 +87,11 @@ impl SnapshotsArguments {
         }
         let directory = find_directory(connection).ok().flatten()?;
         let of_owner = home_of(directory.owner_uid).map(|home| SnapshotStore::in_home(&home));
-        let of_units = SnapshotStore::open(Some(OF_UNITS.into()));
         let has_some = |store: &SnapshotStore| {
             store.root() != self.open().root()
                 && store.read_generations(directory.system_identifier).is_ok_and(|some| !some.is_empty())
         };
-        of_owner.into_iter().chain([of_units]).find(has_some).map(|store| store.root().to_owned())
+        of_owner.into_iter().chain([SnapshotStore::of_machine()]).find(has_some).map(|store| store.root().to_owned())
     }
 }
 

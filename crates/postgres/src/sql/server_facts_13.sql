@@ -25,4 +25,7 @@ SELECT
     CASE WHEN pg_catalog.pg_is_in_recovery()
          THEN (SELECT timeline_id FROM pg_catalog.pg_control_checkpoint())
          ELSE ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::int
-    END AS timeline
+    END AS timeline,
+    -- Of a standby the server that sends the WAL. NULL for who may not know it, and while nobody sends.
+    (SELECT sender_host FROM pg_catalog.pg_stat_wal_receiver) AS sender_host,
+    (SELECT sender_port FROM pg_catalog.pg_stat_wal_receiver) AS sender_port

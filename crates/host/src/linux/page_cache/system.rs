@@ -1,12 +1,13 @@
 //! The machine's own page cache.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::num::NonZero;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 
 use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, Stat, accessat, fadvise, fstat, major, minor};
 use rustix::io::retry_on_intr;
@@ -20,6 +21,7 @@ use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
 use crate::linux::block_device::find_read_ahead;
 use crate::linux::direct_read::{Extent, read_extents};
+use crate::linux::threads::lock;
 use crate::units::{Bytes, PageRange};
 
 /// The page cache of the machine that this runs on.
@@ -142,22 +144,23 @@ fn settle_lists(page: &[u8]) -> io::Result<()> {
 pub struct VisibilityTest {
     /// Does mincore(2) report them as absent? For a hidden file it reports all as present.
     pub mincore_is_true: bool,
-    /// How cachestat(2) refused, if it did.
-    pub cachestat: io::Result<()>,
+    /// Does cachestat(2) count the pages that are there? Its error where it refused.
+    pub cachestat: io::Result<bool>,
 }
 
 /// Asks for pages past the end of a file, never cached, without the privilege check of [`CachedFile::read_resident`].
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
-    let (file, facts) = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
+    let opened = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
+    let file = cache.adopt(opened, path);
     let page_bytes = cache.page_bytes();
-    let start = (facts.st_size as u64).div_ceil(page_bytes) + PAGES;
+    let pages = file.size_bytes.div_ceil(page_bytes);
+    let absent = PageRange::new(pages + PAGES, pages + 2 * PAGES);
     let mut present = 0;
-    let absent = PageRange::new(start, start + PAGES);
-    visit_resident(file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
-    let counted = count_cached(file.as_fd(), start * page_bytes, PAGES * page_bytes);
-    Ok(VisibilityTest { mincore_is_true: present == 0, cachestat: counted.map(drop) })
+    visit_resident(file.file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
+    let counted = file.ask_cachestat(absent).map(|_| file.is_counted(PageRange::new(0, pages)));
+    Ok(VisibilityTest { mincore_is_true: present == 0, cachestat: counted })
 }
 
 fn page_tables() -> Result<&'static PageTables, Error> {
@@ -188,6 +191,10 @@ fn open_without_atime<T>(open: impl Fn(OFlags) -> io::Result<T>) -> io::Result<T
         opened => opened,
     }
 }
+
+/// Does cachestat(2) count the pages of a file system (by its device number)? On overlayfs it returns 0 for cached pages (Linux 6.18).
+/// Asked once in a process: the answer of a file system does not change.
+static COUNTED: Mutex<BTreeMap<u64, bool>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
 struct SystemFile {
@@ -222,6 +229,37 @@ impl SystemFile {
         visit_resident(self.file.as_fd(), self.cache.page_bytes, range, visit)
             .map_err(|error| Error::file("list the cached pages of", &self.path, error))
     }
+
+    fn ask_cachestat(&self, range: PageRange) -> io::Result<PageCounts> {
+        let page_bytes = self.cache.page_bytes;
+        count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes)
+    }
+
+    /// Is a 0 of cachestat(2) true on this file system? `range` has a page to try it with.
+    fn is_counted(&self, range: PageRange) -> bool {
+        if let Some(known) = lock(&COUNTED).get(&self.file_system) {
+            return *known;
+        }
+        let tested = self.test_counting(range);
+        tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
+    }
+
+    /// Compares both calls on a page that is cached; where none is, one is read for it and dropped again. `None`: there is no page.
+    fn test_counting(&self, range: PageRange) -> Option<bool> {
+        let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
+        let page = listed.unwrap_or(range.start);
+        if listed.is_none() && self.apply_read(page * self.cache.page_bytes, &mut [0]).ok() != Some(1) {
+            return None;
+        }
+        let page = PageRange::new(page, page + 1);
+        let is_counted = self.ask_cachestat(page).ok()?.cached > 0;
+        // Neither call sees the pages of ZFS. Where mincore(2) may not be asked, it is what refuses later.
+        let is_absent = !is_counted && self.read_resident(page).is_ok_and(|runs| runs.is_empty());
+        if listed.is_none() {
+            let _ = self.apply_drop(page);
+        }
+        Some(is_counted || is_absent)
+    }
 }
 
 impl CachedFile for SystemFile {
@@ -233,17 +271,16 @@ impl CachedFile for SystemFile {
         if range.is_empty() {
             return Ok(PageCounts::default());
         }
-        let page_bytes = self.cache.page_bytes;
-        match count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes) {
-            Ok(counts) => Ok(counts),
+        match self.ask_cachestat(range) {
+            Ok(counts) if counts.cached > 0 || self.is_counted(range) => return Ok(counts),
+            Ok(_) => {}
             // EPERM may be a container's seccomp filter: mincore decides.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {
-                let mut counts = PageCounts::default();
-                self.visit_resident(range, |run| counts.cached += run.pages())?;
-                Ok(counts)
-            }
-            Err(error) => Err(Error::file("count the cached pages of", &self.path, error)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {}
+            Err(error) => return Err(Error::file("count the cached pages of", &self.path, error)),
         }
+        let mut counts = PageCounts::default();
+        self.visit_resident(range, |run| counts.cached += run.pages())?;
+        Ok(counts)
     }
 
     fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error> {

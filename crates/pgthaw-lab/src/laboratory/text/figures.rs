@@ -1,6 +1,6 @@
 //! The figures of the points of a study, as columns of a table.
 
-use crate::verdict::{BackgroundWrites, Metric, PointSummary, is_bounded};
+use crate::verdict::{BackgroundWrites, Metric, PointSummary};
 use host::units::Bytes;
 use model::{AT_ONCE, is_at_once};
 use terminal::Column;
@@ -24,9 +24,6 @@ use Show::{Ends, Interval, Median, Rare};
 /// A figure in a table: title, priority, which it is, and how it is written.
 type FigureColumn = (&'static str, u8, Metric, Show);
 
-/// Title of the ratio to the bound.
-const BOUND: &str = "× bound";
-
 /// Of points that were cold, beside a load, and differ by their warmer alone.
 const OF_WARMERS: [FigureColumn; 11] = [
     ("warm after, s", 0, Metric::WarmAfter, Median(render_instant)),
@@ -34,7 +31,7 @@ const OF_WARMERS: [FigureColumn; 11] = [
     ("50 %, s", 5, Metric::To50, Median(render_instant)),
     ("90 %, s", 4, Metric::To90, Median(render_instant)),
     ("95 %, s", 6, Metric::To95, Median(render_instant)),
-    (BOUND, 0, Metric::BoundRatio, Median(hundredths)),
+    ("× bound", 0, Metric::BoundRatio, Median(hundredths)),
     ("served by then", 2, Metric::ServedUntilWarm, Median(render_count)),
     ("in all", 8, Metric::Served, Median(render_count)),
     ("command took, s", 7, Metric::Warmer, Median(render_instant)),
@@ -76,7 +73,7 @@ const OF_WARMING: [FigureColumn; 11] = [
     ("warm after, s", 0, Metric::WarmAfter, Median(render_instant)),
     ("from–to", 3, Metric::WarmAfter, Ends(render_instant)),
     ("50 %, s", 1, Metric::To50, Median(render_instant)),
-    (BOUND, 1, Metric::BoundRatio, Median(hundredths)),
+    ("× bound", 1, Metric::BoundRatio, Median(hundredths)),
     ("late", 3, Metric::Late, Rare(render_figure)),
     ("skipped", 3, Metric::Skipped, Rare(render_figure)),
 ];
@@ -84,9 +81,7 @@ const OF_WARMING: [FigureColumn; 11] = [
 /// The figures that any of the points has.
 pub fn figure_columns(points: &[PointSummary], is_of_warmers: bool) -> Vec<Column> {
     if is_of_warmers {
-        let is_bounded = is_bounded(&points.iter().collect::<Vec<_>>());
-        let shown = OF_WARMERS.iter().filter(|column| column.0 != BOUND || is_bounded);
-        return shown.filter_map(|column| render_column(points, column)).collect();
+        return OF_WARMERS.iter().filter_map(|column| render_column(points, column)).collect();
     }
     let mut columns: Vec<Column> = OF_LOAD.iter().filter_map(|column| render_column(points, column)).collect();
     columns.push(Column::number("trials", 4, points.iter().map(render_trials).collect()));

@@ -9,22 +9,17 @@ use super::told;
 use crate::study::NOTHING;
 use crate::verdict::{
     Interference, LeastShare, MIN_PAIRS, Metric, PointSummary, Ratio, Spread, Traffic, TrialOutline, WarmerRatio,
-    is_bounded, render_ratio,
+    render_ratio,
 };
 use host::units::counted;
 use model::{Judgement, Verdict, tell_from};
 use terminal::{Column, printable, render_columns, render_seconds};
 
-/// What warm means, and the bound.
+/// What warm means, and the bound where there is one.
 pub fn render_warm_legend(points: &[PointSummary]) -> String {
-    let bound = match points.iter().find_map(|point| point.median(Metric::Bound)) {
-        Some(bound) if !is_bounded(&points.iter().collect::<Vec<_>>()) => format!(
-            "no × bound: the work needs a part of what was resident, and is warm before all of it is loaded ({bound:.1} s at the disk's bandwidth)"
-        ),
-        Some(bound) => format!("bound: {bound:.1} s = bytes ÷ bandwidth"),
-        None => "bound: not known on a device without a limit".to_owned(),
-    };
-    format!("medians · warm: fewer than 1 % of transactions read from the device, sustained · {bound}")
+    let bound = points.iter().find_map(|point| point.median(Metric::Bound));
+    let bound = bound.map(|bound| format!(" · bound: {bound:.1} s = bytes ÷ bandwidth")).unwrap_or_default();
+    format!("medians · warm: fewer than 1 % of transactions read from the device, sustained{bound}")
 }
 
 /// A table of the ratios, a row for each warmer and a column for each of its peers; nothing before there are three rounds.
