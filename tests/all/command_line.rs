@@ -92,7 +92,7 @@ fn what_was_mistyped_is_no_value() {
     assert!(error.contains("a similar argument exists: '--schema'"), "{error}");
     for (typed, meant) in [("mpa", "map"), ("fillm", "film"), ("prdict", "predict"), ("ma", "map")] {
         let error = Home::new().pgthaw(&[typed]).ends_with(2).stderr;
-        assert!(error.contains("a similar") && error.contains(&format!("'{meant}'")), "{typed}: {error}");
+        assert!(error.contains("similar subcommand") && error.contains(&format!("'{meant}'")), "{typed}: {error}");
     }
     let error = Home::new().pgthaw(&["xyzzy"]).ends_with(2).stderr;
     assert!(error.contains("unrecognized subcommand") && !error.contains("similar"), "{error}");

@@ -143,7 +143,10 @@ impl Mounted {
             "overlay" => {
                 let below = ["lower", "upper", "work"].map(|name| place.with_extension(name));
                 below.iter().for_each(|directory| fs::create_dir(directory).unwrap());
-                fs::write(below[0].join("16384"), vec![7; 4 * MEGABYTE as usize]).unwrap();
+                let file = below[0].join("16384");
+                fs::write(&file, vec![7; 4 * MEGABYTE as usize]).unwrap();
+                // What is dirty stays, and a sync through the overlay does not write the lower file.
+                File::open(&file).unwrap().sync_all().unwrap();
                 let [lower, upper, work] = below.each_ref().map(|directory| directory.to_str().unwrap());
                 let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
                 succeeds("mount", &["-t", kind, "-o", &options, kind, place_text])
