@@ -86,6 +86,8 @@ fn honest(kind: &str, mark: &str) -> Vec<Column> {
             yes("in_recovery", false),
             text("lsn", "0/1"),
             int4("timeline", 1),
+            null("sender_host"),
+            null("sender_port"),
         ],
         "databases" => vec![oid("oid", 5), name("datname", "shop"), yes("allows_connections", true)],
         "relations" => vec![

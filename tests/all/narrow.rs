@@ -24,7 +24,9 @@ fn on_terminal_of(command: &Command, rows: usize, width: usize) -> Output {
     let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsStr::to_str);
     let words = shlex::try_join(words.map(Option::unwrap)).unwrap();
     let mut script = Command::new("script");
-    script.args(["-qec", &format!("stty rows {rows} cols {width}; exec {words}"), "/dev/null"]);
+    script
+        .args(["-qec", &format!("stty rows {rows} cols {width}; exec {words}"), "/dev/null"])
+        .env("TERM", "xterm-256color");
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => script.env(name, value),

@@ -378,7 +378,8 @@ fn a_database_is_named_as_of_map() {
         let told = told(words);
         assert!(told.contains("shop") && told.contains("idle") && !told.contains("KEY=VALUE"), "{words:?}: {told}");
     }
-    assert!(told(&["nowhere"]).contains("\"nowhere\" does not exist"), "{}", told(&["nowhere"]));
+    let absent = server.pgthaw(&["predict", "nowhere"]).ends_with(1).stderr;
+    assert!(absent.contains("\"nowhere\" does not exist"), "{absent}");
     assert!(told(&["shop", "postgres", "third"]).contains("\"third\" is not KEY=VALUE"));
 }
 

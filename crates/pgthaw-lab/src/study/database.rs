@@ -133,7 +133,11 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
         return Err(wrong(&format!("{program:?} is no program")));
     }
     if program.contains('/') {
-        *program = find_file(key, directory, Path::new(&*program))?.display().to_string();
+        let file = find_file(key, directory, Path::new(&*program))?;
+        // A link keeps its name: by that some programs choose what they do, such as Debian's psql.
+        let named = directory.join(&*program);
+        let place = named.parent().and_then(|parent| parent.canonicalize().ok()).zip(named.file_name());
+        *program = place.map_or(file, |(parent, name)| parent.join(name)).display().to_string();
     }
     Ok(command)
 }
@@ -241,6 +245,19 @@ mod tests {
         for number in 0..study.points() {
             assert!(keys.contains(&DatabaseKey::of(&study.point(number))));
         }
+    }
+
+    #[test]
+    fn a_program_is_run_by_the_name_that_its_link_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().canonicalize().unwrap();
+        std::fs::write(own.join("wrapper"), "").unwrap();
+        std::os::unix::fs::symlink("wrapper", own.join("psql")).unwrap();
+        for named in ["./psql".to_owned(), own.join("psql").display().to_string()] {
+            let found = find_command("job.command", &own, vec![named, "-f".into()]).unwrap();
+            assert_eq!(found, [own.join("psql").display().to_string(), "-f".into()]);
+        }
+        assert!(find_command("job.command", &own, vec!["./none".into()]).is_err());
     }
 
     #[test]
