@@ -13,8 +13,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Byte-order marks: of UTF-8, and of UTF-16 with the low or the high byte first.
 const UTF_8: [u8; 3] = [0xef, 0xbb, 0xbf];
-const UTF_16: [([u8; 2], fn([u8; 2]) -> u16); 2] =
-    [([0xff, 0xfe], u16::from_le_bytes), ([0xfe, 0xff], u16::from_be_bytes)];
+const UTF_16: [([u8; 2], Unit); 2] = [([0xff, 0xfe], u16::from_le_bytes), ([0xfe, 0xff], u16::from_be_bytes)];
+
+/// Reads a unit of UTF-16.
+type Unit = fn([u8; 2]) -> u16;
 
 /// Returns the text of a source as UTF-8. What has neither mark is passed on as it is.
 pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
@@ -39,7 +41,7 @@ fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRe
 /// Reads UTF-16 as UTF-8.
 struct Utf16<R> {
     source: R,
-    unit: fn([u8; 2]) -> u16,
+    unit: Unit,
     /// Bytes that were decoded and not read yet.
     ready: VecDeque<u8>,
 }
@@ -78,7 +80,7 @@ mod tests {
             encoder.finish().unwrap()
         };
         let low = utf_16(0xfeff, u16::to_le_bytes);
-        let members = [packed(TEXT[..20].as_bytes()), packed(TEXT[20..].as_bytes())].concat();
+        let members = [packed(&TEXT.as_bytes()[..20]), packed(&TEXT.as_bytes()[20..])].concat();
         let kept = [
             TEXT.as_bytes().to_vec(),
             [&UTF_8[..], TEXT.as_bytes()].concat(),
