@@ -30,8 +30,8 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// Where whoever may write there keeps them, unless XDG_STATE_HOME is set: so root finds those of the server's user without being told,
-/// and those of the units of packaging/systemd.
+/// The store that users share: who may write there keeps snapshots there, unless XDG_STATE_HOME is set. So root finds those of the
+/// server's user, and those of the units of packaging/systemd, without an option.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
@@ -72,7 +72,7 @@ impl SnapshotStore {
         SnapshotStore { root: directory.or_else(of_machine).unwrap_or_else(of_user) }
     }
 
-    /// The one that all users of this machine share who may write there.
+    /// The store that the users of this machine share.
     pub fn of_machine() -> SnapshotStore {
         SnapshotStore { root: OF_MACHINE.into() }
     }

@@ -275,7 +275,7 @@ impl Planned {
 pub struct RunReceipt {
     /// What the user waits: the sum of the next three.
     pub wall_seconds: f64,
-    /// Until the job's start: what is cached is looked at, and what is to be there first is brought.
+    /// Before the job starts: pgthaw looks at what is cached, and loads what has to be there first.
     pub before_seconds: f64,
     /// The job itself.
     pub seconds: f64,

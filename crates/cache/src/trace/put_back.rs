@@ -198,13 +198,13 @@ impl PuttingBack<'_> {
             let ids: Vec<u32> = others.into_iter().map(|(.., id)| id).collect();
             apply_evict_buffers(&mut connection, &ids).await
         };
-        // Without that right the server chooses, and what is there then is told all the same.
+        // A role that may not evict leaves the choice to the server. The receipt tells what is there in any case.
         if let Err(error) = made.await {
             done.remark(format!("shared_buffers were filled without making room first: {error}"));
         }
     }
 
-    /// Brings back what is gone, as a restore does. Of what is gone from shared_buffers that is so much.
+    /// Restores what is gone. `buffers` is how much of it is gone from shared_buffers.
     async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };

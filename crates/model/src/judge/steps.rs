@@ -23,7 +23,7 @@ const LEAST_FALL: f64 = 0.03;
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// A level whose logarithm has a larger error cannot be told.
+/// The largest error of a level's logarithm. A curve with a larger one is too noisy for a level.
 const TOLD_LEVEL: f64 = 1.0;
 
 /// The most values for which a level can be told.

@@ -220,7 +220,7 @@ const SLOW_START_SECONDS: f64 = 10.0;
 /// A hidden rise exceeds the seen one by more standard errors once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
-/// Times the pages that are told, a plateau has to tell of.
+/// A plateau needs transactions for so many times the known pages.
 const TOLD_PAGES: f64 = 1.5;
 
 /// Share of the level by which a rise is measured, past most of it but visible in noise.

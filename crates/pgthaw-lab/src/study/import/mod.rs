@@ -416,7 +416,7 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
 
-/// Rates that are told by the lag differ by so much without another cause.
+/// Rates that are computed from the schedule lag differ by this share between repeats.
 const SAME_RATE: f64 = 0.03;
 
 /// Of the time by which the last transactions must have been late, what the report tells of at least.
