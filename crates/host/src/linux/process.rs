@@ -502,15 +502,16 @@ mod process_tests {
 
 #[cfg(test)]
 mod schedule_tests {
+    use rustix::time::ClockId;
+
     use super::*;
-    use crate::linux::clock;
 
     #[test]
     fn a_thread_that_spins_is_told_from_one_that_sleeps() {
         let before = read_thread_times(std::process::id()).unwrap();
         let spinner = std::thread::spawn(|| {
-            let until = clock::read_monotonic() + Duration::from_millis(300);
-            while clock::read_monotonic() < until {
+            // By its own clock, not by the wall's: a hypervisor may take the processor away, and nobody counts that for the thread.
+            while rustix::time::clock_gettime(ClockId::ThreadCPUTime).tv_nsec < 200_000_000 {
                 std::hint::spin_loop();
             }
             let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
@@ -521,8 +522,8 @@ mod schedule_tests {
             times.iter().find(|(known, _)| *known == thread).map(|(_, time)| *time).unwrap_or_default()
         };
         let spun = of(&after, spinner).since(of(&before, spinner));
-        // Whether it ran or waited for a processor, it never slept.
-        assert!((spun.cpu + spun.run_delay).as_secs_f64() > 0.25, "{spun:?}");
+        // What it used since the last tick may not be counted yet.
+        assert!(spun.cpu.as_secs_f64() > 0.15, "{spun:?}");
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let slept = of(&after, me).since(of(&before, me));
         assert!(slept.cpu.as_secs_f64() < 0.1, "{slept:?}");
