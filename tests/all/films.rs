@@ -477,7 +477,7 @@ fn what_is_told_of_shared_buffers_is_there() {
         let (gone, back) = (of("/buffers_gone_bytes"), of("/buffers_back_bytes"));
         assert!(gone > 500, "{version}: the job pushed next to nothing out: {receipt:#}");
         assert!((gone - back).abs_diff(still_gone) <= 60, "{version}: {still_gone} are not there: {receipt:#}");
-        // Since then a server lets go what the job brought.
+        // Since 17 a server lets go what the job brought.
         assert!(version < 17 || back as f64 >= 0.95 * gone as f64, "{version}: {receipt:#}");
     }
 }

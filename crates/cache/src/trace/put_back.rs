@@ -8,7 +8,7 @@
 //! killed. Each run has a lock in the state directory while it lives. Only the last one to end cleans up, for all: so concurrent runs do not undo
 //! each other. What was cached before the first of them is what comes back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -33,9 +33,9 @@ use crate::{ForkMap, Map, MapInputs, RelationMap, Snapshot, TierState, Tiers, re
 use host::files::{Directory, FILE_MODE, has_foreign_owner, remove_abandoned_drafts};
 use host::linux::cgroup::LeftCgroup;
 use host::linux::page_cache::PageCache;
-use host::units::{Bytes, Fork};
+use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
-    DataDirectory, Database, PG_BUFFERCACHE, Relation, RelationPath, Server, apply_evict_buffers, read_buffers,
+    DataDirectory, Database, PG_BUFFERCACHE, Prewarmer, PrewarmMode, Relation, RelationPath, Server, apply_evict_buffers, read_buffers,
 };
 
 /// Connections that load shared_buffers.
@@ -120,6 +120,8 @@ impl PuttingBack<'_> {
             // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
             let passing = compute_passing(&left.brought, &gone);
             if missing > 0 {
+                // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
+                let _ = self.use_stayed(before, &now).await;
                 self.make_room(before, &left.brought, missing, &mut done).await;
             }
             self.bring_back(gone, bytes(missing), &mut done).await;
@@ -165,6 +167,32 @@ impl PuttingBack<'_> {
         let mut gone = drop_brought(files, compute_brought(before, came), &self.control).await;
         done.remarks.append(&mut gone.remarks);
         gone
+    }
+
+    /// Uses once what stayed in shared_buffers. What is loaded takes the place of buffers that nobody used since the server's clock came
+    /// by, and with a count of 0 what stayed would go before the clock reaches those that are free.
+    async fn use_stayed(&self, before: &Map, now: &Map) -> Result<(), postgres::Error> {
+        let Some(server) = &self.server else { return Ok(()) };
+        let there = forks_of(now);
+        let mut stayed: BTreeMap<&str, Vec<(u32, Fork, Vec<BlockRange>)>> = BTreeMap::new();
+        for (relation, fork) in before.forks().filter(|(relation, _)| !relation.name.is_of_template()) {
+            let Some(now) = there.get(&(&relation.path, fork.fork)) else { continue };
+            let blocks = fork.all_buffers() & now.all_buffers();
+            let (mut runs, mut ranges) = (blocks.iter(), Vec::new());
+            while let Some(run) = runs.next_range() {
+                ranges.push(BlockRange::new(u64::from(*run.start()), u64::from(*run.end()) + 1));
+            }
+            let database = &relation.name.database;
+            let database = if database.is_empty() { &server.database } else { database };
+            stayed.entry(database).or_default().push((relation.oid, fork.fork, ranges));
+        }
+        for (database, forks) in stayed {
+            let mut prewarmer = Prewarmer::open(server.connect_to(database).await?).await?;
+            for (oid, fork, ranges) in forks {
+                prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &ranges, 1).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes out of shared_buffers what was not there before, as much as is needed for the `missing` blocks: otherwise these push out
