@@ -6,7 +6,7 @@
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub enum By {
     /// The role that a backend is connected as.
     User,
     Database,
-    /// The query that a backend ran when a second ended has that second.
+    /// The query that a backend ran when a second ended has that second. A wait and a command stay with the query that they began in.
     Query,
     /// Each process.
     Backend,
@@ -50,14 +50,14 @@ pub const POSTMASTER: &str = "postmaster";
 /// Who serves a client, but for pgthaw.
 pub const CLIENT_BACKEND: &str = "client backend";
 
-/// The backends that serve this command.
+/// The backends that serve this command: they are in no account.
 pub const PGTHAW: &str = "pgthaw";
 
 /// Who came and went before anybody could ask who it is.
 pub const SHORT_LIVED: &str = "short-lived";
 
 /// Whose receipts are commands. Others hear from the server's own processes, as its statistics collector did (13 and 14), or from a primary.
-const SERVE_CLIENTS: [&str; 4] = [CLIENT_BACKEND, "walsender", SHORT_LIVED, PGTHAW];
+const SERVE_CLIENTS: [&str; 3] = [CLIENT_BACKEND, "walsender", SHORT_LIVED];
 
 /// `where::part::detail`: who, what of his time, and what exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,9 +126,9 @@ impl NamedStatistic {
         named
     }
 
-    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
+    /// Is it of who has nothing to do? Such have most of the time, and are asked for least.
     pub fn is_aside(&self) -> bool {
-        self.place == PGTHAW || is_idle(&self.part, &self.detail)
+        is_idle(&self.part, &self.detail)
     }
 }
 
@@ -267,6 +267,8 @@ pub struct TimeSpan {
     pub second: TimeSecond,
     /// The client backends alone.
     pub clients: TimeShares,
+    /// The places that client backends have.
+    pub client_places: BTreeSet<String>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
     /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
     pub open: BTreeMap<StatisticName, Lasting>,
@@ -278,12 +280,47 @@ pub struct TimeSpan {
 struct Told {
     first: ProcessTimes,
     last: ProcessTimes,
+    /// Is it one of the processes that are counted?
+    is_counted: bool,
+    /// The places in which the wait and the command began that last at `last`; `None` where that is not known, or nothing lasts.
+    wait_place: Option<String>,
+    command_place: Option<String>,
 }
 
 impl Told {
-    fn all_of(reading: Vec<ProcessTimes>) -> HashMap<(u32, u64), Told> {
-        let told = |last: ProcessTimes| ((last.pid, last.birth), Told { first: last.clone(), last });
-        reading.into_iter().map(told).collect()
+    fn all_of(reading: Vec<ProcessTimes>, is_counted: bool) -> HashMap<(u32, u64), Told> {
+        let told = |last: ProcessTimes| Told { first: last.clone(), last, is_counted, ..Told::default() };
+        reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
+    }
+
+    /// The place of the wait that lasts now: that in which it began.
+    fn place_of_wait(&self, process: &ProcessTimes, place: &str) -> Option<String> {
+        let open = process.open.as_ref()?;
+        let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
+        let is_same = |last: &OpenWait| last.event == open.event && count(process) == count(&self.last);
+        let kept = self.wait_place.clone().filter(|_| self.last.open.as_ref().is_some_and(is_same));
+        Some(kept.unwrap_or_else(|| place.to_owned()))
+    }
+
+    /// Likewise of the command that is handled now.
+    fn place_of_command(&self, process: &ProcessTimes, place: &str) -> Option<String> {
+        process.handling_ns?;
+        let is_same = process.handled.count == self.last.handled.count;
+        Some(self.command_place.clone().filter(|_| is_same).unwrap_or_else(|| place.to_owned()))
+    }
+
+    /// What was added to the waits for this event, by its places: of one that lasted at the last reading the place in which it began.
+    fn by_place(
+        &self,
+        event: &WaitEvent,
+        added: Statistic,
+        process: &ProcessTimes,
+        place: &str,
+    ) -> [(String, Statistic); 2] {
+        let of_event = |times: &ProcessTimes| times.open.clone().filter(|open| open.event == *event);
+        let begun = of_event(&self.last).map(|open| self.lasts_ns(&self.last, &open));
+        let open_ns = of_event(process).map_or(0, |open| self.lasts_ns(process, &open));
+        split(added, begun.zip(self.wait_place.as_deref()), open_ns, place)
     }
 
     /// What was added to the waits for this event.
@@ -306,6 +343,18 @@ impl Told {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
         process.handling_ns.map(|length_ns| length_ns.saturating_sub(before_ns))
+    }
+}
+
+/// Splits the time that was added: the wait that had lasted for `begun` at the last reading keeps its place, and the rest has `place`. The wait
+/// that lasts now has `open_ns` of it.
+fn split(added: Statistic, begun: Option<(u64, &str)>, open_ns: u64, place: &str) -> [(String, Statistic); 2] {
+    match begun.filter(|(_, begun_in)| *begun_in != place) {
+        None => [(place.to_owned(), added), (place.to_owned(), Statistic::default())],
+        Some((begun_ns, begun_in)) => {
+            let first = added.first_of(begun_ns, open_ns);
+            [(begun_in.to_owned(), first), (place.to_owned(), added.since(&first))]
+        }
     }
 }
 
@@ -341,13 +390,18 @@ pub struct Accounting {
     pub statistics: BTreeMap<StatisticName, Statistic>,
     /// Of each place, the commands that it handled, and its own shares of the total.
     pub handled: BTreeMap<String, Statistic>,
+    /// Of these, the commands that had begun before the look, and those that lasted when it ended.
+    pub handled_before: BTreeMap<String, u64>,
+    pub handled_after: BTreeMap<String, u64>,
     pub places: BTreeMap<String, TimeShares>,
     pub seconds: Vec<TimeSecond>,
     pub total: TimeShares,
     pub imperfect: Imperfect,
     /// Processes that were there at some time.
     pub processes: u32,
-    clients: TimeShares,
+    /// The client backends alone: their shares, and their places.
+    pub clients: TimeShares,
+    pub client_places: BTreeSet<String>,
     /// Does the source count them now?
     counts_commands: bool,
     /// The source that begins next is that of another server.
@@ -362,10 +416,19 @@ impl Accounting {
             names,
             begin_ns: first.at_ns,
             at_ns: first.at_ns,
-            processes: first.processes.len() as u32,
-            before: Told::all_of(first.processes),
+            before: Told::all_of(first.processes, false),
             counts_commands: first.counts_commands,
             ..Accounting::default()
+        }
+    }
+
+    /// Names what lasts at the begin, by who its process is then.
+    pub fn name_first(&mut self, who: impl Fn(&ProcessTimes) -> Who) {
+        for mut told in std::mem::take(&mut self.before).into_values() {
+            let place = self.place(told.first.pid, &who(&told.first));
+            told.wait_place = told.place_of_wait(&told.first, &place);
+            told.command_place = told.place_of_command(&told.first, &place);
+            self.before.insert((told.first.pid, told.first.birth), told);
         }
     }
 
@@ -388,32 +451,38 @@ impl Accounting {
         if let Some(begin) = reading.begins_from {
             lived_from_ns = begin.at_ns;
             let are_new = std::mem::take(&mut self.is_another_server);
-            self.processes += if are_new { begin.processes.len() as u32 } else { 0 };
-            self.before = Told::all_of(begin.processes);
+            self.before = Told::all_of(begin.processes, !are_new);
         }
-        let mut second = TimeSecond {
-            until_ns: at_ns - self.begin_ns,
-            length_ns: at_ns - from_ns,
-            processes: reading.processes.len() as u32,
-            ..TimeSecond::default()
-        };
+        let mut second =
+            TimeSecond { until_ns: at_ns - self.begin_ns, length_ns: at_ns - from_ns, ..TimeSecond::default() };
         self.open.clear();
         self.handling.clear();
         let mut now = HashMap::new();
         for process in reading.processes {
             let key = (process.pid, process.birth);
-            let told = self.before.remove(&key);
-            self.processes += u32::from(told.is_none());
-            let told = told.unwrap_or_default();
+            let mut told = self.before.remove(&key).unwrap_or_default();
             let who = who(&process);
+            if who.kind == PGTHAW {
+                continue;
+            }
             let process = if SERVE_CLIENTS.contains(&&*who.kind) { process } else { process.without_commands() };
-            let shares = self.add_process(&process, &told, &who, lived_from_ns, at_ns);
+            let place = self.place(process.pid, &who);
+            if self.by != By::Query {
+                // Whose time it is does not change, but may have been unknown.
+                (told.wait_place, told.command_place) = (None, None);
+            }
+            let shares = self.add_process(&process, &told, (&who, &place), lived_from_ns, at_ns);
+            self.processes += u32::from(!told.is_counted);
+            second.processes += 1;
             second.shares.add(&shares);
             if who.kind == CLIENT_BACKEND {
                 self.clients.add(&shares);
+                self.client_places.insert(place.clone());
             }
             if process.ended_ns.is_none() {
-                now.insert(key, Told { last: process, ..told });
+                let wait_place = told.place_of_wait(&process, &place);
+                let command_place = told.place_of_command(&process, &place);
+                now.insert(key, Told { last: process, is_counted: true, wait_place, command_place, ..told });
             }
         }
         second.explained = second.shares.explained();
@@ -433,7 +502,14 @@ impl Accounting {
         (self.before, self.at_ns) = (now, at_ns);
     }
 
-    fn add_process(&mut self, process: &ProcessTimes, told: &Told, who: &Who, from_ns: u64, at_ns: u64) -> TimeShares {
+    fn add_process(
+        &mut self,
+        process: &ProcessTimes,
+        told: &Told,
+        (who, place): (&Who, &str),
+        from_ns: u64,
+        at_ns: u64,
+    ) -> TimeShares {
         let (earlier, first, look_ns) = (&told.last, &told.first, at_ns - self.begin_ns);
         // One that has ended since has been charged until then, and is told this once.
         let until = process.ended_ns.unwrap_or(at_ns);
@@ -458,30 +534,40 @@ impl Accounting {
         self.imperfect.recovered += process.recovered - earlier.recovered;
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
-        let place = self.place(process.pid, who);
-        if handled.total_ns > 0 || handled.count > 0 {
-            self.handled.entry(place.clone()).or_default().merge(&handled);
+        let begun = told.handling_ns(earlier).zip(told.command_place.as_deref());
+        let is_before = !told.is_counted && first.handling_ns.is_some();
+        for (place, handled) in split(handled, begun, told.handling_ns(process).unwrap_or(0), place) {
+            if handled.total_ns > 0 || handled.count > 0 {
+                self.handled.entry(place).or_default().merge(&handled);
+            }
+        }
+        if is_before && handled.total_ns > 0 {
+            let place = told.command_place.clone().unwrap_or_else(|| place.to_owned());
+            *self.handled_before.entry(place).or_default() += 1;
         }
         let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
-        self.handling.extend(told.handling_ns(process).map(|length_ns| (place.clone(), length_ns)));
+        let lasting = told.handling_ns(process).zip(told.place_of_command(process, place));
+        self.handling.extend(lasting.map(|(length_ns, place)| (place, length_ns)));
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
-            self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
+            self.merge(place, "processor", detail, &Statistic::of_time(switches, ns));
         }
         for (event, statistic) in &process.waits {
             let since = told.added_of(event, statistic, look_ns);
             let (part, detail) = self.name(event, who);
             shares.charge(&part, &detail, since.total_ns);
-            if since.total_ns > 0 || since.count > 0 {
-                self.merge(&place, &part, &detail, &since);
+            for (place, since) in told.by_place(event, since, process, place) {
+                if since.total_ns > 0 || since.count > 0 {
+                    self.merge(&place, &part, &detail, &since);
+                }
             }
         }
-        if let Some(open) = &process.open {
+        if let Some((open, place)) = process.open.as_ref().zip(told.place_of_wait(process, place)) {
             let (part, detail) = self.name(&open.event, who);
             let length_ns = told.lasts_ns(process, open);
-            self.open.push((StatisticName { place: place.clone(), part, detail }, length_ns));
+            self.open.push((StatisticName { place, part, detail }, length_ns));
         }
-        self.places.entry(place).or_default().add(&shares);
+        self.places.entry(place.to_owned()).or_default().add(&shares);
         shares
     }
 
@@ -498,6 +584,7 @@ impl Accounting {
         TimeSpan {
             second,
             clients: std::mem::take(&mut self.clients),
+            client_places: std::mem::take(&mut self.client_places),
             statistics: std::mem::take(&mut self.statistics),
             open,
             imperfect: std::mem::take(&mut self.imperfect),
@@ -513,6 +600,7 @@ impl Accounting {
             self.statistics.entry(name).or_default().count(length_ns.min(length));
         }
         for (place, length_ns) in std::mem::take(&mut self.handling) {
+            *self.handled_after.entry(place.clone()).or_default() += 1;
             self.handled.entry(place).or_default().count(length_ns.min(length));
         }
         for total in self.statistics.values_mut().chain(self.handled.values_mut()) {
@@ -542,8 +630,6 @@ impl Accounting {
             By::User => or_kind(&who.user),
             By::Database => or_kind(&who.database),
             By::Query => or_kind(&who.query),
-            // Those of pgthaw are one, as in every other account.
-            By::Backend if who.kind == PGTHAW => who.kind.clone(),
             By::Backend => match &who.user {
                 Some(user) => format!("{pid} {} {user}", who.kind),
                 None => format!("{pid} {}", who.kind),

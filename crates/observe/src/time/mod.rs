@@ -1,6 +1,7 @@
 //! Where the time of a server's processes goes: sources of it, the readings added up, and the names.
 
 mod account;
+mod culprits;
 mod figures;
 mod looks;
 mod names;
@@ -12,13 +13,14 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who,
-    is_idle,
+    Accounting, By, Imperfect, Lasting, NamedStatistic, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
 };
+pub(crate) use culprits::shown_lock;
+pub use culprits::{Blocker, Culprits, SeenBlocker, TemporaryFiles};
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
 pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
 pub use names::WaitNames;
-pub use report::{LookingCost, TimeReport};
+pub use report::{Handled, LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{

@@ -37,6 +37,11 @@ impl Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
+    /// Does this backend serve pgthaw? By the server's own number for it.
+    pub fn is_own(&self, pid: u32) -> bool {
+        self.own_pids.contains(&pid)
+    }
+
     /// What the server says of its processes at this moment.
     pub fn see(&mut self, sessions: Vec<Session>) {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
@@ -56,7 +61,7 @@ impl Roster {
                 _ if self.postmaster_pid == Some(process.pid) => {
                     Some(Who { kind: POSTMASTER.into(), ..Who::default() })
                 }
-                _ if number.is_some_and(|number| self.own_pids.contains(&number)) => {
+                _ if number.is_some_and(|number| self.is_own(number)) => {
                     Some(Who { kind: PGTHAW.into(), ..Who::default() })
                 }
                 // Numbers come round after thousands of processes: within a second it is the same one.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
@@ -9,11 +10,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
+use crate::time::culprits::Culprits;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
 use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
-use postgres::read_sessions;
+use host::linux::clock::read_wall_ms;
+use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
 /// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
 /// often the source is read too where stalls are looked for.
@@ -21,6 +24,11 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Where that is too dear it is asked once in so long.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
+
+/// Lock waits are read this often while there are any, and temporary files always. Neither takes more than this share of the time.
+const LOCK_LOOK: Duration = Duration::from_millis(400);
+const TEMPORARY_LOOK: Duration = Duration::from_secs(1);
+const SHARE_OF_LOOKS: u32 = 20;
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
@@ -31,6 +39,12 @@ pub struct Watch {
     /// Transactions of this connection besides its looks, which the server counts with the next look.
     untold: u64,
     asked_at: Instant,
+    /// When lock waits and temporary files are due; `None`: never, for this role may not know them.
+    locks_at: Option<Instant>,
+    temporary_at: Option<Instant>,
+    /// Lock waits that were read since the last reading.
+    locks: Vec<LockProcess>,
+    culprits: Culprits,
     /// Is told when the server does not answer any more.
     gone: Option<oneshot::Sender<()>>,
     accounting: Accounting,
@@ -52,6 +66,7 @@ pub struct Watched {
     pub accounting: Accounting,
     pub stalls: Vec<Stall>,
     pub files: Vec<FileTimes>,
+    pub culprits: Culprits,
     /// Did the server answer until the end?
     pub answered: bool,
 }
@@ -61,19 +76,26 @@ impl Watch {
     pub async fn begin(
         source: &mut dyn TimeSource,
         (connection, own): (PgConnection, Option<OwnTransactions>),
-        roster: Roster,
+        mut roster: Roster,
         by: By,
         names: WaitNames,
         stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
-        let accounting = Accounting::begin(source.read()?, by, names);
-        let connection = Some(connection);
+        let first = source.read()?;
+        roster.learn(&first.processes);
+        let mut accounting = Accounting::begin(first, by, names);
+        accounting.name_first(|process| roster.who(process));
+        let (connection, now) = (Some(connection), Instant::now());
         Ok(Watch {
             roster,
             connection,
             own,
             untold: 0,
-            asked_at: Instant::now(),
+            asked_at: now,
+            locks_at: Some(now),
+            temporary_at: Some(now),
+            locks: Vec::new(),
+            culprits: Culprits::default(),
             gone: None,
             accounting,
             stalls,
@@ -112,7 +134,7 @@ impl Watch {
         source: &mut S,
         step: Duration,
         end: impl Future<Output = T>,
-        mut hear: impl FnMut(&mut Accounting, &S, Option<&StallWatch>),
+        mut hear: impl FnMut(&mut Accounting, &S, Option<&StallWatch>, &Culprits),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         // As many looks, evenly, as fit into a step.
@@ -138,7 +160,7 @@ impl Watch {
             }
             if is_due {
                 self.add_up();
-                hear(&mut self.accounting, &*source, self.stalls.as_ref());
+                hear(&mut self.accounting, &*source, self.stalls.as_ref(), &self.culprits);
             }
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -148,12 +170,14 @@ impl Watch {
 
     async fn look(&mut self) {
         let Some(connection) = &mut self.connection else { return };
+        let since_ns = self.asked_at.elapsed().as_nanos() as u64;
         self.asked_at = Instant::now();
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
                 own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
+                self.look_for_culprits(&sessions, since_ns).await;
                 self.roster.see(sessions);
             }
             // A server that is stopped meanwhile ends no measurement.
@@ -166,6 +190,35 @@ impl Watch {
         }
     }
 
+    /// Asks for lock waits while somebody waits for one, and for temporary files.
+    async fn look_for_culprits(&mut self, sessions: &[Session], since_ns: u64) {
+        let Some(connection) = &mut self.connection else { return };
+        let sessions: Vec<Session> = sessions.iter().filter(|one| !self.roster.is_own(one.pid)).cloned().collect();
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+        let prepared = connection.cached_statements_size();
+        let (mut locks, begin) = (None, Instant::now());
+        if is_due(self.locks_at) && sessions.iter().any(|one| one.event_type.as_deref() == Some("Lock")) {
+            locks = timeout(LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
+            self.locks_at = Some(begin + LOCK_LOOK.max(begin.elapsed() * SHARE_OF_LOOKS));
+            self.untold += 1;
+        }
+        if let Some(locks) = &locks {
+            self.locks.clone_from(locks);
+        }
+        self.culprits.look(&sessions, locks, read_wall_ms(), since_ns);
+        let begin = Instant::now();
+        if is_due(self.temporary_at) {
+            let files = timeout(LOOK, read_temporary_files(connection)).await;
+            self.temporary_at = match files {
+                Ok(Err(_)) => None,
+                _ => Some(begin + TEMPORARY_LOOK.max(begin.elapsed() * SHARE_OF_LOOKS)),
+            };
+            self.culprits.see_temporary(&files.ok().and_then(Result::ok).unwrap_or_default(), &sessions);
+            self.untold += 1;
+        }
+        self.untold += connection.cached_statements_size().saturating_sub(prepared) as u64;
+    }
+
     async fn add(&mut self, mut reading: Reading) {
         if reading.begins_from.is_some() {
             // Of what the source before has told nothing is lost.
@@ -173,7 +226,8 @@ impl Watch {
         }
         self.roster.learn(&reading.processes);
         if let Some(stalls) = &mut self.stalls {
-            self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
+            self.untold +=
+                stalls.add(&reading, &self.roster, &std::mem::take(&mut self.locks), self.connection.as_mut()).await;
         }
         if let Some(before) = self.latest.take() {
             self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
@@ -208,6 +262,7 @@ impl Watch {
             accounting: self.accounting,
             stalls: self.earlier_stalls.into_iter().chain(found).collect(),
             files,
+            culprits: self.culprits,
             answered: self.connection.is_some(),
         })
     }

@@ -14,7 +14,8 @@ use crate::budget::RefusedSource;
 use crate::gauges::GaugeReading;
 use crate::stall::StallWatch;
 use crate::time::{
-    Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
+    Accounting, By, Culprits, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan,
+    WaitNames, Watch,
 };
 use crate::top::checkpoint::CheckpointWatch;
 use crate::top::frame::{Activity, MachineStep, Missing, RateWindow, ServerStep, TopFrame, TopStatistic};
@@ -126,6 +127,7 @@ impl TopWatch {
             kernel_before: source.cost(),
             cpu_before,
             missing,
+            owed: 0,
         };
         let frames = self.frames.clone();
         let end = async {
@@ -135,13 +137,14 @@ impl TopWatch {
             }
         };
         let step = self.step;
-        let hear = |accounting: &mut Accounting, source: &BudgetedSource, stalls: Option<&StallWatch>| {
-            let span = accounting.take_span();
-            if span.second.length_ns > 0 {
-                let frame = steps.take(span, source, stalls);
-                self.send(frame);
-            }
-        };
+        let hear =
+            |accounting: &mut Accounting, source: &BudgetedSource, stalls: Option<&StallWatch>, culprits: &Culprits| {
+                let span = accounting.take_span();
+                if span.second.length_ns > 0 {
+                    let frame = steps.take(span, source, stalls, culprits);
+                    self.send(frame);
+                }
+            };
         watch.until(&mut source, step, end, hear).await
     }
 
@@ -186,10 +189,18 @@ struct Steps {
     kernel_before: Option<ProbeCost>,
     cpu_before: Duration,
     missing: Vec<Missing>,
+    /// Transactions of pgthaw's that the server has not told yet.
+    owed: u64,
 }
 
 impl Steps {
-    fn take(&mut self, span: TimeSpan, source: &BudgetedSource, stalls: Option<&StallWatch>) -> TopFrame {
+    fn take(
+        &mut self,
+        span: TimeSpan,
+        source: &BudgetedSource,
+        stalls: Option<&StallWatch>,
+        culprits: &Culprits,
+    ) -> TopFrame {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
         let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
@@ -215,6 +226,7 @@ impl Steps {
             by: self.by,
             processes: span.second.processes,
             time: span.second.shares,
+            clients: span.clients,
             explained: span.second.explained,
             activity: Activity::of(&span),
             rates: self.window.take(&span, server.as_ref(), machine.as_ref()),
@@ -223,6 +235,8 @@ impl Steps {
             checkpoint,
             machine,
             stalls: stalls.map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
+            blockers: culprits.blockers.clone(),
+            temporary_files: culprits.temporary.clone(),
             imperfect: span.imperfect,
             cost,
             missing: self.missing.iter().cloned().chain([own_limit(source)]).collect(),
@@ -255,6 +269,7 @@ impl Steps {
             longest_query_ns: ns(now.server.longest_query_seconds),
             longest_transaction_ns: ns(now.server.longest_transaction_seconds),
         }
+        .without_own(&mut self.owed)
     }
 }
 
