@@ -78,13 +78,13 @@ deb: man ## Make the Debian packages in target/debian
 ##@ Check
 
 .PHONY: test
-test: setup-test web ## The tests, against PostgreSQL 18, some against 15
-	scripts/test-servers 15 18
+test: setup-test web ## The tests, against the newest PostgreSQL (19), some against 15
+	scripts/test-servers 15 19
 	cargo nextest run --locked --workspace
 
 .PHONY: test-all-versions
-test-all-versions: setup-test web ## The tests against servers 13 to 18
-	scripts/test-servers 13 14 15 16 17 18
+test-all-versions: setup-test web ## The tests against servers 13 to 19
+	scripts/test-servers 13 14 15 16 17 18 19
 	cargo nextest run --locked --workspace --run-ignored all
 
 .PHONY: lint

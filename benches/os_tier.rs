@@ -60,7 +60,7 @@ fn create_cluster(scale: u32) -> anyhow::Result<ScratchCluster> {
 /// Every file of every relation.
 fn list_files(directory: &DataDirectory) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for relation in directory.scan()? {
+    for relation in directory.scan(&mut Vec::new())? {
         for fork in Fork::ALL {
             let segments = (0..).map(|segment| relation.path.segment_file(&directory.path, fork, segment));
             files.extend(segments.take_while(|file| file.exists()));
@@ -131,7 +131,8 @@ async fn measure_map(directory: &DataDirectory, databases: &[Database]) -> anyho
 /// Compares the two in turns, so that both see the same machine.
 async fn compare(state: &str, directory: &DataDirectory, repeats: usize) -> anyhow::Result<()> {
     let files = list_files(directory)?;
-    let oids: BTreeSet<u32> = directory.scan()?.iter().map(|relation| relation.path.database_oid()).collect();
+    let oids: BTreeSet<u32> =
+        directory.scan(&mut Vec::new())?.iter().map(|relation| relation.path.database_oid()).collect();
     let database = |oid: u32| Database { oid, name: oid.to_string(), allows_connections: false };
     let databases: Vec<Database> = oids.into_iter().filter(|oid| *oid != 0).map(database).collect();
     let page_bytes = SystemPageCache::new().page_bytes();

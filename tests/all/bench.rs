@@ -78,7 +78,7 @@ test_every_version! {
             assert!(kept[part] == printed[part], "{part} differs: {id}");
         }
         let run = &kept["sweep"];
-        assert_eq!(text(run, "/server/version").split('.').next(), Some(version.to_string().as_str()));
+        assert!(text(run, "/server/version").starts_with(&version.to_string()), "{}", run["server"]);
         assert_eq!(run["study"]["axes"]["strategy"], serde_json::json!(["nothing", "pgthaw"]));
         assert_eq!(run["warmup"]["disk"]["read_ahead"], 128 << 10);
         if run["warmup"]["disk"]["not_enforced"].is_null() {
@@ -157,7 +157,7 @@ fn a_trial_ends_when_it_is_steady() {
 #[test]
 fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
     let (home, place) = (Home::new(), Place::new());
-    let many = ["bench", "warmup", "scale=1", "seconds=2", "repeats=500", "strategy=nothing"];
+    let many = ["bench", "warmup", "scale=1", "seconds=2", "rate=100", "repeats=500", "strategy=nothing"];
     let arguments = [many.as_slice(), &["disks.ahead=,,128KiB", "disk=ahead"]].concat();
     let mut child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
@@ -296,7 +296,8 @@ fn the_demo_writes_a_report_of_both_acts() {
 #[test]
 fn a_kept_cluster_stays() {
     let (home, place) = (Home::new(), Place::new());
-    let arguments = [["bench", "warmup", "--keep", "--json"].as_slice(), &SMALL[..2], &["strategy=nothing"]].concat();
+    let arguments =
+        [["bench", "warmup", "--keep", "--json"].as_slice(), &SMALL[..2], &["rate=100", "strategy=nothing"]].concat();
     let printed = Output::from(place.command(&home, 15, &arguments).output().unwrap()).ok().json();
     let kept = Path::new(text(&printed, "/kept_cluster"));
     assert!(kept.starts_with(place.0.path()) && kept.join("data/PG_VERSION").exists(), "{}", kept.display());
@@ -312,7 +313,7 @@ fn a_lab_server_lends_its_cluster_and_runs_again() {
     let arguments = [
         ["bench", "warmup", "--json", "-D", data_directory.to_str().unwrap(), "--yes"].as_slice(),
         &SMALL[..2],
-        &["strategy=nothing,autoprewarm"],
+        &["rate=100", "strategy=nothing,autoprewarm"],
     ]
     .concat();
     let printed = Output::from(server.command(&arguments).output().unwrap()).ok().json();

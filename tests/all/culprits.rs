@@ -59,7 +59,7 @@ test_every_version! {
             let blockers = report["blockers"].as_array().unwrap();
             assert_eq!(blockers.len(), 1, "{blockers:#?}");
             assert_culprit(&blockers[0], pid, version);
-            let waited = blockers[0]["waited_ns"].as_u64().unwrap();
+            let waited = blockers[0]["held_up_ns"].as_u64().unwrap();
             assert!((6_000_000_000..30_000_000_000).contains(&waited), "{waited}");
             let text = server.pgthaw(&["waits", "--source", source, "--seconds", "1"]).ok().stdout;
             let told = text.lines().find(|line| line.starts_with(&format!("{pid} "))).unwrap_or_else(|| panic!("{text}"));
@@ -105,7 +105,7 @@ fn a_command_that_was_under_way_before_counts_with_the_part_that_was_seen() {
     let report = server.pgthaw(&[&options[..], &["--json"]].concat()).ok().json();
     let [handled] = &report["handled_by"].as_array().unwrap()[..] else { panic!("{report:#}") };
     let of = |name: &str| handled[name].as_u64().unwrap();
-    assert_eq!((of("count"), of("begun_before"), of("lasting")), (6, 6, 6), "{handled:#}");
+    assert_eq!((of("count"), &report["begun_before"], &report["lasting"]), (6, &6.into(), &6.into()), "{report:#}");
     let length = report["length_ns"].as_u64().unwrap();
     assert!((length / 100 * 99..=length).contains(&of("max_ns")), "{length}: {handled:#}");
     assert!((6 * (length / 100 * 99)..=6 * length).contains(&of("total_ns")), "{length}: {handled:#}");
@@ -132,14 +132,14 @@ fn a_wait_keeps_the_query_that_it_began_in() {
         .pgthaw(&["waits", "--json", "--source", "bpf", "--budget", "100", "--by", "query", "--", "sh", "-c", &script])
         .ok()
         .json();
-    let locks: Vec<&Value> =
-        report["statistics"].as_array().unwrap().iter().filter(|one| one["part"] == "Lock").collect();
-    assert!(!locks.is_empty(), "{report:#}");
-    for lock in &locks {
-        assert_eq!(lock["where"], "UPDATE t SET id = ? WHERE id = ?;", "{lock:#}");
-    }
-    let update = report["handled_by"].as_array().unwrap().iter().find(|one| one["where"] == locks[0]["where"]).unwrap();
-    assert_eq!((&update["count"], &update["begun_before"]), (&6.into(), &6.into()), "{report:#}");
+    let update = "UPDATE t SET id = ? WHERE id = ?;";
+    let locks = report["statistics"].as_array().unwrap().iter().filter(|one| one["part"] == "Lock");
+    let (of_update, of_sleep): (Vec<&Value>, Vec<&Value>) = locks.partition(|one| one["where"] == update);
+    let sum = |all: &[&Value]| all.iter().map(|one| one["total_ns"].as_u64().unwrap()).sum::<u64>();
+    // What is shorter than a second may have the name of the query at its end.
+    assert!(sum(&of_update) > 5_000_000_000 && sum(&of_sleep) < sum(&of_update) / 10, "{report:#}");
+    let update = report["handled_by"].as_array().unwrap().iter().find(|one| one["where"] == update).unwrap();
+    assert_eq!((&update["count"], &report["begun_before"]), (&6.into(), &6.into()), "{report:#}");
 }
 
 #[test]

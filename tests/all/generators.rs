@@ -190,8 +190,10 @@ fn two_generators_are_counted_as_one() {
 
 /// Starts a sweep that would take minutes, and waits until both hosts run pgbench.
 fn start_long(network: &Network, home: &Home, place: &Place) -> Child {
-    let study =
-        format!("repeats = 1\n[points]\nclients = 2\njobs = 2\nseconds = 120\nstart = 'as-is'\n{}", network.study());
+    let study = format!(
+        "repeats = 1\n[points]\nclients = 2\njobs = 2\nseconds = 120\nrate = 100\nstart = 'as-is'\n{}",
+        network.study()
+    );
     let mut child = network
         .sweep(home, place, &spec(home, &study), &["--json"])
         .stdout(Stdio::piped())

@@ -30,10 +30,9 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A server whose sessions can be set apart; `None` where no cgroup can be made.
 fn server() -> Option<TestServer> {
     // Workers that read for the sessions are not set apart.
-    let newest = servers::servers().last().expect("no PostgreSQL: run scripts/test-servers 18").0;
     let mut settings =
         vec![("shared_buffers", "16MB"), ("min_parallel_table_scan_size", "0"), ("parallel_setup_cost", "0")];
-    settings.extend((newest >= 18).then_some(("io_method", "sync")));
+    settings.extend((servers::newest() >= 18).then_some(("io_method", "sync")));
     DiskLimit::available().ok().map(|_| servers::start_any(&settings))
 }
 

@@ -63,10 +63,10 @@ fn kind_of(sql: &str) -> &'static str {
     kinds.iter().find(|(word, _)| sql.contains(word)).map_or("other", |(_, kind)| kind)
 }
 
-/// The row of an honest server with one database and one table.
-fn honest(kind: &str) -> Vec<Column> {
+/// The row of an honest server with one database and one table, in a session that began with this mark.
+fn honest(kind: &str, mark: &str) -> Vec<Column> {
     match kind {
-        "path" => vec![text("current_setting", "")],
+        "path" => vec![text("path", ""), text("mark", mark)],
         "session" => vec![text("role", "me")],
         "facts" => vec![
             text("version", "16.4"),
@@ -180,8 +180,8 @@ fn welcome() -> Vec<u8> {
     bytes
 }
 
-/// Reads the startup packet, and refuses encryption before it.
-fn read_startup(stream: &mut TcpStream) -> std::io::Result<()> {
+/// Reads the startup packet, and refuses encryption before it. Returns the mark of the session.
+fn read_startup(stream: &mut TcpStream) -> std::io::Result<String> {
     loop {
         let mut length = [0; 4];
         stream.read_exact(&mut length)?;
@@ -189,14 +189,16 @@ fn read_startup(stream: &mut TcpStream) -> std::io::Result<()> {
         stream.read_exact(&mut packet)?;
         // Only a wish for encryption is as short as that.
         if packet.len() > 4 {
-            return Ok(());
+            let text = String::from_utf8_lossy(&packet);
+            let mark = text.split("pgthaw.session=").nth(1).unwrap_or_default();
+            return Ok(mark.chars().take_while(char::is_ascii_digit).collect());
         }
         stream.write_all(b"N")?;
     }
 }
 
 fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io::Result<()> {
-    read_startup(&mut stream)?;
+    let mark = read_startup(&mut stream)?;
     let Some(greeting) = greeting else {
         return stream.read_exact(&mut [0]);
     };
@@ -221,7 +223,7 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
                 let mut description = parameters.to_be_bytes().to_vec();
                 (0..parameters).for_each(|_| description.extend(TEXT.to_be_bytes()));
                 stream.write_all(&message(b't', &description))?;
-                columns = honest(kind_of(&asked));
+                columns = honest(kind_of(&asked), &mark);
                 _ = lie(kind_of(&asked), &mut columns, &mut 1);
                 stream.write_all(&row_description(&columns))?;
             }
@@ -231,7 +233,7 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
             }
             b'E' => {
                 let kind = kind_of(&asked);
-                columns = honest(kind);
+                columns = honest(kind, &mark);
                 rows = usize::from(has_row(kind));
                 if let Some(bytes) = lie(kind, &mut columns, &mut rows) {
                     // And hangs up, for a whole answer is never to come.
@@ -246,6 +248,15 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
                 stream.write_all(&message(b'C', b"SELECT 1\0"))?;
             }
             b'C' => stream.write_all(&message(b'3', b""))?,
+            b'Q' if kind_of(&parts[0]) == "path" => {
+                (columns, rows) = (honest("path", &mark), 1);
+                if let Some(bytes) = lie("path", &mut columns, &mut rows) {
+                    return stream.write_all(&bytes);
+                }
+                stream.write_all(&row_description(&columns))?;
+                stream.write_all(&data_row(&columns).repeat(rows))?;
+                stream.write_all(&message(b'C', b"SELECT 1\0"))?;
+            }
             b'Q' => stream.write_all(&message(b'C', b"SET\0"))?,
             b'X' => return Ok(()),
             _ => {}

@@ -1,6 +1,8 @@
 //! `pgthaw map` against real servers: its numbers against what is known to be true.
 
+use std::fs::{self, Permissions};
 use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -241,6 +243,56 @@ fn a_database_that_lets_nobody_in_keeps_its_files() {
         map["relations"].as_array().unwrap().iter().filter(|one| one["database"] == "closed").collect();
     assert!(closed.iter().any(|one| one["is_system"] == false && one["name"].as_str().unwrap().starts_with("base/")));
     assert!(closed.len() > 100);
+}
+
+/// Links to a directory of root, to a file, to themselves and to nothing, as an upgrade or a move leaves them, in `pg_tblspc`.
+pub fn leave_links(server: &TestServer, of_root: &Path) -> [String; 4] {
+    let (data, links) = (server.data_directory(), server.data_directory().join("pg_tblspc"));
+    let names = ["99991", "99992", "99993", "99994"];
+    let leads_to = [of_root, &data.join("PG_VERSION"), &links.join(names[2]), Path::new("/nowhere")];
+    for (name, to) in names.into_iter().zip(leads_to) {
+        symlink(to, links.join(name)).unwrap();
+    }
+    names.map(|name| format!("pg_tblspc/{name}: "))
+}
+
+#[test]
+fn a_tablespace_that_cannot_be_read_costs_what_is_in_it() {
+    needs_root!();
+    let mut server = servers::start_any(&[]);
+    server.psql(TABLE);
+    let place = tempfile::Builder::new().prefix("pgthaw-tablespace-").tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+    chown(place.path(), Some(owner_of(&server)), None).unwrap();
+    server.psql(&format!("CREATE TABLESPACE far LOCATION '{}'", place.path().display()));
+    server.psql("CREATE TABLE away TABLESPACE far AS SELECT 1 AS i; CHECKPOINT");
+    let of_root = tempfile::tempdir().unwrap();
+    let left = leave_links(&server, of_root.path());
+    // The server itself reads it all the same.
+    chown(place.path(), Some(0), None).unwrap();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+    let look = |output: &servers::Output| {
+        let map = output.json();
+        let remarks = map["remarks"].to_string();
+        for link in &left {
+            assert!(remarks.contains(link), "{link}: {remarks}");
+        }
+        assert!(remarks.contains("it belongs to user 0") && !remarks.contains("run pgthaw as"), "{remarks}");
+        map
+    };
+    let map = look(&server.pgthaw(&["map", "--json"]).ok());
+    assert!(relation(&map, "t")["os_blocks"].as_u64().unwrap() > 0, "{map:#}");
+    assert!(map["remarks"].to_string().contains("1 files could not be looked at"), "{}", map["remarks"]);
+    let taken = server.pgthaw(&["snapshot", "take"]).ok();
+    assert!(left.iter().all(|link| taken.stderr.contains(link)), "{}", taken.stderr);
+    let directory = server.data_directory();
+    server.cluster.stop(postgres::StopMode::Fast).unwrap();
+    look(&server.home.pgthaw(&["map", "--json", "-D", directory.to_str().unwrap()]).ok());
+    // It cannot start with links that it does not know what to make of.
+    for name in ["99991", "99992", "99993", "99994"] {
+        fs::remove_file(directory.join("pg_tblspc").join(name)).unwrap();
+    }
+    chown(place.path(), Some(owner_of(&server)), None).unwrap();
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_store_keeps_the_mode_that_its_owner_gave_it() {
 #[test]
 fn what_a_study_makes_while_it_runs_is_private_too() {
     let (home, place) = (Home::new(), Place::new());
-    let path = spec(&home, "repeats = 1\n[points]\nclients = 1\nseconds = 2\n");
+    let path = spec(&home, "repeats = 1\n[points]\nclients = 1\nseconds = 2\nrate = 100\n");
     let command = crate::sweep::sweep(&place, &home, 15, path.to_str().unwrap(), &["--quiet"]);
     let mut running = with_umask("000", &command).spawn().unwrap();
     let mut seen = BTreeSet::new();

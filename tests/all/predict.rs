@@ -195,10 +195,11 @@ fn ranges_and_scans_are_told_from_points_and_what_is_not_known_is_refused() {
         false,
     );
     let text = both.ok().stdout;
-    for part in
-        ["public.small: ", " blocks, read from end to end, 0.50 times a transaction", "0.50 of them in a transaction"]
-    {
-        assert!(text.contains(part), "{part}: {text}");
+    assert!(text.contains("public.small: ") && text.contains(" blocks, read from end to end, "), "{text}");
+    for after in [" times a transaction", " of them in a transaction"] {
+        // At the ends of what was watched one of two statements may be missing.
+        let often = text.split(after).next().and_then(|before| before.rsplit(' ').next()?.parse::<f64>().ok());
+        assert!(often.is_some_and(|often| (0.45..0.55).contains(&often)), "{after}: {text}");
     }
     let by_ctid = "SELECT abalance FROM pgbench_accounts WHERE ctid = ('(' || :aid / 61 || ',1)')::tid";
     let refused = watch(by_ctid, false).ends_with(2);

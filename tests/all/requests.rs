@@ -152,7 +152,7 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     assert!(blocks_of(&server, "named", "t") > BLOCKS * 9 / 10, "{recorded:#}");
 
     let other = start_other(&server);
-    let backend = psql(&server, "one", "SELECT pg_sleep(3); SELECT count(body) FROM t");
+    let backend = psql(&server, "one", "SELECT pg_sleep(8); SELECT count(body) FROM t");
     let pid = wait_for_pid(&server, "one");
     let begun = Instant::now();
     let recorded = film(&server.pgthaw(&["film", "record", "--backend", &pid, "--like", "backend", "--json"]).ok());

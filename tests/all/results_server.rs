@@ -132,7 +132,7 @@ fn a_server_that_is_killed_during_a_sweep_gets_every_trial_once() {
     let (home, place) = (Home::new(), Place::new());
     let mut server = servers::start_any(&[("restart_after_crash", "off")]);
     let results = address(&server);
-    let path = spec(&home, "repeats = 4\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
+    let path = spec(&home, "repeats = 4\n[points]\nclients = [1, 2]\nseconds = 1\nrate = 100\nstart = 'as-is'\n");
     let mut command = sweep(&place, &home, path.to_str().unwrap(), &results);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -177,7 +177,7 @@ fn a_server_whose_tables_are_locked_keeps_no_trial_from_being_kept_here() {
     let mut said = BufReader::new(locker.stdout.take().unwrap()).lines();
     assert_eq!(said.next().unwrap().unwrap(), "locked");
 
-    let path = spec(&home, "repeats = 4\n[points]\nseconds = 1\nstart = 'as-is'\n");
+    let path = spec(&home, "repeats = 4\n[points]\nseconds = 1\nrate = 100\nstart = 'as-is'\n");
     let mut command = sweep(&place, &home, path.to_str().unwrap(), &results);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -204,7 +204,7 @@ fn what_waits_is_sent_when_the_server_is_back() {
     let mut server = servers::start_any(&[]);
     let results = address(&server);
     server.cluster.stop(StopMode::Fast).unwrap();
-    let path = spec(&home, "repeats = 2\n[points]\nseconds = 1\nstart = 'as-is'\n");
+    let path = spec(&home, "repeats = 2\n[points]\nseconds = 1\nrate = 100\nstart = 'as-is'\n");
     let output = sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap();
     let output = Output::from(output).ok();
     assert!(
@@ -282,7 +282,7 @@ fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     let (home, place) = (Home::new(), Place::new());
     let server = servers::start_any(&[]);
     let results = address(&server);
-    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
+    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nrate = 100\nstart = 'as-is'\n");
     let listed = || home.pgthaw(&["results", "--json"]);
     let has_ended = || {
         let listed = listed();

@@ -223,7 +223,7 @@ fn a_study_keeps_no_secret() {
     let study = spec(
         &home,
         &format!(
-            "question = 'as fast as postgres://u:{}@old/x?'\nrepeats = 1\n[points]\nclients = 1\nseconds = 1\n\
+            "question = 'as fast as postgres://u:{}@old/x?'\nrepeats = 1\n[points]\nclients = 1\nseconds = 1\nrate = 100\n\
              script = '{}'\n[settings]\n'shop.api_key' = '{}'\nprimary_conninfo = 'password={}'\n\
              log_statement = 'all'\n",
             secret("the question"),

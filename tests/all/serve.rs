@@ -275,7 +275,7 @@ fn the_trial_that_runs_is_shown() {
     let study = home.path().join("study.toml");
     fs::write(
         &study,
-        "question = 'What runs?'\nrepeats = 9\n[points]\nclients = [1, 2]\nseconds = 9\nstart = 'as-is'\n",
+        "question = 'What runs?'\nrepeats = 9\n[points]\nclients = [1, 2]\nseconds = 9\nrate = 100\nstart = 'as-is'\n",
     )
     .unwrap();
     let mut sweep = place.command(&home, 15, &["bench", study.to_str().unwrap(), "--quiet"]);
@@ -310,7 +310,7 @@ fn assert_runs(seen: &Value, told: &str) {
 #[test]
 fn warmers_that_run_are_shown_too() {
     let (home, place) = (Home::new(), Place::new());
-    let study = ["bench", "warmup", "scale=1", "seconds=12", "repeats=4", "strategy=nothing,cat"];
+    let study = ["bench", "warmup", "scale=1", "seconds=12", "rate=100", "repeats=4", "strategy=nothing,cat"];
     let mut command = place.command(&home, 15, &[&study[..], &["--quiet"]].concat());
     let mut study = Running(command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
     while !home.path().join("state/pgthaw/results.sqlite").exists() {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::map::leave_links;
 use crate::servers::{self, Home};
 
 /// The line called `name`.
@@ -122,6 +123,24 @@ fn one_grant_is_enough_and_nothing_possible_is_told_by_the_status() {
     doctor(&["--require", "evict"]).ok();
     server.psql("GRANT pg_monitor TO app");
     doctor(&[]).ok();
+}
+
+#[test]
+fn tablespaces_that_cannot_be_read_are_told() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm");
+    assert_answer(&server.pgthaw(&["doctor", "--json"]).ok().json(), "tablespaces", true, "");
+    let of_root = tempfile::tempdir().unwrap();
+    let left = leave_links(&server, of_root.path());
+    let lines = server.pgthaw(&["doctor", "--json", "-d", "postgres"]).ok().json();
+    assert_verdict(&lines, BOTH, BOTH, &["tablespaces"]);
+    for link in left {
+        assert_answer(&lines, "tablespaces", false, &link);
+    }
+    let text = server.pgthaw(&["doctor", "-d", "postgres"]).ok().stdout;
+    assert!(!text.contains("nothing is missing"), "{text}");
+    server.pgthaw(&["doctor", "--require", "tablespaces"]).ends_with(3);
 }
 
 #[test]

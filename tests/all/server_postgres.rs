@@ -192,11 +192,11 @@ fn tablespaces_and_hostile_databases_are_found() {
         let theirs = read_relations(&mut connection, &hostile, false).await.unwrap();
         assert!(theirs.iter().all(|one| one.name.database == hostile.name && one.tablespace == "fast"));
         let directory = DataDirectory::open(&server.data_directory()).unwrap();
-        let files: Vec<_> = directory.scan().unwrap().into_iter().map(|one| one.path).collect();
+        let files: Vec<_> = directory.scan(&mut Vec::new()).unwrap().into_iter().map(|one| one.path).collect();
         for relation in theirs.iter().chain([&elsewhere]) {
             assert!(files.contains(&relation.path), "{} at {}", relation.name, relation.path);
         }
-        let databases = directory.list_databases().unwrap();
+        let databases = directory.list_databases(&mut Vec::new()).unwrap();
         assert!(databases.iter().any(|database| database.oid == hostile.oid));
     });
 }

@@ -69,7 +69,7 @@ test_every_version! {
         assert!(target.server.is_none());
         assert_eq!(target.system_identifier(), Some(identifier));
         assert!(target.remarks[0].contains("no server runs in"), "{:?}", target.remarks);
-        assert!(target.data_directory.as_ref().unwrap().scan().unwrap().len() > 100);
+        assert!(target.data_directory.as_ref().unwrap().scan(&mut Vec::new()).unwrap().len() > 100);
         assert_eq!(database_names(&target).len(), 3);
         server.cluster.start().unwrap();
         server.cluster.crash();

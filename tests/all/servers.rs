@@ -10,17 +10,18 @@
 //! }
 //! ```
 //!
-//! `make test` runs such a test on 18; `make test-all-versions` on the others too. A test that does not depend
-//! on the version uses [`start_any`].
+//! `make test` runs such a test on the newest version there is; `make test-all-versions` on 13 to 18 too. A test that does not
+//! depend on the version uses [`start_any`].
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("checkpoint_timeout", "1h"),
 ];
 
-/// Makes one test per major version: `NAME::on_15` and so on.
+/// Makes one test per major version, `NAME::on_15` and so on, and `NAME::on_newest`.
 macro_rules! test_every_version {
     ($(#[$attribute:meta])* fn $name:ident($version:ident) $body:block) => {
         $(#[$attribute])*
@@ -75,8 +76,13 @@ macro_rules! test_every_version {
                 check(17);
             }
             #[test]
+            #[ignore = "make test-all-versions"]
             fn on_18() {
                 check(18);
+            }
+            #[test]
+            fn on_newest() {
+                check(crate::servers::newest());
             }
         }
     };
@@ -104,7 +110,7 @@ pub struct Output {
 }
 
 /// The installations to test against, oldest first: what PGTHAW_TEST_BIN_DIRS names
-/// (`15=/usr/lib/postgresql/15/bin:18=/opt/18/bin`), else Debian's and those that `scripts/test-servers` got.
+/// (`15=/usr/lib/postgresql/15/bin:19=/opt/19/bin`), else Debian's and those that `scripts/test-servers` got.
 pub fn servers() -> Vec<(u32, PathBuf)> {
     if let Ok(named) = std::env::var("PGTHAW_TEST_BIN_DIRS") {
         return named.split(':').filter(|part| !part.is_empty()).map(parse_server).collect();
@@ -148,7 +154,17 @@ pub fn start(version: u32, settings: &[(&str, &str)]) -> TestServer {
 
 /// Starts a server of the newest version there is: for tests of what does not depend on it.
 pub fn start_any(settings: &[(&str, &str)]) -> TestServer {
-    start(servers().last().expect("no PostgreSQL: run scripts/test-servers 18").0, settings)
+    start(newest(), settings)
+}
+
+/// The newest version there is: 19, or 18 where no Debian archive has 19.
+pub fn newest() -> u32 {
+    servers().last().expect("no PostgreSQL: run scripts/test-servers 19").0
+}
+
+/// Is there a server of this major version?
+pub fn has(version: u32) -> bool {
+    servers().iter().any(|(major, _)| *major == version)
 }
 
 /// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.
@@ -276,22 +292,41 @@ impl TestServer {
 
 /// The directory of a socket that leads to the server. All connections but the first few wait for so long before they are passed on.
 pub fn slow_door(server: &TestServer, at_once: usize, delay: Duration) -> TempDir {
+    open_door(server, move |place| thread::sleep(if place < at_once { Duration::ZERO } else { delay }), |_| ())
+}
+
+/// The directory of a socket that leads to the server, whose answers `change` may alter.
+pub fn door(server: &TestServer, change: impl Fn(&mut [u8]) + Send + Sync + 'static) -> TempDir {
+    open_door(server, |_| (), change)
+}
+
+fn open_door(
+    server: &TestServer,
+    wait: impl Fn(usize) + Send + Sync + 'static,
+    change: impl Fn(&mut [u8]) + Send + Sync + 'static,
+) -> TempDir {
     let name = format!(".s.PGSQL.{}", server.cluster.connect_options("postgres").port.unwrap());
     let (door, behind) = (tempfile::tempdir().unwrap(), server.cluster.socket_directory().join(&name));
     let listener = UnixListener::bind(door.path().join(&name)).unwrap();
+    let (wait, change) = (Arc::new(wait), Arc::new(change));
     thread::spawn(move || {
         for (place, client) in listener.incoming().map(Result::unwrap).enumerate() {
-            let behind = behind.clone();
+            let (behind, wait, change) = (behind.clone(), Arc::clone(&wait), Arc::clone(&change));
             thread::spawn(move || {
-                thread::sleep(if place < at_once { Duration::ZERO } else { delay });
+                wait(place);
                 let server = UnixStream::connect(behind).unwrap();
                 let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
                 thread::spawn(move || {
                     let _ = io::copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Write);
                 });
-                let (mut from, mut to) = (server, client);
-                let _ = io::copy(&mut from, &mut to);
+                let (mut from, mut to, mut bytes) = (server, client, vec![0; 1 << 16]);
+                while let Ok(count @ 1..) = from.read(&mut bytes) {
+                    change(&mut bytes[..count]);
+                    if to.write_all(&bytes[..count]).is_err() {
+                        break;
+                    }
+                }
                 let _ = to.shutdown(Shutdown::Both);
             });
         }
@@ -430,6 +465,6 @@ mod tests {
 
     #[test]
     fn reads_the_list_of_servers() {
-        assert_eq!(parse_server("18=/opt/18/bin"), (18, PathBuf::from("/opt/18/bin")));
+        assert_eq!(parse_server("19=/opt/19/bin"), (19, PathBuf::from("/opt/19/bin")));
     }
 }

@@ -23,7 +23,7 @@ fn assert_closed(time: &Value) {
 #[test]
 fn a_trial_accounts_for_the_time_of_its_server() {
     let (home, place) = (Home::new(), Place::new());
-    let study = "repeats = 1\ntime = true\n[points]\nclients = [1, 2]\nseconds = 4\nscript = 'tpcb-like'\n";
+    let study = "repeats = 1\ntime = true\n[points]\nclients = [1, 2]\nseconds = 4\nrate = 100\nscript = 'tpcb-like'\n";
     let path = spec(&home, study);
     let printed = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap()).ok();
     let printed = printed.json();
@@ -75,7 +75,7 @@ fn a_trial_accounts_for_the_time_of_its_server() {
 #[test]
 fn a_study_may_leave_the_account_out() {
     let (home, place) = (Home::new(), Place::new());
-    let path = spec(&home, "repeats = 1\ntime = false\n[points]\nseconds = 1\n");
+    let path = spec(&home, "repeats = 1\ntime = false\n[points]\nseconds = 1\nrate = 100\n");
     let printed = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap()).ok();
     let printed = printed.json();
     assert_eq!(printed["sweep"]["study"]["time"], false);

@@ -92,7 +92,7 @@ fn what_an_ended_run_leaves_of_a_file_system_is_taken_over_or_removed() {
     }
     let study = |seconds: u32| {
         format!(
-            "repeats = 3\n[points]\nseconds = {seconds}\nstart = 'as-is'\nfile_system = 'own'\nplaces = 'apart'\n\
+            "repeats = 3\n[points]\nseconds = {seconds}\nrate = 100\nstart = 'as-is'\nfile_system = 'own'\nplaces = 'apart'\n\
              [places.apart]\nwal = 'native'\ntables = 'native'\n\
              [file_systems]\nown = {{ mount = 'xfs', size = '512MiB' }}\n[settings]\nmax_wal_size = '64MB'\n"
         )
@@ -191,7 +191,7 @@ fn a_file_system_is_made_by_commands_of_ones_own() {
     }
     let run = |commands: &str| {
         let study = format!(
-            "repeats = 1\n[points]\nclients = 2\nseconds = 2\nscript = 'tpcb-like'\nfile_system = 'own'\n\
+            "repeats = 1\n[points]\nclients = 2\nseconds = 2\nrate = 100\nscript = 'tpcb-like'\nfile_system = 'own'\n\
              [file_systems.own]\nsize = '512MiB'\n{commands}\n[settings]\nmax_wal_size = '64MB'\n"
         );
         let path = spec(&home, &study);
@@ -243,7 +243,7 @@ fn each_trial_has_a_fresh_copy_of_the_database() {
         ""
     };
     let study = format!(
-        "repeats = 3\nfresh_copy = true\n[points]\nseconds = 1\nscript = 'grow.sql'\n{own}\
+        "repeats = 3\nfresh_copy = true\n[points]\nseconds = 1\nrate = 100\nscript = 'grow.sql'\n{own}\
          [database]\npgbench = false\nsetup = 'make.sql'\n"
     );
     let path = spec(&home, &study);
@@ -278,9 +278,10 @@ fn each_trial_has_a_fresh_copy_of_the_database() {
 #[test]
 fn servers_of_several_versions_are_measured_by_one_pgbench() {
     let (home, place) = (Home::new(), Place::new());
-    let bin_dirs = [15, 18].map(|version| servers::programs(version).bin_dir().display().to_string());
+    let newest = servers::newest();
+    let bin_dirs = [15, newest].map(|version| servers::programs(version).bin_dir().display().to_string());
     let study = format!(
-        "repeats = 1\n[points]\nseconds = 2\nstart = 'restored'\nserver = ['old', 'new']\n[servers]\nold = '{}'\nnew = '{}'\n",
+        "repeats = 1\n[points]\nseconds = 2\nrate = 100\nstart = 'restored'\nserver = ['old', 'new']\n[servers]\nold = '{}'\nnew = '{}'\n",
         bin_dirs[0], bin_dirs[1]
     );
     let path = spec(&home, &study);
@@ -289,15 +290,19 @@ fn servers_of_several_versions_are_measured_by_one_pgbench() {
     let pid = child.id();
     let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
     place.assert_nothing_is_left(pid);
-    assert!(text(&printed, "/sweep/pgbench_version").contains("(PostgreSQL) 18"), "{}", printed["sweep"]);
+    assert!(
+        text(&printed, "/sweep/pgbench_version").contains(&format!("(PostgreSQL) {newest}")),
+        "{}",
+        printed["sweep"]
+    );
     assert_eq!(trials(&printed).len(), 2);
     for trial in trials(&printed) {
         assert_eq!(trial["failure"], Value::Null, "{trial}");
         assert!(text(trial, "/command").contains(&bin_dirs[1]), "{}", trial["command"]);
         // From a snapshot of its own server.
         assert_eq!(text(trial, "/start_state/verdict"), "restored", "{trial}");
-        let major = if trial["point"]["server"] == "new" { "18" } else { "15" };
-        assert!(text(trial, "/server_version").starts_with(major), "{trial}");
+        let major = if trial["point"]["server"] == "new" { newest } else { 15 };
+        assert!(text(trial, "/server_version").starts_with(&major.to_string()), "{trial}");
         // PostgreSQL has this view since 16.
         let is_new = trial["statistics"].get("pg_stat_io").is_some();
         assert_eq!(is_new, trial["point"]["server"] == "new", "{}", trial["statistics"]);

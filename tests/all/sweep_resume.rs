@@ -34,7 +34,7 @@ fn clusters(place: &Place) -> Vec<PathBuf> {
 #[test]
 fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_on_its_own_ground_alone() {
     let (home, place) = (Home::new(), Place::new());
-    let path = spec(&home, "repeats = 1\n[points]\nscale = [1, 4]\nseconds = 1\nstart = 'as-is'\n");
+    let path = spec(&home, "repeats = 1\n[points]\nscale = [1, 4]\nseconds = 1\nrate = 100\nstart = 'as-is'\n");
     let again = |place: &Place, version: u32| {
         Output::from(sweep(place, &home, version, path.to_str().unwrap(), &[]).output().unwrap())
     };
@@ -44,8 +44,10 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert!(listed["studies"][0]["ended_at"].is_null() && listed["studies"][0]["trials"] == 0, "{listed}");
 
-    let refused = again(&place, 18).ends_with(2).stderr;
-    assert!(refused.contains("was begun with PostgreSQL 15") && refused.contains("with PostgreSQL 18"), "{refused}");
+    let newest = crate::servers::newest();
+    let refused = again(&place, newest).ends_with(2).stderr;
+    let other = format!("with PostgreSQL {newest}");
+    assert!(refused.contains("was begun with PostgreSQL 15") && refused.contains(&other), "{refused}");
     assert!(refused.contains("--bin-dir") && refused.contains("--anew"), "{refused}");
     let in_memory = Place(tempfile::tempdir_in("/dev/shm").unwrap());
     let refused = again(&in_memory, 15).ends_with(2).stderr;
@@ -83,7 +85,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
 #[test]
 fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
     let (home, place) = (Home::new(), Place::new());
-    let study = ["bench", "warmup", "scale=1", "seconds=2", "repeats=2", "strategy=nothing,cat"];
+    let study = ["bench", "warmup", "scale=1", "seconds=2", "rate=100", "repeats=2", "strategy=nothing,cat"];
     let again = |more: &[&str]| place.command(&home, 15, &[&study[..], more].concat());
     kill_at(again(&[]), "2 of 4", &place);
     let killed = home.pgthaw(&["results", "show", "--json"]).ok().json();
@@ -136,7 +138,7 @@ fn warmers_of_an_idle_server_that_are_killed_go_on_with_what_is_left() {
 #[test]
 fn nothing_stays_of_a_sweep_that_does_not_go_on() {
     let (home, place) = (Home::new(), Place::new());
-    let study = "repeats = 1\n[points]\nscale = 4\nseconds = 1\nstart = 'as-is'\n";
+    let study = "repeats = 1\n[points]\nscale = 4\nseconds = 1\nrate = 100\nstart = 'as-is'\n";
     let path = spec(&home, study);
     let run = || sweep(&place, &home, 15, path.to_str().unwrap(), &[]);
     kill_at(run(), "tables, scale 4", &place);
@@ -161,7 +163,7 @@ fn a_sweep_is_run_once_at_a_time_and_measures_the_scripts_that_it_began_with() {
     let (home, place, other) = (Home::new(), Place::new(), Place::new());
     let script = home.path().join("one.sql");
     fs::write(&script, "SELECT 1;\n").unwrap();
-    let text_of = "repeats = 3\n[points]\nseconds = 2\nstart = 'as-is'\nscript = 'one.sql'\n";
+    let text_of = "repeats = 3\n[points]\nseconds = 2\nrate = 100\nstart = 'as-is'\nscript = 'one.sql'\n";
     let path = spec(&home, text_of);
     let (child, lines) = run_until(sweep(&place, &home, 15, path.to_str().unwrap(), &[]), 1);
     let second = sweep(&other, &home, 15, path.to_str().unwrap(), &[]).output().unwrap();

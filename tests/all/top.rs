@@ -318,6 +318,71 @@ fn who_may_do_less_sees_less_and_is_told_why() {
     assert!(remedies.contains("psql -h ") && remedies.contains("-c 'GRANT pg_monitor TO \"guest\"'"), "{remedies}");
 }
 
+/// Steps of a `top` that runs beside, until it is dropped.
+fn steps_beside(server: &TestServer, options: &[&str]) -> (Beside, impl Iterator<Item = Value>) {
+    let arguments = [&["top", "--source", "sql", "--seconds", "600"], options].concat();
+    let mut child = server.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (Beside(child), lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
+}
+
+/// Is this among what a step says that it does not see?
+fn lacks(step: &Value, what: &str) -> bool {
+    step["missing"].as_array().unwrap().iter().any(|one| one["what"] == what)
+}
+
+const ASKING: &str = "EXECUTE ON FUNCTION pg_stat_get_activity(integer)";
+
+#[test]
+fn a_question_that_fails_is_told_and_asked_again() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
+    let (_top, mut steps) = steps_beside(&server, &["-U", "app"]);
+    let first = steps.next().unwrap();
+    assert!(!lacks(&first, "who the processes are") && !lacks(&first, "what the server counts"), "{first}");
+    server.psql(&format!("REVOKE {ASKING} FROM PUBLIC"));
+    let mut find = |is_meant: &dyn Fn(&Value) -> bool| {
+        let found = steps.find(|step| {
+            assert_eq!(step["failure"], Value::Null, "the server is there");
+            is_meant(step)
+        });
+        found.unwrap()
+    };
+    find(&|step| lacks(step, "what the server counts"));
+    let blind = find(&|step| lacks(step, "who the processes are"));
+    assert!(blind["missing"].to_string().contains("permission denied for function pg_stat_get_activity"), "{blind}");
+    assert!(blind["activity"]["unseen"].as_f64() > Some(0.0), "{blind}");
+    server.psql(&format!("GRANT {ASKING} TO PUBLIC"));
+    find(&|step| !lacks(step, "who the processes are") && !step["server"].is_null());
+}
+
+#[test]
+fn a_session_of_ours_that_is_ended_alone_is_opened_again() {
+    let server = servers::start_any(&[]);
+    let (_top, mut steps) = steps_beside(&server, &[]);
+    // One looks, one asks who the processes are, one reads the counters.
+    for place in 0..3 {
+        assert!(steps.any(|step| step["failure"].is_null()));
+        let ended = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgthaw' \
+             ORDER BY backend_start OFFSET {place} LIMIT 1"
+        );
+        assert_eq!(server.psql(&ended), "t");
+        // Whether the server's last words or the broken connection are read first is not certain.
+        assert!(steps.any(|step| !step["failure"].is_null()), "{place}");
+    }
+}
+
+#[test]
+fn a_question_that_fails_at_first_ends_it_in_good_order() {
+    let server = servers::start_any(&[]);
+    server.psql(&format!("CREATE ROLE app LOGIN; GRANT pg_monitor TO app; REVOKE {ASKING} FROM PUBLIC"));
+    for options in [&["--seconds", "2"][..], &["--listen", "127.0.0.1:0"]] {
+        let refused = server.pgthaw(&[&["top", "-U", "app"], options].concat()).ends_with(3).stderr;
+        assert!(refused.contains("permission denied for function") && !refused.contains("panicked"), "{refused}");
+    }
+}
+
 /// The live screen on a terminal of this size, and once it shows this, these keys: what was written, and how it ended.
 fn on_screen(server: &TestServer, size: (u16, u16), arguments: &[&str], shown: &str, keys: &str) -> servers::Output {
     let command = server.command(arguments);

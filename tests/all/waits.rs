@@ -1,6 +1,8 @@
 //! `pgthaw waits`: what is waited for has its name and its length, the sum closes, and less is told where less can be seen.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 
 use postgres::StopMode;
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 use crate::servers::{self, Output, TestServer};
 
@@ -122,9 +125,7 @@ test_every_version! {
             let named = ending(&report, &format!("::{event}"));
             assert!(named.iter().any(|one| one["where"].as_str().unwrap().starts_with(process)), "{line}: {report}");
         }
-        let unnamed = report["statistics"].as_array().unwrap().iter();
-        let unnamed: Vec<_> = unnamed.filter(|one| one["detail"].as_str().unwrap().parse::<u32>().is_ok()).collect();
-        assert!(unnamed.is_empty(), "{unnamed:?}");
+        assert_no_numbers(&report);
         // Nor is it a client who tells the statistics collector something, or no event what that waits for.
         let served = report["handled_by"].as_array().unwrap().iter().map(|one| one["where"].as_str().unwrap());
         let others: Vec<_> = served.filter(|who| !who.contains("client backend")).collect();
@@ -132,6 +133,153 @@ test_every_version! {
         let collecting = ending(&report, "stats collector::sleep::no event");
         assert!(collecting.is_empty() && ending(&report, "logger::sleep::no event").is_empty(), "{report:#}");
     }
+}
+
+test_every_version! {
+    fn a_pin_and_an_extension_have_the_names_that_the_server_gives_them(version) {
+        needs_root!();
+        let server = servers::start(version, &[]);
+        server.psql("CREATE TABLE t AS SELECT generate_series(1, 10) AS id; CREATE EXTENSION dblink");
+        let mut holder = server.command_of("psql");
+        let mut holder = holder.args(["-XAtq", "-d", "postgres"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let cursor = b"BEGIN; DECLARE c CURSOR FOR TABLE t; FETCH 1 FROM c;\n";
+        holder.stdin.as_mut().unwrap().write_all(cursor).unwrap();
+        while server.psql("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'") != "1" {}
+        let mut vacuum = server.command_of("psql");
+        let mut vacuum = vacuum.args(["-XAtq", "-d", "postgres", "-c", "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) t"]).spawn().unwrap();
+        let (host, port) = (server.cluster.socket_directory(), server.cluster.connect_options("postgres").port.unwrap());
+        let far = format!(
+            "SELECT * FROM dblink('host={} port={port} user=postgres dbname=postgres', 'SELECT pg_sleep(1.5)') AS t (x text)",
+            host.display()
+        );
+        let (report, _) = watch_sql(&server, &["--source", "memory"], &far);
+        holder.stdin.as_mut().unwrap().write_all(b"COMMIT;\n").unwrap();
+        drop(holder.stdin.take());
+        assert!(holder.wait().unwrap().success() && vacuum.wait().unwrap().success());
+        let pin = if version >= 19 { "Buffer::BufferCleanup" } else { "BufferPin::BufferPin" };
+        assert_eq!(ending(&report, &format!("client backend::{pin}")).len(), 1, "{report:#}");
+        // What the extension waits for has a name of its own in the server since 18 at least.
+        if version >= 18 {
+            assert_eq!(ending(&report, "client backend::Extension::DblinkGetResult").len(), 1, "{report:#}");
+        }
+        assert_no_numbers(&report);
+    }
+}
+
+fn assert_no_numbers(report: &Value) {
+    let all = report["statistics"].as_array().unwrap().iter();
+    let numbers: Vec<_> = all.filter(|one| one["detail"].as_str().unwrap().parse::<u32>().is_ok()).collect();
+    assert!(numbers.is_empty(), "{numbers:?}");
+}
+
+/// The directory of a socket that leads to the server, which calls itself version 20 there, one that pgthaw does not know.
+fn newer_door(server: &TestServer) -> TempDir {
+    let number: u32 = server.psql("SHOW server_version_num").parse().unwrap();
+    let wire = |number: u32| [4_u32.to_be_bytes(), number.to_be_bytes()].concat();
+    let name = |number: u32| format!("server_version\0{}", number / 10_000).into_bytes();
+    let newer = 200_000 + number % 10_000;
+    let replaced = [(wire(number), wire(newer)), (name(number), name(newer))];
+    servers::door(server, move |bytes| {
+        for (from, to) in &replaced {
+            for at in 0..bytes.len().saturating_sub(from.len() - 1) {
+                if bytes[at..].starts_with(from) {
+                    bytes[at..at + to.len()].copy_from_slice(to);
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn events_of_a_version_that_is_not_known_yet_have_the_names_of_its_server() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT 1 AS id");
+    let door = newer_door(&server);
+    for source in ["bpf", "memory"] {
+        let update = |sql: &str| {
+            let mut psql = server.command_of("psql");
+            psql.args(["-XAtq", "-d", "postgres", "-c", sql]).stdout(Stdio::null()).spawn().unwrap()
+        };
+        let mut holder = update("BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(600)");
+        while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "1" {}
+        let mut waiter = update("UPDATE t SET id = 3");
+        while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid'") != "1" {}
+        let host = door.path().to_str().unwrap();
+        let report = server.pgthaw(&["waits", "--json", "-h", host, "--source", source, "--seconds", "2"]).ok().json();
+        server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+        assert!(!holder.wait().unwrap().success() && waiter.wait().unwrap().success());
+        assert!(report["remarks"].to_string().contains("is newer than the newest"), "{report:#}");
+        let expected =
+            ["client backend::Timeout::PgSleep", "client backend::Lock::transactionid", "::Activity::CheckpointerMain"];
+        for name in expected {
+            assert_eq!(ending(&report, name).len(), 1, "{source}, {name}: {report:#}");
+        }
+        assert_no_numbers(&report);
+    }
+}
+
+#[test]
+fn workers_that_come_and_go_are_all_io_workers() {
+    if !servers::has(19) {
+        untested!(machine: "until PostgreSQL 18 the number of io workers is fixed: scripts/test-servers 19");
+    }
+    if !can_probe() {
+        return;
+    }
+    let settings = [
+        ("io_method", "worker"),
+        ("io_min_workers", "1"),
+        ("io_max_workers", "6"),
+        ("io_worker_launch_interval", "0"),
+        ("io_worker_idle_timeout", "1s"),
+        ("max_parallel_workers_per_gather", "0"),
+    ];
+    let server = servers::start(19, &settings);
+    server.psql("CREATE TABLE t AS SELECT i, repeat('x', 500) AS x FROM generate_series(1, 200000) AS i");
+    let workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'io worker'";
+    assert_eq!(server.psql(workers), "1");
+    let scans = format!(
+        "CREATE PROCEDURE scan() LANGUAGE plpgsql AS $$ BEGIN LOOP PERFORM count(*) FROM t WHERE x = 'y'; \
+         PERFORM pg_stat_clear_snapshot(); EXIT WHEN ({workers}) > 2; END LOOP; END $$"
+    );
+    server.psql(&scans);
+    // More of them come for the scans, and go again.
+    let scans = "\\! for scan in 1 2 3 4; do psql -XAtq -d postgres -c 'SET statement_timeout = 30000' -c 'CALL scan()' & done; wait; sleep 2";
+    let (report, _) = watch_sql(&server, &["--source", "bpf", "--by", "backend"], &path_of_psql(&server, scans));
+    let all = report["statistics"].as_array().unwrap().iter().map(|one| one["where"].as_str().unwrap());
+    let of_workers: BTreeSet<&str> = all.filter(|who| who.contains("io worker")).collect();
+    assert!(of_workers.len() >= 3, "{of_workers:?}: {report:#}");
+    while server.psql(workers) != "1" {}
+    assert!((0.99..=1.01).contains(&explained(&report)), "{report:#}");
+    let nobody = ending(&report, "::Activity::IoWorkerMain");
+    assert!(nobody.iter().all(|one| one["where"].as_str().unwrap().contains("io worker")), "{nobody:#?}");
+}
+
+/// psql's `\!` finds the server's own psql.
+fn path_of_psql(server: &TestServer, line: &str) -> String {
+    let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    format!("{}\n", line.replace("psql ", &format!("{psql} ")))
+}
+
+#[test]
+fn what_the_server_counts_of_locks_is_told() {
+    if !servers::has(19) {
+        untested!(machine: "PostgreSQL 18 has no pg_stat_lock: scripts/test-servers 19");
+    }
+    let server = servers::start(19, &[("deadlock_timeout", "100ms")]);
+    server.psql("CREATE TABLE t AS SELECT 1 AS id");
+    let mut holder = server.command_of("psql");
+    holder.args(["-XAtq", "-d", "postgres", "-c", "BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(1); COMMIT"]);
+    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+    while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "1" {}
+    let update = "UPDATE t SET id = 3; SELECT pg_stat_force_next_flush();\n";
+    let (report, _) = watch_sql(&server, &["--source", "sql"], update);
+    assert!(holder.wait().unwrap().success());
+    let told = report["remarks"].to_string();
+    assert!(told.contains("pg_stat_lock counted waits for locks") && told.contains("1 for transactionid"), "{told}");
 }
 
 test_every_version! {
@@ -457,6 +605,20 @@ fn whose_sessions_are_ended_opens_new_ones_and_says_so() {
     let remarks = report["remarks"].to_string();
     assert!(remarks.contains("ended pgthaw's sessions at") && !remarks.contains("restarted"), "{remarks}");
     assert_eq!(ending(&report, "client backend::Timeout::PgSleep").len(), 1, "{report:#}");
+}
+
+#[test]
+fn a_question_that_fails_ends_no_session_and_is_told() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
+    let report = watch_beside(&mut server, &["--source", "sql", "-U", "app"], |server| {
+        server.psql("REVOKE EXECUTE ON FUNCTION pg_stat_get_activity(integer) FROM PUBLIC; SELECT pg_sleep(1.5)");
+        server.psql("GRANT EXECUTE ON FUNCTION pg_stat_get_activity(integer) TO PUBLIC; SELECT pg_sleep(1.5)");
+    });
+    let remarks = report["remarks"].to_string();
+    assert!(remarks.contains("who the processes are failed") && remarks.contains("permission denied"), "{remarks}");
+    assert!(!remarks.contains("ended pgthaw's sessions"), "{remarks}");
+    assert_eq!(ending(&report, "client backend::Timeout::PgSleep").len(), 1, "it goes on: {report:#}");
 }
 
 /// Of a container only its pid namespace: its server's pids are others out here.

@@ -1,8 +1,10 @@
 //! Reading the map: names from the catalogs or the directory, the OS tier from the files, the buffers tier from
 //! pg_buffercache.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
@@ -11,7 +13,7 @@ use roaring::RoaringBitmap;
 
 use super::files::{Files, Found};
 use super::{Error, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
-use host::failure::{ErrorKind, Explain};
+use host::failure::{ErrorKind, Explain, name_some};
 use host::linux;
 use host::linux::page_cache::PageCache;
 use host::linux::threads::{lock, map_on_threads};
@@ -37,7 +39,7 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
     let os = probe(&inputs);
     let Listed { mut relations, partitioned } = match inputs.server {
         Some(server) => read_catalogs(server, &inputs, os != TierState::Measured, &mut remarks).await?,
-        None => read_files(&inputs)?,
+        None => read_files(&inputs, &mut remarks)?,
     };
     if os == TierState::Measured {
         read_os_tier(&inputs, &mut relations, &mut remarks);
@@ -213,7 +215,7 @@ async fn read_catalogs<'a>(
     if let Some(directory) = inputs.data_directory
         && !closed.is_empty()
     {
-        relations.extend(read_unnamed(directory, &closed)?);
+        relations.extend(read_unnamed(directory, &closed, remarks)?);
     }
     Ok(Listed { relations, partitioned })
 }
@@ -262,10 +264,11 @@ fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap
 const FIRST_NORMAL_OID: u32 = 16_384;
 
 /// Every relation of the directory in the databases meant.
-fn read_files(inputs: &MapInputs<'_>) -> Result<Listed, Error> {
+fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed, Error> {
     let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
     let databases: Vec<&Database> = inputs.databases.iter().collect();
-    let relations = scan(directory, |path| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases))?;
+    let is_meant = |path: &RelationPath| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases);
+    let relations = scan(directory, remarks, is_meant)?;
     Ok(match inputs.names {
         Some(snapshot) => {
             Listed { relations: name(relations, snapshot), partitioned: snapshot.map.partitioned.clone() }
@@ -297,8 +300,12 @@ fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
 }
 
 /// The relations of databases that cannot be connected to. The databases' names are known.
-fn read_unnamed(directory: &DataDirectory, databases: &[&Database]) -> Result<Vec<RelationMap>, Error> {
-    let mut found = scan(directory, |path| is_in(path, databases))?;
+fn read_unnamed(
+    directory: &DataDirectory,
+    databases: &[&Database],
+    remarks: &mut Vec<String>,
+) -> Result<Vec<RelationMap>, Error> {
+    let mut found = scan(directory, remarks, |path| is_in(path, databases))?;
     for RelationMap { relation, .. } in &mut found {
         let database = databases.iter().find(|database| database.oid == relation.path.database_oid());
         relation.name.database = database.map(|database| database.name.clone()).unwrap_or_default();
@@ -310,8 +317,17 @@ fn is_in(path: &RelationPath, databases: &[&Database]) -> bool {
     databases.iter().any(|database| database.oid == path.database_oid())
 }
 
-fn scan(directory: &DataDirectory, is_meant: impl Fn(&RelationPath) -> bool) -> Result<Vec<RelationMap>, Error> {
-    let found = directory.scan()?.into_iter().filter(|relation| is_meant(&relation.path));
+fn scan(
+    directory: &DataDirectory,
+    remarks: &mut Vec<String>,
+    is_meant: impl Fn(&RelationPath) -> bool,
+) -> Result<Vec<RelationMap>, Error> {
+    let mut refused = Vec::new();
+    let found = directory.scan(&mut refused)?.into_iter().filter(|relation| is_meant(&relation.path));
+    if let Some(first) = refused.first() {
+        let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        remarks.push(format!("the relations behind these places are left out: {}{hint}", name_some(&refused)));
+    }
     let mark = |mut relation: Relation| {
         relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
         RelationMap::unread(relation)
@@ -407,14 +423,14 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Finds the forks of every relation, their sizes and their resident blocks. A file that cannot be looked at is
-/// remarked on and counts as not resident.
+/// remarked on and counts as not resident, in front of a later segment as a whole one.
 fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
     let Some(directory) = inputs.data_directory else { return };
     let files = Files::of(inputs.page_cache, directory);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let failures: Mutex<Vec<linux::Error>> = Mutex::default();
     // The first round reads the first segment of every fork. Later rounds read more segments of the forks that go on.
-    let mut forks: Vec<(usize, Fork)> = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork))).collect();
+    let mut forks = find_forks(directory, relations);
     let (mut first, mut at_once) = (0, 1);
     while !forks.is_empty() {
         let found = map_on_threads(forks.len() * at_once, threads, |at| {
@@ -422,41 +438,84 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             if (fork, segment) == (Fork::Main, 0) {
                 (inputs.progress)(relation, relations.len());
             }
-            let found = files.read_segment(&relations[relation].relation.path, fork, segment as u32, u64::MAX);
-            found.unwrap_or_else(|error| {
-                lock(&failures).push(error);
-                None
+            let path = &relations[relation].relation.path;
+            files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
+                // Where all of a directory is refused, so is a segment that no fork has.
+                let is_of_file = files.open(path, fork, u32::MAX).is_ok();
+                if is_of_file || fork == Fork::Main {
+                    lock(&failures).push(error);
+                }
+                is_of_file
             })
         });
         let mut found = found.into_iter();
         forks.retain(|(relation, fork)| {
             let mut goes_on = true;
-            for segment in found.by_ref().take(at_once) {
+            for (segment, found) in (first as u64..).zip(found.by_ref().take(at_once)) {
                 // A segment after a short one is not part of the fork.
-                let blocks = segment.as_ref().filter(|_| goes_on).map_or(0, |segment| segment.blocks);
-                goes_on = blocks == u64::from(directory.segment_blocks);
-                if let Some(segment) = segment.filter(|_| blocks > 0) {
-                    add_segment(&mut relations[*relation].forks, *fork, segment);
+                match found {
+                    _ if !goes_on => {}
+                    Ok(found) => {
+                        let found = found.unwrap_or_default();
+                        goes_on = found.blocks == u64::from(directory.segment_blocks);
+                        let before = segment * u64::from(directory.segment_blocks);
+                        add_segment(&mut relations[*relation].forks, *fork, before, found);
+                    }
+                    Err(is_of_file) => goes_on = is_of_file,
                 }
             }
             goes_on
         });
         (first, at_once) = (first + at_once, SEGMENTS_AT_ONCE);
     }
-    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(first) = failures.first() {
-        remarks.push(format!("{} files could not be looked at: {}", failures.len(), first.with_hint()));
-    }
+    remark_failures(failures.into_inner().unwrap_or_else(PoisonError::into_inner), remarks);
 }
 
-/// Adds the next segment of a fork.
-fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, segment: Found) {
+/// The forks that have a file, as the lists of their directories say: most of what a relation could have is not there. All, where a
+/// directory cannot be listed.
+fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usize, Fork)> {
+    let mut lists: HashMap<PathBuf, Option<HashSet<OsString>>> = HashMap::new();
+    let all = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork)));
+    all.filter(|(at, fork)| {
+        let file = relations[*at].relation.path.segment_file(Path::new(""), *fork, 0);
+        let (Some(parent), Some(name)) = (file.parent(), file.file_name()) else { return true };
+        if !lists.contains_key(parent) {
+            let list = directory.files.directory(parent).and_then(|parent| parent.entries());
+            let names = list.map(|list| list.into_iter().map(|entry| entry.name).collect());
+            lists.insert(parent.to_owned(), names.ok());
+        }
+        lists[parent].as_ref().is_none_or(|names| names.contains(name))
+    })
+    .collect()
+}
+
+/// Directories whose files are remarked on by themselves.
+const REMARKED: usize = 5;
+
+/// Says of each directory how many of its files could not be looked at, and why.
+fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
+    let mut by_directory: BTreeMap<PathBuf, Vec<linux::Error>> = BTreeMap::new();
+    for failure in failures {
+        by_directory.entry(failure.directory().to_owned()).or_default().push(failure);
+    }
+    for failures in by_directory.values().take(REMARKED) {
+        remarks.push(format!("{} files could not be looked at: {}", failures.len(), failures[0].with_hint()));
+    }
+    let rest: usize = by_directory.values().skip(REMARKED).map(Vec::len).sum();
+    remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be looked at either")));
+}
+
+/// Adds the next segment of a fork, behind so many blocks.
+fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found) {
+    if segment.blocks == 0 {
+        return;
+    }
     let known = forks.iter().position(|one| one.fork == fork);
     let at = known.unwrap_or_else(|| {
         forks.push(ForkMap::empty(fork, 0));
         forks.len() - 1
     });
-    forks[at].blocks += segment.blocks;
+    forks[at].blocks = before + segment.blocks;
     forks[at].os |= segment.resident;
 }
 
@@ -515,8 +574,6 @@ mod files_tests {
 
 #[cfg(test)]
 mod os_tests {
-    use std::path::Path;
-
     use super::*;
     use crate::fixtures::relation;
     use host::linux::page_cache::{FakePageCache, FakeRefusal};
@@ -586,6 +643,22 @@ mod os_tests {
         assert_eq!(blocks(&relations[0].forks[0]), [vec![0], (100..200).collect(), vec![204]].concat());
         assert!(relations[1].forks.is_empty(), "a relation dropped meanwhile has no forks");
         assert_eq!(relations[2].forks[0].blocks, SEGMENT_BLOCKS);
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_looked_at_ends_no_fork() {
+        let segment = SEGMENT_BLOCKS * BLOCK;
+        for (refused, blocks_found, resident) in [("1", 205, 105), ("1.1", 205, 105), ("1.2", 200, 200)] {
+            let cache = FakePageCache::new();
+            for (file, size) in [("1", segment), ("1.1", segment), ("1.2", 5 * BLOCK)] {
+                cache.insert(format!("/data/base/5/{file}"), size, &[PageRange::new(0, size / 4096)]);
+            }
+            cache.refuse(&Path::new("/data/base/5").join(refused), FakeRefusal::Open);
+            let (relations, remarks) = look(&cache, 1);
+            let fork = &relations[0].forks[0];
+            assert_eq!((fork.blocks, fork.os.len()), (blocks_found, resident), "{refused}");
+            assert!(remarks[0].starts_with("1 files could not be looked at"), "{remarks:?}");
+        }
     }
 
     #[test]

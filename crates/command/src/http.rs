@@ -321,6 +321,11 @@ pub async fn answer<S, B>(
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let asked = moved.clone();
+    let service = service_fn(move |request| {
+        asked.set(None);
+        service.call(request)
+    });
     let stream = TokioIo::new(Patient { stream, moved, stall: patience.stall, stalled: None });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -340,21 +345,22 @@ pub async fn answer<S, B>(
     let _ = timeout(patience.lifetime, talk).await;
 }
 
-/// When something came or went through a connection last. Clones are of one connection.
+/// When something came or went through a connection last; nothing while its answer is made. Clones are of one connection.
 #[derive(Clone, Debug)]
-pub struct LastMoved(Arc<Mutex<Instant>>);
+pub struct LastMoved(Arc<Mutex<Option<Instant>>>);
 
 impl LastMoved {
     pub fn now() -> LastMoved {
-        LastMoved(Arc::new(Mutex::new(Instant::now())))
+        LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    pub fn at(&self) -> Instant {
-        *lock(&self.0)
+    /// Now where an answer is made: that it takes long is not the other side's doing.
+    fn at(&self) -> Instant {
+        lock(&self.0).unwrap_or_else(Instant::now)
     }
 
-    fn has_moved(&self) {
-        *lock(&self.0) = Instant::now();
+    fn set(&self, at: Option<Instant>) {
+        *lock(&self.0) = at;
     }
 }
 
@@ -388,7 +394,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, into);
         if into.filled().len() > before {
-            self.moved.has_moved();
+            self.moved.set(Some(Instant::now()));
         }
         read
     }
@@ -398,7 +404,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         if written.is_ready() {
-            self.moved.has_moved();
+            self.moved.set(Some(Instant::now()));
         }
         self.check(context, written)
     }
@@ -421,8 +427,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 /// Open at once: a browser opens six. Whoever comes when there are as many waits until one ends ...
 const CONNECTIONS_MAX: usize = 64;
 
-/// ... or until nothing has moved through one for so long, and has its place: who is slow or idle keeps nobody waiting. A report is made in
-/// less.
+/// ... or until nothing has moved through one for so long, and has its place: who is slow or idle keeps nobody waiting.
 const STILL_MIN: Duration = Duration::from_secs(1);
 
 /// What was asked before the end has so long to be answered.
@@ -679,6 +684,28 @@ mod connection_tests {
             drop(reader);
             let _ = written.await;
             talk.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_an_answer_keeps_his_place() {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let address = listener.address().unwrap();
+        let service = service_fn(async |_: Request<Incoming>| {
+            sleep(STILL_MIN + SHORT).await;
+            Ok(respond(StatusCode::OK, PLAIN, ""))
+        });
+        tokio::spawn(listener.answer_all(service, std::future::pending()));
+        let mut asked = Vec::new();
+        for _ in 0..=CONNECTIONS_MAX {
+            let mut browser = TcpStream::connect(address).await.unwrap();
+            browser.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+            asked.push(browser);
+        }
+        for mut browser in asked {
+            let mut answered = String::new();
+            browser.read_to_string(&mut answered).await.unwrap();
+            assert!(answered.starts_with("HTTP/1.0 200"), "{answered}");
         }
     }
 

@@ -116,7 +116,7 @@ impl Target {
     pub async fn databases(&self) -> Result<Vec<Database>, Error> {
         let mut databases = match (&self.server, &self.data_directory) {
             (Some(server), _) => ask_databases(server).await?,
-            (None, Some(directory)) => directory.list_databases()?,
+            (None, Some(directory)) => directory.list_databases(&mut Vec::new())?,
             (None, None) => Vec::new(),
         };
         let is_absent = |name: &&String| databases.iter().all(|database| database.name != **name);
@@ -187,7 +187,7 @@ fn oids_of(databases: Vec<Database>) -> Option<Databases> {
 
 /// Which databases have files; `None` where this user may not see that.
 fn databases_of(directory: &DataDirectory) -> Option<Databases> {
-    directory.list_databases().ok().and_then(oids_of)
+    directory.list_databases(&mut Vec::new()).ok().and_then(oids_of)
 }
 
 /// What decides which snapshot is to be restored into `tiers`, by the directory alone.

@@ -56,6 +56,16 @@ pub trait Explain: std::error::Error {
     }
 }
 
+/// Reasons in one line: the first ones, and how many more there are.
+pub fn name_some(failures: &[impl std::error::Error]) -> String {
+    let shown = failures.iter().take(NAMED).map(ToString::to_string);
+    let more = failures.len().saturating_sub(NAMED);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    shown.chain(rest).collect::<Vec<_>>().join("; ")
+}
+
+const NAMED: usize = 5;
+
 // ---- full disk ----
 
 /// A file system, or the user's quota, is full.
@@ -99,6 +109,21 @@ pub const TOO_FEW_FILES: &str = "ulimit -n limits the files that a process may h
 /// Did something fail because no more may be open?
 pub fn is_too_few_files(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMFILE)
+}
+
+// ---- permission ----
+
+pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
+
+/// What to do where a file or directory of a server may not be read. [`Tree`](crate::files::Tree) refuses in words of its own.
+pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
+    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+    is_denied.then_some(match error.get_ref() {
+        Some(_) => {
+            "pgthaw reads only what is the data directory's owner's: give it to that user, or remove what is left over"
+        }
+        None => AS_OWNER,
+    })
 }
 
 // ---- capability ----
@@ -196,7 +221,8 @@ pub fn quote_argument(text: &str) -> String {
 // What the checks come to: what can be saved and restored here, and what prevents the rest.
 
 /// The deciding checks, in the order of their dependencies.
-pub const NEEDED: [&str; 8] = ["server", "data-dir", "ownership", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
+pub const NEEDED: [&str; 9] =
+    ["server", "data-dir", "ownership", "tablespaces", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 
 /// Which of the two caches are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -234,7 +260,7 @@ pub struct Readiness {
 impl Readiness {
     /// Is all of it possible?
     pub fn is_complete(&self) -> bool {
-        self.snapshot == Tiers::BOTH && self.restore == Tiers::BOTH
+        self.snapshot == Tiers::BOTH && self.restore == Tiers::BOTH && self.missing.is_empty()
     }
 
     /// Is any of it possible?
@@ -262,7 +288,8 @@ pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
         false => vec!["server"],
     };
     let mut missing: Vec<Missing> = Vec::new();
-    for name in for_os.into_iter().chain(for_buffers) {
+    let left_out = ["tablespaces"].into_iter().filter(|name| has_os && find(name).is_some_and(|one| !one.ok));
+    for name in for_os.into_iter().chain(left_out).chain(for_buffers) {
         let remedy = find(name).map(|one| one.remedy.clone().unwrap_or_else(|| one.detail.clone())).unwrap_or_default();
         // One command may mend several.
         if !missing.iter().any(|known| known.name == name || known.remedy == remedy) {
@@ -344,6 +371,7 @@ mod readiness_tests {
         assert_ready(&["pg_prewarm"], Tiers::BOTH, OS, &["pg_prewarm"]);
         assert_ready(&["buffers", "pg_prewarm"], OS, OS, &["buffers", "pg_prewarm"]);
         assert_ready(&["role"], Tiers::BOTH, Tiers::BOTH, &[]);
+        assert_ready(&["tablespaces"], Tiers::BOTH, Tiers::BOTH, &["tablespaces"]);
         // Run by a stranger, who cannot open the directory.
         assert_ready(&["data-dir", "ownership", "os"], BUFFERS, BUFFERS, &["data-dir"]);
         assert_ready(&["ownership", "os"], BUFFERS, BUFFERS, &["ownership"]);

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use crate::time::{
-    FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks, Tier,
-    TimeSource,
+    EventWord, FileTimes, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, ProbeCost, ProbeOptions, Reading, SqlLooks,
+    Tier, TimeSource,
 };
 use crate::{Error, open_time_probe};
 use host::failure::Explain as _;
@@ -201,6 +201,10 @@ impl TimeSource for BudgetedSource {
         self.source.tier()
     }
 
+    fn event_word(&self) -> Option<EventWord> {
+        self.source.event_word()
+    }
+
     fn read(&mut self) -> Result<Reading, Error> {
         let begins_from = self.begins_from.take();
         let reading = self.source.read()?;
@@ -214,6 +218,10 @@ impl TimeSource for BudgetedSource {
 
     fn cost_refusal(&self) -> Option<String> {
         self.source.cost_refusal()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.source.failure()
     }
 
     fn asks_seldom(&self) -> bool {

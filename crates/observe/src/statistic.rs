@@ -83,22 +83,6 @@ impl Statistic {
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
-    /// The first of these to end, which had lasted for `begun_ns` when they began: its time since then, counted with its whole length. The time
-    /// has `open_ns` of one that lasts. Of several that may be it, it is the shortest.
-    pub fn first_of(&self, begun_ns: u64, open_ns: u64) -> Statistic {
-        if self.count == 0 {
-            return *self;
-        }
-        let bucket = (bucket_of(begun_ns)..BUCKETS).find(|bucket| self.histogram[*bucket] > 0);
-        let length_ns = match bucket {
-            Some(bucket) if self.count > 1 => (upper_bound(bucket) - 1).min(self.max_ns.unwrap_or(u64::MAX)),
-            _ => begun_ns + self.total_ns.saturating_sub(open_ns),
-        };
-        let mut first = Statistic::of_time(0, length_ns.saturating_sub(begun_ns).min(self.total_ns));
-        first.count(length_ns);
-        first
-    }
-
     /// None of these was longer than this, whatever is told of them.
     pub fn bound(&mut self, longest_ns: u64) {
         let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);

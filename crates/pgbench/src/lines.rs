@@ -103,8 +103,8 @@ fn parse_step(text: &str) -> Option<Step> {
 
 // ---- interval ----
 //
-// pgbench's log of intervals, a line for each second with a transaction. Six columns are the same in 13 to 18; the rest
-// depends on version and `--rate`.
+// pgbench's log of intervals, a line for each second with a transaction. Six columns are the same in 13 to 19; the rest
+// depends on version and `--rate`: 16 columns from 19 on.
 
 /// What ended in one second of the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -173,7 +173,7 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
 
 // ---- transaction ----
 //
-// pgbench's transaction log: `client number latency script seconds microseconds [lag]`, the same in 13 to 18.
+// pgbench's transaction log: `client number latency script seconds microseconds [lag]`, the same in 13 to 19.
 
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,6 +342,9 @@ mod interval_tests {
         let newer = "1650260552 10 1000 100400 80 120 0 0 0 0 0 0 0 0 0";
         let (second, interval) = parse_interval(newer).unwrap();
         assert_eq!((second, interval.transactions, interval.latency_us_mean()), (1_650_260_552, 10, Some(100.0)));
+        // 19 has one more, of transactions that failed otherwise (`--continue-on-error`).
+        let of_19 = "1795849957 12 1301 150300 80 131 0 0 0 0 0 0 0 0 0 49";
+        assert_eq!(parse_interval(of_19).unwrap().1.transactions, 12);
         let older = "1345828501 5601 1542744 483552416 61 2573";
         assert_eq!(parse_interval(older).unwrap().1.transactions, 5601);
         assert_eq!(interval.latency_us_deviation(), Some(40.0_f64.sqrt()));

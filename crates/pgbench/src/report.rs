@@ -369,6 +369,20 @@ mod outcome_tests {
     }
 
     #[test]
+    fn a_run_that_went_on_after_errors_did_all_that_was_asked_for() {
+        let text = "pgbench (19rc1 (Debian 19~rc1-1))\n\
+            pgbench: client 0 got an error in command 1 (SQL) of script 0; ERROR:  duplicate key value\n\
+            number of transactions per client: 100\nnumber of transactions actually processed: 20/200\n\
+            number of failed transactions: 180 (90.000%)\nnumber of serialization failures: 0 (0.000%)\n\
+            number of deadlock failures: 0 (0.000%)\nnumber of other failures: 180 (90.000%)\n\
+            tps = 775.825284 (without initial connection time)\n";
+        let report = parse_report(text);
+        let outcome = report.outcome.unwrap();
+        assert_eq!((outcome.transactions, outcome.failed, report.is_unfinished()), (20, 180, false));
+        assert_eq!(report.version.as_deref(), Some("19rc1 (Debian 19~rc1-1)"));
+    }
+
+    #[test]
     fn a_run_that_served_nothing_has_no_rate_and_one_that_broke_off_no_outcome() {
         let nothing = "number of transactions actually processed: 0\n";
         assert_eq!(parse_outcome(nothing), Some(PgbenchOutcome::default()));

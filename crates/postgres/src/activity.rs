@@ -1,11 +1,10 @@
 //! A database's activity, from the cumulative statistics.
 
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{ask_one, collect_rows, count, in_time};
+use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, count, in_time};
 use super::server::telling;
 use super::{Error, RelationKind};
 
@@ -71,7 +70,7 @@ impl RowCounts {
 /// The counts of the connected database.
 pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
     let relation = |row: &PgRow| {
-        let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
+        let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
         Ok(Some(RelationActivity {
             oid: row.try_get::<Oid, _>("oid")?.0,
             schema: row.try_get("nspname")?,
@@ -191,8 +190,9 @@ pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> R
 
 /// Reads all processes once. From version 15 on the query is in the statistics when it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
-    let rows = sqlx::query(telling!(connection, "sql/sessions_13.sql")).fetch(connection);
-    in_time("ask what the backends do", collect_rows(rows, |row| Session::decode(row).map(Some))).await
+    let question = telling!(connection, "sql/sessions_13.sql");
+    let decode = |row: &PgRow| Session::decode(row).map(Some);
+    ask_rows(connection, "ask what the backends do", || sqlx::query(question), decode).await
 }
 
 // ---- process title ----
@@ -201,7 +201,7 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
 
 /// Kinds of background processes.
 const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launcher,autovacuum worker,io worker,\
-    parallel worker,walsender,walreceiver,archiver,startup,logger,logical replication launcher,\
+    parallel worker,walsender,walreceiver,archiver,startup,logger,syslogger,logical replication launcher,\
     logical replication apply worker,slotsync worker,walsummarizer,stats collector";
 
 const PARALLEL_WORKER: &str = "parallel worker";
@@ -293,6 +293,12 @@ pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64,
     ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
 }
 
+/// Class and name of each wait event, from PostgreSQL 17 on, in the order of the server's own list.
+pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+    let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
+    ask_all(connection, "ask for the names of wait events", question).await
+}
+
 /// Reads all waits once, without this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
@@ -331,9 +337,9 @@ pub struct LockProcess {
 
 /// Reads all lock waits once.
 pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockProcess>, Error> {
-    let rows = sqlx::query(include_str!("sql/lock_waits_13.sql")).fetch(connection);
+    let question = || sqlx::query(include_str!("sql/lock_waits_13.sql"));
     let decode = |row: &PgRow| {
-        let pids: Vec<i32> = row.try_get::<Option<_>, _>("blocked_by")?.unwrap_or_default();
+        let pids: Vec<i32> = row.try_get("blocked_by")?;
         Ok(Some(LockProcess {
             session: Session::decode(row)?,
             waiters: count(row, "waiters")? as u32,
@@ -343,7 +349,7 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
             waited_ms: milliseconds(row, "waited_ms")?,
         }))
     };
-    in_time("ask who holds the locks", collect_rows(rows, decode)).await
+    ask_rows(connection, "ask who holds the locks", question, decode).await
 }
 
 /// Number and bytes of the temporary files that exist now, by the pid of the process that writes them. pg_monitor may know it.
@@ -364,13 +370,14 @@ pub async fn read_relation_of_file(
     relfilenumber: u32,
 ) -> Result<Option<String>, Error> {
     let question =
-        sqlx::query_as(include_str!("sql/relation_of_file_13.sql")).bind(Oid(relfilenumber)).bind(Oid(database_oid));
-    let found: Option<(String, String, bool)> =
-        in_time("ask which relation has a file", question.fetch_optional(connection)).await?;
-    Ok(found.map(|(schema, name, is_toast)| {
+        || sqlx::query(include_str!("sql/relation_of_file_13.sql")).bind(Oid(relfilenumber)).bind(Oid(database_oid));
+    let decode = |row: &PgRow| {
+        let (schema, name): (String, String) = (row.try_get("nspname")?, row.try_get("relname")?);
         let name = if schema == "public" { name } else { format!("{schema}.{name}") };
-        if is_toast { format!("{name} (TOAST)") } else { name }
-    }))
+        Ok(Some(if row.try_get("is_toast")? { format!("{name} (TOAST)") } else { name }))
+    };
+    let found = ask_rows(connection, "ask which relation has a file", question, decode).await?;
+    Ok(found.into_iter().next())
 }
 
 #[cfg(test)]
@@ -382,6 +389,8 @@ mod process_title_tests {
         for (title, kind) in [
             ("postgres: checkpointer ", "checkpointer"),
             ("postgres: 15/main: background writer", "background writer"),
+            ("postgres: logger ", "logger"),
+            ("postgres: 19/main: syslogger ", "syslogger"),
             ("postgres: archiver last was 000000010000000000000007", "archiver"),
             ("postgres: startup recovering 000000010000000000000007", "startup"),
             ("postgres: a: io worker 2", "io worker"),

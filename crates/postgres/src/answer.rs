@@ -1,10 +1,12 @@
-//! Bounds on a server's answer, in time and rows.
+//! A server's answer: bounds in time and rows, and texts of any encoding.
 
 use std::time::Duration;
 
 use futures_util::{Stream, TryStreamExt as _};
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{FromRow, Row as _};
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArguments, PgConnection, PgHasArrayType, PgRow, PgTypeInfo, PgValueRef};
+use sqlx::query::Query;
+use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
 use super::Error;
 
@@ -32,20 +34,39 @@ pub(super) async fn within<T>(
     }
 }
 
-pub(super) async fn ask_one<T: for<'r> FromRow<'r, PgRow> + Send + Unpin>(
+pub(super) async fn ask_one<T: Answer>(
     connection: &mut PgConnection,
     action: &'static str,
     question: &'static str,
 ) -> Result<T, Error> {
-    in_time(action, sqlx::query_as(question).fetch_one(connection)).await
+    let asked = async { T::of(&sqlx::query(question).fetch_one(connection).await?) };
+    in_time(action, asked).await
 }
 
-pub(super) async fn ask_all<T: for<'r> FromRow<'r, PgRow> + Send + Unpin>(
+pub(super) async fn ask_all<T: Answer>(
     connection: &mut PgConnection,
     action: &'static str,
     question: &'static str,
 ) -> Result<Vec<T>, Error> {
-    in_time(action, sqlx::query_as(question).fetch_all(connection)).await
+    ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
+}
+
+/// Asks and decodes. A server whose database is not in UTF-8 converts texts, and fails where one of another database has no
+/// counterpart in UTF-8. Then the session gets texts as they are, from now on, and the question is repeated.
+pub(super) async fn ask_rows<T>(
+    connection: &mut PgConnection,
+    action: &'static str,
+    question: impl Fn() -> Query<'static, Postgres, PgArguments>,
+    mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,
+) -> Result<Vec<T>, Error> {
+    match in_time(action, collect_rows(question().fetch(&mut *connection), &mut decode)).await {
+        Err(error) if error.is_about_encoding() => {
+            let unconverted = sqlx::query("SET client_encoding = 'SQL_ASCII'").execute(&mut *connection);
+            in_time(action, unconverted).await?;
+            in_time(action, collect_rows(question().fetch(connection), decode)).await
+        }
+        answer => answer,
+    }
 }
 
 /// A column that counts; NULL is 0.
@@ -68,6 +89,97 @@ pub(super) async fn collect_rows<T>(
         collected.extend(decode(&row)?);
     }
     Ok(collected)
+}
+
+// ---- columns ----
+
+/// A text as the server sends it: in the encoding of any database, or cut within a character. What is not UTF-8 becomes `�`.
+struct Text(String);
+
+impl Type<Postgres> for Text {
+    fn type_info() -> PgTypeInfo {
+        <str as Type<Postgres>>::type_info()
+    }
+
+    fn compatible(found: &PgTypeInfo) -> bool {
+        <str as Type<Postgres>>::compatible(found)
+    }
+}
+
+impl PgHasArrayType for Text {
+    fn array_type_info() -> PgTypeInfo {
+        <String as PgHasArrayType>::array_type_info()
+    }
+}
+
+impl<'r> Decode<'r, Postgres> for Text {
+    fn decode(value: PgValueRef<'r>) -> Result<Text, sqlx::error::BoxDynError> {
+        Ok(Text(String::from_utf8_lossy(value.as_bytes()?).into_owned()))
+    }
+}
+
+/// Reads columns. sqlx's own reading refuses a text that is not UTF-8, and its row.
+pub(super) trait Columns {
+    fn try_get<T: Column, I: ColumnIndex<PgRow>>(&self, index: I) -> Result<T, sqlx::Error>;
+}
+
+impl Columns for PgRow {
+    fn try_get<T: Column, I: ColumnIndex<PgRow>>(&self, index: I) -> Result<T, sqlx::Error> {
+        T::read(self, index)
+    }
+}
+
+/// A type that a column can be read as.
+pub(super) trait Column: Sized {
+    fn read<I: ColumnIndex<PgRow>>(row: &PgRow, index: I) -> Result<Self, sqlx::Error>;
+}
+
+macro_rules! read_as {
+    ($($column:ty: $sent:ty, $take:expr;)*) => {$(
+        impl Column for $column {
+            fn read<I: ColumnIndex<PgRow>>(row: &PgRow, index: I) -> Result<Self, sqlx::Error> {
+                sqlx::Row::try_get::<$sent, I>(row, index).map($take)
+            }
+        }
+    )*};
+}
+
+macro_rules! read_as_sqlx_does {
+    ($($column:ty),*) => {
+        read_as! { $($column: $column, |value| value; Option<$column>: Option<$column>, |value| value;)* }
+    };
+}
+
+fn strings(texts: Vec<Text>) -> Vec<String> {
+    texts.into_iter().map(|text| text.0).collect()
+}
+
+read_as_sqlx_does!(bool, i16, i32, i64, f64, Oid, Vec<i32>);
+read_as! {
+    String: Text, |text| text.0;
+    Option<String>: Option<Text>, |text| text.map(|text| text.0);
+    Option<Vec<String>>: Option<Vec<Text>>, |texts| texts.map(strings);
+}
+
+/// A whole row, by the order of its columns.
+pub(super) trait Answer: Sized {
+    fn of(row: &PgRow) -> Result<Self, sqlx::Error>;
+}
+
+macro_rules! read_rows {
+    ($($(($column:ident, $index:literal)),+;)*) => {$(
+        impl<$($column: Column),+> Answer for ($($column,)+) {
+            fn of(row: &PgRow) -> Result<Self, sqlx::Error> {
+                Ok(($($column::read(row, $index)?,)+))
+            }
+        }
+    )*};
+}
+
+read_rows! {
+    (A, 0);
+    (A, 0), (B, 1);
+    (A, 0), (B, 1), (C, 2), (D, 3);
 }
 
 #[cfg(test)]

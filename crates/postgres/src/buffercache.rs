@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use host::units::{BlockNumber, Fork};
-use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{LIMIT, count};
+use super::answer::{Columns as _, LIMIT, count};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
 use super::{Error, Extension, RelationPath};
 

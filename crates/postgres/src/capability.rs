@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use host::failure::{Capability, Lack};
+use host::failure::{Capability, Explain as _, Lack, name_some};
 use host::units::Fork;
 use rustix::process::geteuid;
 use sqlx::postgres::PgConnection;
@@ -52,11 +52,12 @@ pub async fn check_server(connection: &Result<Server, Error>, databases: &[Strin
         Err(error) => Capability::failed(SERVER, "server", error),
     };
     let found = find_data_directory(server, named);
-    let ownership = check_ownership(&found);
+    let (ownership, tablespaces) = (check_ownership(&found), check_tablespaces(&found));
     let directory = found.as_ref().ok().cloned();
     let found = found.map(|directory| describe_directory(server, &directory));
     let mut capabilities =
         vec![answer, Capability::of(SERVER, "data-dir", found), Capability::of(SERVER, "ownership", ownership)];
+    capabilities.push(Capability::of(SERVER, "tablespaces", tablespaces));
     match server {
         Some(server) => {
             capabilities.push(Capability::of(SERVER, "role", check_role(server).await));
@@ -185,6 +186,22 @@ fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
             format!("the directory is user {}'s, pgthaw runs as user {}", user(owner), user(own)),
             run_as(owner),
         )),
+    }
+}
+
+/// Can every place be read in which relations are?
+fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
+    let directory = found
+        .as_ref()
+        .map_err(|lack| Lack::new("no data directory can be read", lack.remedy.clone().unwrap_or_default()))?;
+    let mut refused = Vec::new();
+    directory.list_databases(&mut refused)?;
+    match refused.first() {
+        None => Ok("all directories of databases can be read".to_owned()),
+        Some(first) => {
+            let remedy = "remove the link where it is left over, or mend what it leads to";
+            Err(Lack::new(name_some(&refused), first.hint().unwrap_or_else(|| remedy.to_owned())))
+        }
     }
 }
 

@@ -7,10 +7,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Row as _, ValueRef as _};
 
 use super::Error;
-use super::answer::{collect_rows, in_time};
+use super::answer::{Columns as _, ask_rows, collect_rows, in_time};
 use host::units::Fork;
 
 /// A database of the cluster.
@@ -56,7 +55,7 @@ pub struct RowCount {
 
 /// All databases of the cluster, by name.
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
-    let rows = sqlx::query(include_str!("sql/databases_13.sql")).fetch(connection);
+    let question = || sqlx::query(include_str!("sql/databases_13.sql"));
     let decode = |row: &PgRow| {
         Ok(Some(Database {
             oid: row.try_get::<Oid, _>("oid")?.0,
@@ -64,7 +63,7 @@ pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Databas
             allows_connections: row.try_get("allows_connections")?,
         }))
     };
-    in_time("list the databases", collect_rows(rows, decode)).await
+    ask_rows(connection, "list the databases", question, decode).await
 }
 
 /// Every relation with storage in `database`, in all tablespaces, by schema and name; without temporary ones, with
@@ -74,9 +73,9 @@ pub async fn read_relations(
     database: &Database,
     shared: bool,
 ) -> Result<Vec<Relation>, Error> {
-    let rows = sqlx::query(include_str!("sql/relations_13.sql")).bind(shared).fetch(connection);
-    let relations = collect_rows(rows, |row| decode_relation(row, &database.name));
-    let mut relations: Vec<Relation> = in_time("list the relations", relations).await?;
+    let question = || sqlx::query(include_str!("sql/relations_13.sql")).bind(shared);
+    let decode = |row: &PgRow| decode_relation(row, &database.name);
+    let mut relations = ask_rows(connection, "list the relations", question, decode).await?;
     relations.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(relations)
 }
@@ -100,8 +99,8 @@ pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u3
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
     let decode = |row: &PgRow| {
-        let (fork, blocks) = (Fork::from_name(row.try_get("fork")?), row.try_get::<Option<i64>, _>("blocks")?);
-        let (Some(fork), Some(blocks @ 1..)) = (fork, blocks) else { return Ok(None) };
+        let (fork, blocks) = (row.try_get::<String, _>("fork")?, row.try_get::<Option<i64>, _>("blocks")?);
+        let (Some(fork), Some(blocks @ 1..)) = (Fork::from_name(&fork), blocks) else { return Ok(None) };
         Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
     };
     in_time("read the sizes of the relations", collect_rows(rows, decode)).await
@@ -139,8 +138,8 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
 
 /// `None` for a relation dropped meanwhile, or in an unknown place.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
-    let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
-    let path = row.try_get::<Option<&str>, _>("path")?.and_then(|path| path.parse().ok());
+    let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
+    let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
     let (Some(kind), Some(path)) = (kind, path) else { return Ok(None) };
     let is_shared: bool = row.try_get("relisshared")?;
     Ok(Some(Relation {
@@ -170,24 +169,22 @@ fn decode_parent(row: &PgRow) -> Result<Option<String>, sqlx::Error> {
 /// PostgreSQL's names have 63 bytes; custom builds may have more.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// A name as text; with encoding SQL_ASCII it may be other than UTF-8, which becomes `�`.
 fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
-    let value = row.try_get_raw(column)?;
-    if value.is_null() {
-        return Ok(None);
+    let name: Option<String> = row.try_get(column)?;
+    match &name {
+        Some(name) if name.len() > NAME_BYTES_MAX => {
+            Err(sqlx::Error::Decode(format!("a name of {} bytes", name.len()).into()))
+        }
+        _ => Ok(name),
     }
-    let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
-    if bytes.len() > NAME_BYTES_MAX {
-        return Err(sqlx::Error::Decode(format!("a name of {} bytes", bytes.len()).into()));
-    }
-    Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// The comment on a database; `None` without one.
 pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
     let question =
         "SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1";
-    in_time("read the comment on a database", sqlx::query_scalar(question).bind(name).fetch_one(connection)).await
+    let asked = async { sqlx::query(question).bind(name).fetch_one(connection).await?.try_get(0) };
+    in_time("read the comment on a database", asked).await
 }
 
 // ---- relation ----

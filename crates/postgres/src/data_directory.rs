@@ -106,11 +106,13 @@ impl DataDirectory {
     }
 
     /// Every relation that has a file, by path, without the catalog: the path stands for the name, and the oid of the
-    /// database for its name. Follows symbolic links in `pg_tblspc` only.
-    pub fn scan(&self) -> Result<Vec<Relation>, Error> {
+    /// database for its name. Follows symbolic links in `pg_tblspc` only. Adds to `refused` why other directories than `base` could not be
+    /// read.
+    pub fn scan(&self, refused: &mut Vec<Error>) -> Result<Vec<Relation>, Error> {
         let mut found = BTreeSet::new();
-        for directory in [vec!["global".to_owned()], self.database_directories()?].concat() {
-            for entry in self.entries(&directory)?.iter().filter(|entry| entry.kind == EntryKind::File) {
+        for directory in [vec!["global".to_owned()], self.database_directories(refused)?].concat() {
+            let entries = found_or_refused(self.entries(&directory), refused);
+            for entry in entries.iter().filter(|entry| entry.kind == EntryKind::File) {
                 let number = entry.name.to_str().and_then(relation_of_file);
                 found.extend(number.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
             }
@@ -118,9 +120,9 @@ impl DataDirectory {
         Ok(found.into_iter().map(unnamed_relation).collect())
     }
 
-    /// The databases that have files. Their oids stand for their names.
-    pub fn list_databases(&self) -> Result<Vec<Database>, Error> {
-        let directories = self.database_directories()?;
+    /// The databases that have files, as [`DataDirectory::scan`] finds them. Their oids stand for their names.
+    pub fn list_databases(&self, refused: &mut Vec<Error>) -> Result<Vec<Database>, Error> {
+        let directories = self.database_directories(refused)?;
         let oids: BTreeSet<u32> =
             directories.iter().filter_map(|directory| directory.rsplit('/').next()?.parse().ok()).collect();
         let as_database = |oid: u32| Database { oid, name: oid.to_string(), allows_connections: false };
@@ -130,21 +132,23 @@ impl DataDirectory {
     /// The directories of a database, one in each of its tablespaces.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
         let own = format!("/{oid}");
-        let directories = self.database_directories()?.into_iter().filter(|directory| directory.ends_with(&own));
+        let directories = self.database_directories(&mut Vec::new())?;
+        let directories = directories.into_iter().filter(|directory| directory.ends_with(&own));
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
     /// Where databases have their files: one directory for each tablespace that they use.
-    fn database_directories(&self) -> Result<Vec<String>, Error> {
+    fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>, Error> {
         let below = |parent: &str| -> Result<Vec<String>, Error> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
         };
         let mut directories = below("base")?;
         // Each major version has a directory of its own in a tablespace.
         let prefix = format!("PG_{}_", self.version_major);
-        for tablespace in below("pg_tblspc")? {
-            for version in self.list(&tablespace)?.into_iter().filter(|name| name.starts_with(&prefix)) {
-                directories.extend(below(&format!("{tablespace}/{version}"))?);
+        for tablespace in found_or_refused(below("pg_tblspc"), refused) {
+            let versions = found_or_refused(self.list(&tablespace), refused);
+            for version in versions.into_iter().filter(|name| name.starts_with(&prefix)) {
+                directories.extend(found_or_refused(below(&format!("{tablespace}/{version}")), refused));
             }
         }
         Ok(directories)
@@ -161,14 +165,23 @@ impl DataDirectory {
         Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
-    /// A directory's entries; none if it is gone, or an unmounted tablespace.
+    /// A directory's entries; none if it is gone. The link to a tablespace that is not mounted is there.
     fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
+        let path = self.path.join(directory);
         match self.files.directory(directory).and_then(|found| found.entries()) {
             Ok(entries) => Ok(entries),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(source) => Err(Error::file("list", &self.path.join(directory), source)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => Ok(Vec::new()),
+            Err(source) => Err(Error::file("list", &path, source)),
         }
     }
+}
+
+/// Directories of others and damaged links cost what is in them, and nothing else.
+fn found_or_refused<T>(found: Result<Vec<T>, Error>, refused: &mut Vec<Error>) -> Vec<T> {
+    found.unwrap_or_else(|error| {
+        refused.push(error);
+        Vec::new()
+    })
 }
 
 fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>, Error> {
@@ -424,13 +437,35 @@ mod data_directory_tests {
         // A database whose default tablespace is another one has no directory in base.
         fs::create_dir_all(tablespace.path().join("PG_15_202209061/7")).unwrap();
         let directory = DataDirectory::open(root.path()).unwrap();
-        let relations = directory.scan().unwrap();
+        let mut refused = Vec::new();
+        let relations = directory.scan(&mut refused).unwrap();
         let names: Vec<&str> = relations.iter().map(|relation| relation.name.name.as_str()).collect();
         assert_eq!(names, ["global/1262", "base/5/2619", "base/5/16384", "pg_tblspc/16390/PG_15_202209061/5/16391"]);
         assert_eq!(relations[2].name.to_string(), "base/5/16384");
         assert_eq!(relations[2].name.database, "5");
-        let databases = directory.list_databases().unwrap();
+        let databases = directory.list_databases(&mut refused).unwrap();
         assert_eq!(databases.iter().map(|database| database.oid).collect::<Vec<_>>(), [5, 7]);
+        assert!(refused.is_empty(), "{refused:?}");
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_costs_what_is_behind_it() {
+        let root = directory_of_version("15");
+        fs::write(root.path().join("base/5/16384"), "").unwrap();
+        let (file, itself) = (root.path().join("PG_VERSION"), root.path().join("pg_tblspc/3"));
+        for (link, to) in [("1", Path::new("/nowhere")), ("2", &file), ("3", &itself)] {
+            symlink(to, root.path().join("pg_tblspc").join(link)).unwrap();
+        }
+        let directory = DataDirectory::open(root.path()).unwrap();
+        let mut refused = Vec::new();
+        let relations = directory.scan(&mut refused).unwrap();
+        assert_eq!(relations[0].name.name, "base/5/16384");
+        let mut told: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        told.sort();
+        for (link, told) in told.iter().enumerate() {
+            assert!(told.contains(&format!("pg_tblspc/{}: ", link + 1)), "{told}");
+        }
+        assert_eq!(told.len(), 3, "{told:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use sqlx::postgres::PgDatabaseError;
 use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
 use super::remedy::{create_extension, grant};
 use super::{SystemUser, quote_argument};
-use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
+use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, name_some, permission_hint};
 
 /// What can go wrong with a server.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum Error {
     ConnectTimeout { address: String, seconds: u64 },
     #[error("no server runs in {}", path.display())]
     NotRunning { path: PathBuf },
-    #[error("cannot connect to any of {} servers: {}", failures.len(), told(failures))]
+    #[error("cannot connect to any of {} servers: {}", failures.len(), name_some(failures))]
     NoHost { failures: Vec<Error> },
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
     PasswordMissing { address: String, user: String },
@@ -33,7 +33,7 @@ pub enum Error {
     #[error("{address} is not {wanted}, which target_session_attrs asks for")]
     OtherKindOfServer { address: String, wanted: &'static str },
     #[error(
-        "the session at {address} would look for names in the schemas {path:?} of others: what pgthaw asked for did not reach the server"
+        "the options that pgthaw's sessions begin with did not reach the server at {address} (search_path is {path:?} there)"
     )]
     ForeignPath { address: String, path: String },
     #[error("sessions of \"{wanted}\" in database \"{database}\" act as \"{role}\"")]
@@ -72,7 +72,7 @@ pub enum Error {
         "no server runs in {cluster}, so the names of its databases are not known, \"{database}\" neither: only their oids {oids}"
     )]
     DatabaseUnknown { database: String, cluster: String, oids: String },
-    #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
+    #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 19")]
     Version(String),
     #[error("extension {name} does not exist in database \"{database}\"")]
     ExtensionMissing { name: &'static str, database: String },
@@ -139,7 +139,7 @@ impl Error {
         }
     }
 
-    /// Did the connection break, or is there nobody to connect to?
+    /// Did the connection break, or is there nobody to connect to? An answer that pgthaw cannot read breaks no connection.
     pub fn is_server_gone(&self) -> bool {
         if self.is_too_few_files() {
             return false;
@@ -148,9 +148,16 @@ impl Error {
             Some(state) => matches!(state, ADMIN_SHUTDOWN | CRASH_SHUTDOWN | CANNOT_CONNECT_NOW),
             None => match self {
                 Error::NoHost { failures } => failures.iter().all(Error::is_server_gone),
-                _ => matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::Query { .. }),
+                Error::Query { source: sqlx::Error::Protocol(told), .. } => !told.contains(UNREADABLE_ERROR),
+                Error::Query { source, .. } => matches!(source, sqlx::Error::Io(_) | sqlx::Error::Tls(_)),
+                _ => matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. }),
             },
         }
+    }
+
+    /// Did the server fail to convert a text to the encoding of the session?
+    pub(super) fn is_about_encoding(&self) -> bool {
+        matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
 
     /// Did a server refuse, so that the next host should not be tried?
@@ -211,6 +218,11 @@ const TOO_MANY_CONNECTIONS: &str = "53300";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
+const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+const UNTRANSLATABLE_CHARACTER: &str = "22P05";
+
+/// sqlx says so of a refusal whose words are not UTF-8: it drops the SQLSTATE, and goes on with the session.
+const UNREADABLE_ERROR: &str = "non-UTF-8 string for its error message";
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
@@ -290,7 +302,7 @@ impl Explain for Error {
                 "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
             }
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "run pgthaw as the owner of the data directory (usually postgres) or as root"
+                return permission_hint(source).map(str::to_owned);
             }
             Error::Silent { .. } => "`psql -c 'SELECT * FROM pg_stat_activity'` shows what its sessions wait for",
             Error::NoHost { failures } => return failures.iter().find_map(Explain::hint),
@@ -368,15 +380,6 @@ fn with_detail(refusal: &dyn DatabaseError) -> String {
 }
 
 const TOLD_CHARACTERS: usize = 2000;
-
-const TOLD_FAILURES: usize = 5;
-
-fn told(failures: &[Error]) -> String {
-    let shown = failures.iter().take(TOLD_FAILURES).map(ToString::to_string);
-    let more = failures.len().saturating_sub(TOLD_FAILURES);
-    let rest = (more > 0).then(|| format!("and {more} more"));
-    shown.chain(rest).collect::<Vec<_>>().join("; ")
-}
 
 fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
@@ -525,6 +528,17 @@ mod tests {
         assert!(
             !one_of_several.is_server_gone() && one_of_several.hint().is_some_and(|hint| hint.contains("ulimit -n"))
         );
+    }
+
+    #[test]
+    fn a_server_whose_answer_cannot_be_read_is_not_gone() {
+        let gone = |source| Error::Query { action: "ask", source }.is_server_gone();
+        let unreadable = "Postgres returned a non-UTF-8 string for its error message. This is most likely".to_owned();
+        assert!(!gone(sqlx::Error::Protocol(unreadable)));
+        assert!(!gone(sqlx::Error::ColumnDecode { index: "query".into(), source: "invalid utf-8".into() }));
+        assert!(!gone(sqlx::Error::RowNotFound));
+        assert!(gone(sqlx::Error::Protocol("unknown message type: '?'".to_owned())));
+        assert!(gone(sqlx::Error::Io(io::ErrorKind::UnexpectedEof.into())));
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Error;
-use super::answer::{LIMIT, ask_one, in_time, within};
+use super::answer::{Columns as _, LIMIT, ask_one, in_time, within};
 use super::error::CREATE_EXTENSION;
 use host::units::{BlockRange, Fork};
 
@@ -219,7 +219,8 @@ pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> R
     // Members may do more; for pg_prewarm only the function is named.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
-    sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await
+    let row = sqlx::query(question).bind(name).bind(members).fetch_optional(connection).await?;
+    row.map(|row| row.try_get(0)).transpose()
 }
 
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use sqlx::Connection as _;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
-use sqlx::{Connection as _, Row as _};
 
 use super::Error;
-use super::answer::{ask_all, ask_one, in_time};
+use super::answer::{Columns as _, ask_all, ask_one, in_time};
 use super::secrets::keep_setting;
 
 /// Changed settings, by name, with values as others' SHOW prints them, without pgthaw's own session settings.
@@ -50,7 +50,8 @@ const USUAL_SEARCH_PATH: &str = "\"$user\", public";
 
 /// The search_path of other sessions; `None` if unset or hidden.
 async fn read_configured_path(connection: &mut PgConnection) -> Option<String> {
-    sqlx::query_scalar(include_str!("sql/configured_path_13.sql")).fetch_one(connection).await.ok().flatten()
+    let row = sqlx::query(include_str!("sql/configured_path_13.sql")).fetch_one(connection).await.ok()?;
+    row.try_get(0).ok()?
 }
 
 /// What others see of search_path: its value, and where it is from.

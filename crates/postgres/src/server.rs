@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
+use super::answer::Columns as _;
 use super::data_directory::is_child;
 use super::remedy::psql_as;
 use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, find_extension, read_databases};
@@ -16,7 +16,7 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 
 /// From here on versions are newer than what pgthaw was tested with.
-const UNTESTED_VERSION_NUM: u32 = 190_000;
+const UNTESTED_VERSION_NUM: u32 = 200_000;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -202,7 +202,7 @@ impl Server {
     /// What to tell of a version that pgthaw was not tested with.
     pub fn version_remark(&self) -> Option<String> {
         (self.facts.version_num >= UNTESTED_VERSION_NUM).then(|| {
-            format!("PostgreSQL {} is newer than the newest that pgthaw was tested with (18)", self.facts.version)
+            format!("PostgreSQL {} is newer than the newest that pgthaw was tested with (19)", self.facts.version)
         })
     }
 }

@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{LIMIT, ask_all, collect_rows, count, in_time};
+use super::answer::{Answer as _, Columns as _, LIMIT, ask_all, ask_rows, collect_rows, count, in_time};
 use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension};
 
 /// Columns that say which row it is, in views with several.
-const KEYS: [&str; 6] = ["datname", "backend_type", "object", "context", "schemaname", "relname"];
+const KEYS: [&str; 7] = ["datname", "backend_type", "object", "context", "schemaname", "relname", "locktype"];
 
 const NUMBERS: [&str; 2] = ["datid", "relid"];
 
@@ -44,8 +43,8 @@ pub struct RowDelta {
     pub added: BTreeMap<String, f64>,
 }
 
-/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal and pg_stat_io, as far as they exist, and `database` in
-/// pg_stat_database.
+/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io and pg_stat_lock, as far as they exist, and
+/// `database` in pg_stat_database.
 pub async fn read_server_statistics(
     connection: &mut PgConnection,
     version_num: u32,
@@ -54,7 +53,8 @@ pub async fn read_server_statistics(
     const ACTION: &str = "read the server's statistics";
     let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
                     FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
-    let mut rows = in_time(ACTION, sqlx::query_as(question).bind(database).fetch_all(&mut *connection)).await?;
+    let question = || sqlx::query(question).bind(database.to_owned());
+    let mut rows = ask_rows(connection, ACTION, question, |row| <(String, String)>::of(row).map(Some)).await?;
     let views = [
         (
             0,
@@ -66,6 +66,10 @@ pub async fn read_server_statistics(
             170_000,
             "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
              FROM pg_catalog.pg_stat_checkpointer AS s",
+        ),
+        (
+            190_000,
+            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
         ),
     ];
     for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {

@@ -106,7 +106,7 @@ impl Studies {
         let is_on_image = self.number.is_multiple_of(2) && rustix::process::getuid().is_root();
         let image = if is_on_image { "disk = 'gp3'\nfile_system = 'own'\n[file_systems]\nown = 'ext4'\n" } else { "" };
         let text = format!(
-            "question = '{}'\nrepeats = 2\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n{image}",
+            "question = '{}'\nrepeats = 2\n[points]\nclients = [1, 2]\nseconds = 1\nrate = 100\nstart = 'as-is'\n{image}",
             self.question()
         );
         fs::write(self.home.path().join("study.toml"), text).unwrap();

@@ -9,7 +9,7 @@ impl Redaction {
     pub fn of(world: &World) -> Redaction {
         let address = world.shop.cluster.connect_options("postgres");
         let stopped = world.stopped.cluster.connect_options("postgres");
-        let major = "/var/lib/postgresql/18";
+        let major = "/var/lib/postgresql/19";
         let known = [
             (world.shop.data_directory().display().to_string(), format!("{major}/main")),
             (world.stopped.data_directory().display().to_string(), format!("{major}/spare")),

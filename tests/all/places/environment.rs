@@ -54,7 +54,8 @@ fn a_server_has_no_variable_of_who_started_it_but_what_it_needs() {
 fn a_scratch_server_does_not_know_the_secrets_of_who_started_it() {
     use std::process::Stdio;
     let (home, place) = (servers::Home::new(), crate::bench::Place::new());
-    let mut command = place.command(&home, 15, &["bench", "warmup", "scale=1", "seconds=3", "strategy=nothing"]);
+    let mut command =
+        place.command(&home, 15, &["bench", "warmup", "scale=1", "seconds=3", "rate=100", "strategy=nothing"]);
     command.env("PGPASSWORD", "gq7password").env("SECRET_X", "gq7secret").env("AWS_SESSION", "gq7session");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut seen = 0;

@@ -129,10 +129,13 @@ impl Directory {
 
     /// [`Directory::open_file`] with flags of open(2), such as for writing. It makes no file.
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
+        Ok(self.open_with_facts(below.as_ref(), flags)?.0)
+    }
+
+    /// [`Directory::open_file_with`], with the facts of the open file.
+    pub(super) fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(self.open_below(below.as_ref(), flags, Mode::empty())?);
-        require_regular(&file)?;
-        Ok(file)
+        with_regular_facts(self.open_below(below, flags, Mode::empty())?.into())
     }
 
     /// Reads a regular file of at most `limit` bytes.
@@ -394,8 +397,7 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
                 _ => error,
             }
         })?;
-    require_regular(&file)?;
-    Ok(file)
+    Ok(with_regular_facts(file)?.0)
 }
 
 /// [`open_regular`], or a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading waits for its
@@ -452,9 +454,12 @@ pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-fn require_regular(file: &File) -> io::Result<()> {
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() { Ok(()) } else { Err(not_regular(kind)) }
+fn with_regular_facts(file: File) -> io::Result<(File, Stat)> {
+    let facts = fstat(&file)?;
+    match FileType::from_raw_mode(facts.st_mode) {
+        FileType::RegularFile => Ok((file, facts)),
+        _ => Err(not_regular(file.metadata()?.file_type())),
+    }
 }
 
 fn not_regular(kind: std::fs::FileType) -> io::Error {

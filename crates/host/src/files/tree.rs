@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Gid, OFlags, Uid, fchown, fstat};
+use rustix::fs::{Gid, OFlags, Stat, Uid, fchown};
 
 use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
 use crate::linux::threads::lock;
@@ -68,17 +68,21 @@ impl Tree {
 
     /// [`Tree::open_file`] with flags of open(2).
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
-        let below = below.as_ref();
+        Ok(self.open_with_facts(below.as_ref(), flags)?.0)
+    }
+
+    /// [`Tree::open_file_with`], with the facts of the open file.
+    pub fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
         let opened = match self.door_of(below) {
-            Some((door, behind)) => self.go_through(door)?.open_file_with(behind, flags),
-            None => self.root.open_file_with(below, flags),
+            Some((door, behind)) => self.go_through(door)?.open_with_facts(behind, flags),
+            None => self.root.open_with_facts(below, flags),
         };
-        let file = opened.map_err(|error| match error.raw_os_error() {
+        let (file, facts) = opened.map_err(|error| match error.raw_os_error() {
             Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "it is, or lies behind, a symbolic link"),
             _ => error,
         })?;
-        self.require_owner(fstat(&file)?.st_uid)?;
-        Ok(file)
+        self.require_owner(facts.st_uid)?;
+        Ok((file, facts))
     }
 
     /// Reads a file of the owner's of at most `limit` bytes.

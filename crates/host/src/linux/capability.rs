@@ -14,12 +14,11 @@ use super::cgroup::{
     CgroupVersion, DeviceLimit, DiskLimit, ReadLimit, WriteLimit, memory_directory_of, read_memory_limit,
 };
 use super::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
-use super::error::AS_OWNER;
 use super::machine::{read_file_system, read_loadable_memory, read_memory, read_mount, read_pressure};
 use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
-use crate::failure::{Capability, Explain as _, Lack};
+use crate::failure::{AS_OWNER, Capability, Explain as _, Lack};
 use crate::files::Tree;
 use crate::units::{Bytes, PageRange};
 

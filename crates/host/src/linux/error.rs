@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use procfs::ProcError;
 
-use crate::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
+use crate::failure::{AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint};
 
 /// What is done first with a directory in which something large is made.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "look at the file system of";
-
-pub(super) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
 /// A failed system call, with the file it was made for.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +45,15 @@ impl Error {
     /// The error of doing `action` to a setting of the whole machine.
     pub fn setting(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Setting { action, path: path.to_owned(), source }
+    }
+
+    /// The directory of the file that it is about; empty where it is about none.
+    pub fn directory(&self) -> &Path {
+        match self {
+            Error::File { path, .. } | Error::ResidencyHidden(path) => path.parent(),
+            _ => None,
+        }
+        .unwrap_or(Path::new(""))
     }
 
     /// Could no more files be open?
@@ -88,9 +95,7 @@ impl Explain for Error {
                 Some(format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display()))
             }
             _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
-            Error::File { source, .. } | Error::Call { source, .. } => {
-                (source.kind() == io::ErrorKind::PermissionDenied).then(|| AS_OWNER.into())
-            }
+            Error::File { source, .. } | Error::Call { source, .. } => permission_hint(source).map(str::to_owned),
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
             Error::Setting { .. } => Some("run pgthaw as root; in a container: `docker run --privileged`".into()),
             Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),

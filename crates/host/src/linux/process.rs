@@ -193,8 +193,11 @@ pub fn is_alive(pid: u32) -> bool {
 
 /// The process's title in `ps`, where PostgreSQL reports its activity; else the program's name.
 pub fn read_title(pid: u32) -> Result<String, Error> {
-    let words = open(pid).and_then(|process| process.cmdline());
-    let words = words.map_err(|error| Error::proc("read /proc/PID/cmdline", error))?;
+    // A title has names of roles and databases, in any encoding.
+    let title = std::fs::read(format!("/proc/{pid}/cmdline"));
+    let title = title.map_err(|source| Error::Call { action: "read /proc/PID/cmdline", source })?;
+    let words = title.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
     if words.is_empty() {
         return Ok(read_status(pid)?.comm);
     }
@@ -423,6 +426,9 @@ fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
 
 #[cfg(test)]
 mod process_tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::process::CommandExt as _;
     use std::process::Command;
 
     use super::*;
@@ -460,6 +466,17 @@ mod process_tests {
         assert_eq!(read_start_ticks(pid).unwrap(), ticks, "nobody asked yet how it ended");
         child.wait().unwrap();
         assert_eq!(read_stage(pid, ticks), Stage::Ended);
+    }
+
+    #[test]
+    fn a_title_in_another_encoding_is_read() {
+        let mut command = Command::new("sleep");
+        let mut child = command.arg0(OsStr::from_bytes(b"postgres: caf\xe9")).arg("60").spawn().unwrap();
+        while read_title(child.id()).unwrap() != "postgres: caf\u{fffd} 60" {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
-use crate::time::{FileCallKind, FileKind, WrittenTo};
+use crate::time::{FileCallKind, FileKind, WrittenTo, class_until_18};
 use host::units::{Bytes, group_digits};
 use postgres::LockProcess;
 
@@ -272,8 +272,7 @@ impl<'a> Seen<'a> {
     /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
-        let sleeps =
-            |one: &&LockProcess| one.session.event_type.as_deref().is_some_and(|class| !BLOCKED.contains(&class));
+        let sleeps = |one: &&LockProcess| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
         let seen_often = |pid: u32| {
             let with = looks.iter().filter(|holders| holders.iter().any(|one| one.session.pid == pid)).count();
             with >= LOOKS_OF_HOLDER && with as f64 >= MOST * looks.len() as f64
@@ -495,7 +494,11 @@ fn bytes_of(candidate: &Candidate<'_>) -> u64 {
 }
 
 fn waits_for(holder: &LockProcess, wanted: &str) -> bool {
-    holder.session.event_type.as_deref() == Some(wanted)
+    class_of_wait(holder) == Some(wanted)
+}
+
+fn class_of_wait(LockProcess { session, .. }: &LockProcess) -> Option<&str> {
+    Some(class_until_18(session.event_type.as_deref()?, session.event.as_deref()?))
 }
 
 fn tell_holder(LockProcess { session: holder, .. }: &LockProcess) -> String {

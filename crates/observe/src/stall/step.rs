@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::gauges::OsSample;
-use crate::time::{CLIENT_BACKEND, FileCall, ProcessTimes, Reading, WaitNames, Who, WrittenTo};
+use crate::time::{CLIENT_BACKEND, FileCall, ProcessTimes, Reading, WaitNames, Who, WrittenTo, class_until_18};
 use postgres::LockProcess;
 
 /// One step.
@@ -195,7 +195,7 @@ impl Means {
 
     /// Backends in waits of one of these classes.
     pub fn of_classes(&self, classes: &[&str]) -> f64 {
-        let of = self.waits.iter().filter(|((class, _), _)| classes.contains(&class.as_str()));
+        let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         of.map(|(_, count)| count).sum()
     }
 
@@ -215,7 +215,7 @@ impl Means {
 
     /// Waits of these classes that more backends were in than before, those with the most growth first: name, and how many now.
     pub fn grown(&self, before: &Means, classes: &[&str]) -> Vec<(String, f64)> {
-        let of = self.waits.iter().filter(|((class, _), _)| classes.contains(&class.as_str()));
+        let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         let growth = |(event, now): (&(String, String), &f64)| {
             let earlier = before.waits.get(event).copied().unwrap_or(0.0);
             (format!("{}:{}", event.0, event.1), *now, now - earlier)

@@ -62,7 +62,7 @@ impl StallWatch {
         &mut self,
         reading: &Reading,
         roster: &Roster,
-        locks: &[LockProcess],
+        locks: Vec<LockProcess>,
         connection: Option<&mut PgConnection>,
     ) -> u64 {
         if !reading.counts_commands {
@@ -79,7 +79,7 @@ impl StallWatch {
             Some(connection) => self.ask(&step, connection).await,
             None => 0,
         };
-        step.holders = locks.iter().filter(|one| one.waiters > 0).cloned().map(shown_lock).collect();
+        step.holders = locks.into_iter().filter(|one| one.waiters > 0).map(shown_lock).collect();
         for seen in &mut step.calls {
             seen.relation = seen.call.file.relation.and_then(|file| self.relations.get(&file).cloned().flatten());
         }

@@ -25,7 +25,7 @@ pub enum By {
     /// The role that a backend is connected as.
     User,
     Database,
-    /// The query that a backend ran when a second ended has that second. A wait and a command stay with the query that they began in.
+    /// The query that a backend ran when a second ended has that second. A wait and a command that lasted then stay with it.
     Query,
     /// Each process.
     Backend,
@@ -251,6 +251,14 @@ pub struct Imperfect {
     pub lost_of_files: u64,
 }
 
+/// Questions to the server who its processes are that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedLooks {
+    pub count: u64,
+    /// Why the last one did.
+    pub why: String,
+}
+
 /// Waits of one name that have not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
@@ -273,6 +281,7 @@ pub struct TimeSpan {
     /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
     pub open: BTreeMap<StatisticName, Lasting>,
     pub imperfect: Imperfect,
+    pub failed: FailedLooks,
 }
 
 /// What was told of a process: when it was looked at first, where it was there already, and last.
@@ -280,47 +289,28 @@ pub struct TimeSpan {
 struct Told {
     first: ProcessTimes,
     last: ProcessTimes,
-    /// Is it one of the processes that are counted?
-    is_counted: bool,
-    /// The places in which the wait and the command began that last at `last`; `None` where that is not known, or nothing lasts.
-    wait_place: Option<String>,
-    command_place: Option<String>,
+    /// The queries in which the wait and the command began that last at `last`, by query; `None` where that is not known, or nothing lasts.
+    begun_in: [Option<String>; 2],
 }
 
 impl Told {
-    fn all_of(reading: Vec<ProcessTimes>, is_counted: bool) -> HashMap<(u32, u64), Told> {
-        let told = |last: ProcessTimes| Told { first: last.clone(), last, is_counted, ..Told::default() };
+    fn all_of(reading: Vec<ProcessTimes>) -> HashMap<(u32, u64), Told> {
+        let told = |last: ProcessTimes| Told { first: last.clone(), last, ..Told::default() };
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// The place of the wait that lasts now: that in which it began.
-    fn place_of_wait(&self, process: &ProcessTimes, place: &str) -> Option<String> {
-        let open = process.open.as_ref()?;
-        let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
-        let is_same = |last: &OpenWait| last.event == open.event && count(process) == count(&self.last);
-        let kept = self.wait_place.clone().filter(|_| self.last.open.as_ref().is_some_and(is_same));
-        Some(kept.unwrap_or_else(|| place.to_owned()))
-    }
-
-    /// Likewise of the command that is handled now.
-    fn place_of_command(&self, process: &ProcessTimes, place: &str) -> Option<String> {
-        process.handling_ns?;
-        let is_same = process.handled.count == self.last.handled.count;
-        Some(self.command_place.clone().filter(|_| is_same).unwrap_or_else(|| place.to_owned()))
-    }
-
-    /// What was added to the waits for this event, by its places: of one that lasted at the last reading the place in which it began.
-    fn by_place(
-        &self,
-        event: &WaitEvent,
-        added: Statistic,
-        process: &ProcessTimes,
-        place: &str,
-    ) -> [(String, Statistic); 2] {
-        let of_event = |times: &ProcessTimes| times.open.clone().filter(|open| open.event == *event);
-        let begun = of_event(&self.last).map(|open| self.lasts_ns(&self.last, &open));
-        let open_ns = of_event(process).map_or(0, |open| self.lasts_ns(process, &open));
-        split(added, begun.zip(self.wait_place.as_deref()), open_ns, place)
+    /// The queries of the wait and of the command that last now: those in which they began. What begins now has this `query`.
+    fn begun_in(&self, process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
+        let is_same = |open: &OpenWait| {
+            let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
+            self.last.open.as_ref().is_some_and(|last| last.event == open.event) && count(process) == count(&self.last)
+        };
+        let wait = process.open.as_ref().map(is_same);
+        let command = process.handling_ns.map(|_| process.handled.count == self.last.handled.count);
+        let begun = |lasts: Option<bool>, before: &Option<String>| {
+            before.as_ref().filter(|_| lasts == Some(true)).or(query.filter(|_| lasts.is_some())).cloned()
+        };
+        [begun(wait, &self.begun_in[0]), begun(command, &self.begun_in[1])]
     }
 
     /// What was added to the waits for this event.
@@ -343,18 +333,6 @@ impl Told {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
         process.handling_ns.map(|length_ns| length_ns.saturating_sub(before_ns))
-    }
-}
-
-/// Splits the time that was added: the wait that had lasted for `begun` at the last reading keeps its place, and the rest has `place`. The wait
-/// that lasts now has `open_ns` of it.
-fn split(added: Statistic, begun: Option<(u64, &str)>, open_ns: u64, place: &str) -> [(String, Statistic); 2] {
-    match begun.filter(|(_, begun_in)| *begun_in != place) {
-        None => [(place.to_owned(), added), (place.to_owned(), Statistic::default())],
-        Some((begun_ns, begun_in)) => {
-            let first = added.first_of(begun_ns, open_ns);
-            [(begun_in.to_owned(), first), (place.to_owned(), added.since(&first))]
-        }
     }
 }
 
@@ -391,12 +369,13 @@ pub struct Accounting {
     /// Of each place, the commands that it handled, and its own shares of the total.
     pub handled: BTreeMap<String, Statistic>,
     /// Of these, the commands that had begun before the look, and those that lasted when it ended.
-    pub handled_before: BTreeMap<String, u64>,
-    pub handled_after: BTreeMap<String, u64>,
+    pub begun_before: u64,
+    pub lasting: u64,
     pub places: BTreeMap<String, TimeShares>,
     pub seconds: Vec<TimeSecond>,
     pub total: TimeShares,
     pub imperfect: Imperfect,
+    pub failed: FailedLooks,
     /// Processes that were there at some time.
     pub processes: u32,
     /// The client backends alone: their shares, and their places.
@@ -416,19 +395,22 @@ impl Accounting {
             names,
             begin_ns: first.at_ns,
             at_ns: first.at_ns,
-            before: Told::all_of(first.processes, false),
+            processes: first.processes.len() as u32,
+            before: Told::all_of(first.processes),
             counts_commands: first.counts_commands,
             ..Accounting::default()
         }
     }
 
-    /// Names what lasts at the begin, by who its process is then.
+    /// Names what lasts at the begin, by who its process is then, and counts no process of pgthaw.
     pub fn name_first(&mut self, who: impl Fn(&ProcessTimes) -> Who) {
-        for mut told in std::mem::take(&mut self.before).into_values() {
-            let place = self.place(told.first.pid, &who(&told.first));
-            told.wait_place = told.place_of_wait(&told.first, &place);
-            told.command_place = told.place_of_command(&told.first, &place);
-            self.before.insert((told.first.pid, told.first.birth), told);
+        self.before.retain(|_, told| who(&told.first).kind != PGTHAW);
+        self.processes = self.before.len() as u32;
+        for told in self.before.values_mut() {
+            let who = who(&told.first);
+            let is_handled = told.first.handling_ns.is_some() && SERVE_CLIENTS.contains(&&*who.kind);
+            self.begun_before += u64::from(is_handled);
+            told.begun_in = told.begun_in(&told.first, who.query.as_ref().filter(|_| self.by == By::Query));
         }
     }
 
@@ -451,7 +433,9 @@ impl Accounting {
         if let Some(begin) = reading.begins_from {
             lived_from_ns = begin.at_ns;
             let are_new = std::mem::take(&mut self.is_another_server);
-            self.before = Told::all_of(begin.processes, !are_new);
+            let are_counted = |process: &&ProcessTimes| are_new && who(process).kind != PGTHAW;
+            self.processes += begin.processes.iter().filter(are_counted).count() as u32;
+            self.before = Told::all_of(begin.processes);
         }
         let mut second =
             TimeSecond { until_ns: at_ns - self.begin_ns, length_ns: at_ns - from_ns, ..TimeSecond::default() };
@@ -460,29 +444,24 @@ impl Accounting {
         let mut now = HashMap::new();
         for process in reading.processes {
             let key = (process.pid, process.birth);
-            let mut told = self.before.remove(&key).unwrap_or_default();
+            let told = self.before.remove(&key);
             let who = who(&process);
             if who.kind == PGTHAW {
                 continue;
             }
+            self.processes += u32::from(told.is_none());
+            let told = told.unwrap_or_default();
             let process = if SERVE_CLIENTS.contains(&&*who.kind) { process } else { process.without_commands() };
-            let place = self.place(process.pid, &who);
-            if self.by != By::Query {
-                // Whose time it is does not change, but may have been unknown.
-                (told.wait_place, told.command_place) = (None, None);
-            }
-            let shares = self.add_process(&process, &told, (&who, &place), lived_from_ns, at_ns);
-            self.processes += u32::from(!told.is_counted);
+            let shares = self.add_process(&process, &told, &who, lived_from_ns, at_ns);
             second.processes += 1;
             second.shares.add(&shares);
             if who.kind == CLIENT_BACKEND {
                 self.clients.add(&shares);
-                self.client_places.insert(place.clone());
+                self.client_places.insert(self.place(process.pid, &who));
             }
             if process.ended_ns.is_none() {
-                let wait_place = told.place_of_wait(&process, &place);
-                let command_place = told.place_of_command(&process, &place);
-                now.insert(key, Told { last: process, is_counted: true, wait_place, command_place, ..told });
+                let begun_in = told.begun_in(&process, who.query.as_ref().filter(|_| self.by == By::Query));
+                now.insert(key, Told { last: process, begun_in, ..told });
             }
         }
         second.explained = second.shares.explained();
@@ -502,14 +481,7 @@ impl Accounting {
         (self.before, self.at_ns) = (now, at_ns);
     }
 
-    fn add_process(
-        &mut self,
-        process: &ProcessTimes,
-        told: &Told,
-        (who, place): (&Who, &str),
-        from_ns: u64,
-        at_ns: u64,
-    ) -> TimeShares {
+    fn add_process(&mut self, process: &ProcessTimes, told: &Told, who: &Who, from_ns: u64, at_ns: u64) -> TimeShares {
         let (earlier, first, look_ns) = (&told.last, &told.first, at_ns - self.begin_ns);
         // One that has ended since has been charged until then, and is told this once.
         let until = process.ended_ns.unwrap_or(at_ns);
@@ -534,40 +506,36 @@ impl Accounting {
         self.imperfect.recovered += process.recovered - earlier.recovered;
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
-        let begun = told.handling_ns(earlier).zip(told.command_place.as_deref());
-        let is_before = !told.is_counted && first.handling_ns.is_some();
-        for (place, handled) in split(handled, begun, told.handling_ns(process).unwrap_or(0), place) {
-            if handled.total_ns > 0 || handled.count > 0 {
-                self.handled.entry(place).or_default().merge(&handled);
-            }
-        }
-        if is_before && handled.total_ns > 0 {
-            let place = told.command_place.clone().unwrap_or_else(|| place.to_owned());
-            *self.handled_before.entry(place).or_default() += 1;
+        let place = self.place(process.pid, who);
+        // What follows in this span the wait and the command that lasted at its begin has their place too.
+        let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
+        let wait_place = |event: &WaitEvent| {
+            let lasted = earlier.open.as_ref().is_some_and(|open| open.event == *event);
+            if lasted { wait_place } else { &place }
+        };
+        if handled.total_ns > 0 || handled.count > 0 {
+            self.handled.entry(command_place.clone()).or_default().merge(&handled);
         }
         let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
-        let lasting = told.handling_ns(process).zip(told.place_of_command(process, place));
-        self.handling.extend(lasting.map(|(length_ns, place)| (place, length_ns)));
+        self.handling.extend(told.handling_ns(process).map(|length_ns| (command_place.clone(), length_ns)));
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
-            self.merge(place, "processor", detail, &Statistic::of_time(switches, ns));
+            self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
         }
         for (event, statistic) in &process.waits {
             let since = told.added_of(event, statistic, look_ns);
             let (part, detail) = self.name(event, who);
             shares.charge(&part, &detail, since.total_ns);
-            for (place, since) in told.by_place(event, since, process, place) {
-                if since.total_ns > 0 || since.count > 0 {
-                    self.merge(&place, &part, &detail, &since);
-                }
+            if since.total_ns > 0 || since.count > 0 {
+                self.merge(wait_place(event), &part, &detail, &since);
             }
         }
-        if let Some((open, place)) = process.open.as_ref().zip(told.place_of_wait(process, place)) {
+        if let Some(open) = &process.open {
             let (part, detail) = self.name(&open.event, who);
             let length_ns = told.lasts_ns(process, open);
-            self.open.push((StatisticName { place, part, detail }, length_ns));
+            self.open.push((StatisticName { place: wait_place(&open.event).clone(), part, detail }, length_ns));
         }
-        self.places.entry(place.to_owned()).or_default().add(&shares);
+        self.places.entry(place).or_default().add(&shares);
         shares
     }
 
@@ -588,6 +556,7 @@ impl Accounting {
             statistics: std::mem::take(&mut self.statistics),
             open,
             imperfect: std::mem::take(&mut self.imperfect),
+            failed: std::mem::take(&mut self.failed),
         }
     }
 
@@ -599,8 +568,8 @@ impl Accounting {
             // The source may have begun a little before.
             self.statistics.entry(name).or_default().count(length_ns.min(length));
         }
+        self.lasting = self.handling.len() as u64;
         for (place, length_ns) in std::mem::take(&mut self.handling) {
-            *self.handled_after.entry(place.clone()).or_default() += 1;
             self.handled.entry(place).or_default().count(length_ns.min(length));
         }
         for total in self.statistics.values_mut().chain(self.handled.values_mut()) {

@@ -3,6 +3,9 @@
 //!
 //! Field names are part of `--json` and of records (docs/formats.md): add, never rename.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::roster::show_query;
@@ -14,19 +17,10 @@ use postgres::{LockProcess, Session};
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// The longest wait first. A process that several block stands behind the one that is nearest to a root.
+    /// What all behind a root have waited in all since pgthaw looks, to within a look; 0 of one that waits itself.
+    pub held_up_ns: u64,
+    /// The longest wait first. A process that several block stands behind a root where it can.
     pub behind: Vec<Blocker>,
-}
-
-/// A root, as it was when most processes waited behind it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenBlocker {
-    /// When that was, in milliseconds since 1970 UTC.
-    pub at_ms: i64,
-    /// What all that waited behind it waited in all, to within a look.
-    pub waited_ns: u64,
-    #[serde(flatten)]
-    pub blocker: Blocker,
 }
 
 /// A process and its temporary files.
@@ -48,22 +42,24 @@ const DEEPEST: usize = 20;
 const KEPT: usize = 100;
 
 impl Blocker {
+    fn new(process: LockProcess, behind: Vec<Blocker>) -> Blocker {
+        Blocker { process, held_up_ns: 0, behind }
+    }
+
     /// The trees of all that block somebody: most waiters first.
     pub fn trees(mut processes: Vec<LockProcess>) -> Vec<Blocker> {
-        processes.sort_by_key(|one| (one.waited_ms.map_or(u64::MAX, |ms| u64::MAX - 1 - ms), one.session.pid));
-        let is_there = |pid: &u32| processes.iter().any(|one| one.session.pid == *pid);
-        let (mut roots, mut waiting): (Vec<LockProcess>, Vec<LockProcess>) =
-            processes.iter().cloned().partition(|one| !one.blocked_by.iter().any(is_there));
-        roots.retain(|root| root.waiters > 0);
-        let mut trees = Vec::new();
-        while !roots.is_empty() || !waiting.is_empty() {
-            if roots.is_empty() {
-                // They wait for each other, until the server finds the deadlock.
-                roots.push(waiting.remove(0));
-            }
-            trees.extend(grow(std::mem::take(&mut roots), &mut waiting, DEEPEST));
+        processes.sort_by_key(|one| (Reverse(one.waited_ms), one.session.pid));
+        let pids: Vec<u32> = processes.iter().map(|one| one.session.pid).collect();
+        let waits = |one: &LockProcess| one.blocked_by.iter().any(|pid| pids.contains(pid));
+        let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
+        let mut trees = grow(roots, &mut waiting, DEEPEST);
+        while !waiting.is_empty() {
+            // They wait for each other, until the server finds the deadlock.
+            let first = vec![waiting.remove(0)];
+            trees.extend(grow(first, &mut waiting, DEEPEST));
         }
-        trees.sort_by_key(|tree| std::cmp::Reverse(tree.count()));
+        trees.retain(|tree| !tree.behind.is_empty());
+        trees.sort_by_key(|tree| Reverse(tree.count()));
         trees
     }
 
@@ -77,21 +73,15 @@ impl Blocker {
     }
 }
 
-/// Level by level, so that each process stands as near to a root as it can. What is deeper than `levels` stands on the last one.
+/// What waits for one of these stands behind it. What is deeper than `levels` stands on the last one.
 fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize) -> Vec<Blocker> {
-    let mut children: Vec<Vec<LockProcess>> = Vec::new();
-    for parent in &parents {
-        let is_behind = |one: &LockProcess| levels == 1 || one.blocked_by.contains(&parent.session.pid);
-        let (own, others) = std::mem::take(waiting).into_iter().partition::<Vec<LockProcess>, _>(is_behind);
-        *waiting = others;
-        children.push(own);
-    }
-    let counts: Vec<usize> = children.iter().map(Vec::len).collect();
-    let below: Vec<LockProcess> = children.into_iter().flatten().collect();
-    let mut below = if below.is_empty() { Vec::new() } else { grow(below, waiting, levels - 1) }.into_iter();
-    let with =
-        |(process, count): (LockProcess, usize)| Blocker { process, behind: below.by_ref().take(count).collect() };
-    parents.into_iter().zip(counts).map(with).collect()
+    let of = |parent: &LockProcess| {
+        let is_behind = |one: &mut LockProcess| levels == 1 || one.blocked_by.contains(&parent.session.pid);
+        waiting.extract_if(.., is_behind).collect::<Vec<LockProcess>>()
+    };
+    let behind: Vec<Vec<LockProcess>> = parents.iter().map(of).collect();
+    let with = |(process, behind)| Blocker::new(process, grow(behind, waiting, (levels - 1).max(1)));
+    parents.into_iter().zip(behind).map(with).collect()
 }
 
 /// What was seen of them: now, and since the begin.
@@ -99,72 +89,67 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
 pub struct Culprits {
     pub blockers: Vec<Blocker>,
     pub temporary: Vec<TemporaryFiles>,
-    /// Those that others waited for longest first; of temporary files the most bytes that a query had at a time.
-    pub seen_blockers: Vec<SeenBlocker>,
+    /// Each as it was when most waited behind it, those that others waited for longest first; of temporary files the most bytes that a
+    /// query had at a time.
+    pub seen_blockers: Vec<Blocker>,
     pub seen_temporary: Vec<TemporaryFiles>,
 }
 
 impl Culprits {
     /// Adds a look: the server's sessions, and its lock waits where they were asked for. `since_ns`: since the look before.
-    pub fn look(&mut self, sessions: &[Session], locks: Option<Vec<LockProcess>>, at_ms: i64, since_ns: u64) {
-        let waits_for_lock = |one: &Session| one.event_type.as_deref() == Some("Lock");
+    pub fn look(&mut self, sessions: &[Session], locks: Option<Vec<LockProcess>>, since_ns: u64) {
         match locks {
             Some(locks) => self.blockers = Blocker::trees(locks.into_iter().map(shown_lock).collect()),
             // Those of a moment ago are still there, unless nobody waits any more.
-            None if sessions.iter().any(waits_for_lock) => {}
+            None if sessions.iter().any(waits_for_lock) => self.blockers.retain(|blocker| !blocker.behind.is_empty()),
             None => self.blockers.clear(),
         }
-        self.blockers.retain(|blocker| !blocker.behind.is_empty());
         let is_idle = |one: &&Session| {
             one.state.as_deref().is_some_and(|state| state.starts_with("idle in transaction"))
                 && one.state_ms >= Some(IDLE_MS)
                 && !self.blockers.iter().any(|blocker| blocker.process.session.pid == one.pid)
         };
         let mut idle: Vec<Session> = sessions.iter().filter(is_idle).map(shown).collect();
-        idle.sort_by_key(|one| std::cmp::Reverse(one.state_ms));
-        idle.truncate(KEPT);
-        let alone =
-            |session| Blocker { process: LockProcess { session, ..LockProcess::default() }, behind: Vec::new() };
+        idle.sort_by_key(|one| Reverse(one.state_ms));
+        let alone = |session| Blocker::new(LockProcess { session, ..LockProcess::default() }, Vec::new());
         self.blockers.extend(idle.into_iter().map(alone));
-        for blocker in &self.blockers {
-            let new = || SeenBlocker { at_ms, waited_ns: 0, blocker: blocker.clone() };
-            let place = self.seen_blockers.iter().position(|one| one.blocker.key() == blocker.key());
-            let place = place.unwrap_or_else(|| {
-                self.seen_blockers.push(new());
-                self.seen_blockers.len() - 1
-            });
-            let seen = &mut self.seen_blockers[place];
-            seen.waited_ns += blocker.count() as u64 * since_ns;
-            if blocker.count() >= seen.blocker.count() {
-                (seen.at_ms, seen.blocker) = (at_ms, blocker.clone());
+        self.blockers.truncate(KEPT);
+        for now in &mut self.blockers {
+            let seen = self.seen_blockers.iter_mut().find(|seen| seen.key() == now.key());
+            let before_ns = seen.as_ref().map_or(0, |seen| seen.held_up_ns);
+            now.held_up_ns = before_ns + now.count() as u64 * since_ns;
+            match seen {
+                Some(seen) if now.count() < seen.count() => seen.held_up_ns = now.held_up_ns,
+                Some(seen) => *seen = now.clone(),
+                None => self.seen_blockers.push(now.clone()),
             }
         }
-        let age = |one: &SeenBlocker| one.blocker.process.session.state_ms;
-        self.seen_blockers.sort_by_key(|one| std::cmp::Reverse((one.waited_ns, age(one))));
+        self.seen_blockers.sort_by_key(|one| Reverse((one.held_up_ns, one.process.session.state_ms)));
         self.seen_blockers.truncate(KEPT);
     }
 
     /// Adds what temporary files there are, by pid.
     pub fn see_temporary(&mut self, files: &[(u32, u64, u64)], sessions: &[Session]) {
-        let whose = |(pid, files, bytes): &(u32, u64, u64)| {
-            let session = sessions.iter().find(|one| one.pid == *pid).map(shown);
-            let session = session.unwrap_or_else(|| Session { pid: *pid, ..Session::default() });
-            TemporaryFiles { session, files: *files, bytes: Bytes(*bytes) }
+        let whose = |&(pid, files, bytes): &(u32, u64, u64)| {
+            let session = sessions.iter().find(|one| one.pid == pid).map(shown);
+            let session = session.unwrap_or_else(|| Session { pid, ..Session::default() });
+            TemporaryFiles { session, files, bytes: Bytes(bytes) }
         };
         self.temporary = files.iter().map(whose).collect();
-        self.temporary.sort_by_key(|one| std::cmp::Reverse(one.bytes));
-        self.temporary.truncate(KEPT);
-        for now in &self.temporary {
-            let key = |one: &TemporaryFiles| (one.session.pid, one.session.started_us, one.session.query.clone());
-            match self.seen_temporary.iter_mut().find(|seen| key(seen) == key(now)) {
-                Some(seen) if now.bytes >= seen.bytes => *seen = now.clone(),
-                Some(_) => {}
-                None => self.seen_temporary.push(now.clone()),
-            }
+        // Of the same query the most comes first, and the others are left out.
+        self.seen_temporary.extend(self.temporary.iter().cloned());
+        for files in [&mut self.temporary, &mut self.seen_temporary] {
+            files.sort_by_key(|one| Reverse(one.bytes));
+            let mut told = HashSet::new();
+            files.retain(|one| told.insert((one.session.pid, one.session.started_us, one.session.query.clone())));
+            files.truncate(KEPT);
         }
-        self.seen_temporary.sort_by_key(|one| std::cmp::Reverse(one.bytes));
-        self.seen_temporary.truncate(KEPT);
     }
+}
+
+/// Is it shown to wait for a lock of SQL?
+pub(crate) fn waits_for_lock(session: &Session) -> bool {
+    session.event_type.as_deref() == Some("Lock")
 }
 
 fn shown(session: &Session) -> Session {
@@ -229,21 +214,21 @@ mod tests {
         };
         let holder = |state_ms, waiters| LockProcess { session: idle(state_ms), waiters, ..LockProcess::default() };
         let mut culprits = Culprits::default();
-        culprits.look(&[idle(900)], None, 1, 5);
+        culprits.look(&[idle(900)], None, 5);
         assert!(culprits.blockers.is_empty(), "it has been silent for a moment");
-        culprits.look(&[idle(1100)], None, 2, 5);
-        assert_eq!((culprits.blockers.len(), culprits.seen_blockers[0].waited_ns), (1, 0));
+        culprits.look(&[idle(1100)], None, 5);
+        assert_eq!((culprits.blockers.len(), culprits.seen_blockers[0].held_up_ns), (1, 0));
         let both = vec![holder(1200, 2), process(2, 0, &[1]), process(3, 0, &[1])];
-        culprits.look(&[idle(1200), waits(2), waits(3)], Some(both), 3, 5);
+        culprits.look(&[idle(1200), waits(2), waits(3)], Some(both), 5);
         // The next look does not ask for locks, and the one after it finds one waiter less.
-        culprits.look(&[idle(1300), waits(2), waits(3)], None, 4, 5);
+        culprits.look(&[idle(1300), waits(2), waits(3)], None, 5);
         let one = vec![holder(1400, 1), process(2, 0, &[1])];
-        culprits.look(&[idle(1400), waits(2)], Some(one), 5, 5);
+        culprits.look(&[idle(1400), waits(2)], Some(one), 5);
         assert_eq!(text(&culprits.blockers), "1(2)");
         let [seen] = &culprits.seen_blockers[..] else { panic!("{:?}", culprits.seen_blockers) };
-        assert_eq!((seen.waited_ns, text(std::slice::from_ref(&seen.blocker)).as_str()), (25, "1(2 3)"));
-        assert_eq!(seen.blocker.process.session.query.as_deref(), Some("UPDATE t SET a = ?"));
-        culprits.look(&[], None, 6, 5);
+        assert_eq!((seen.held_up_ns, text(std::slice::from_ref(seen)).as_str()), (25, "1(2 3)"));
+        assert_eq!(seen.process.session.query.as_deref(), Some("UPDATE t SET a = ?"));
+        culprits.look(&[], None, 5);
         assert!(culprits.blockers.is_empty() && culprits.seen_blockers.len() == 1);
     }
 

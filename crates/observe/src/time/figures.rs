@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::RefusedSource;
 use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, StatisticName, add_known};
+use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
 /// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
@@ -257,7 +258,7 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
     }
     for (name, one) in within.statistics.iter().filter(|(name, _)| name.place == clients) {
         let (part, detail, length) = (name.part.as_str(), name.detail.as_str(), seconds(one.total_ns));
-        match part {
+        match class_until_18(part, detail) {
             "LWLock" => {
                 used.lwlock_seconds += length;
                 used.lwlock_waits += one.count as f64;

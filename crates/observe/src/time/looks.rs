@@ -1,7 +1,7 @@
 //! Looks at processes at an interval, added up as if each had done all the time since the look before what it was seen doing; and until a
 //! reading between two looks what it was seen doing before it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::Error;
 use crate::sampler::{Sampling, wait_until};
 use crate::statistic::Statistic;
+use crate::time::event_word::{EventWord, list_processes};
 use crate::time::source::{ProcessTimes, Reading, Tier, TimeSource, WaitEvent};
-use host::linux;
+use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
-use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
-use host::linux::process::{read_activity, read_children};
+use host::linux::process::read_activity;
 use host::linux::threads::lock;
 use postgres::{Session, read_backend_pid, read_sessions};
 
@@ -35,6 +35,8 @@ pub(super) struct LookSums(Arc<Mutex<Sums>>);
 struct Sums {
     at_ns: u64,
     processes: HashMap<(u32, u64), (ProcessTimes, Doing)>,
+    /// Why nobody adds to them any more.
+    failure: Option<String>,
 }
 
 impl LookSums {
@@ -61,6 +63,15 @@ impl LookSums {
                 process.ended_ns.get_or_insert(before);
             }
         }
+    }
+
+    /// Adds a look that failed: what the processes did since the look before is not known.
+    pub fn add_failed(&self, at_ns: u64) {
+        let sums = self.lock();
+        let there = sums.processes.values().filter(|(process, _)| process.ended_ns.is_none());
+        let unseen = there.map(|(process, _)| (process.pid, process.birth, Some(WaitEvent::Unknown))).collect();
+        drop(sums);
+        self.add(at_ns, unseen);
     }
 
     /// What there is until this instant, for the looks go on: where they are rare, steps between readings are as long as they are asked
@@ -120,6 +131,7 @@ pub struct MemoryLooks {
     interval_ms: Arc<AtomicU64>,
     /// Processor time of the first look, without that of finding the processes, which is not done for each.
     look_cost: Duration,
+    word: EventWord,
     _looking: Sampling<()>,
 }
 
@@ -132,16 +144,16 @@ impl MemoryLooks {
         let sums = LookSums::default();
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
         let (to_add, interval) = (sums.clone(), Arc::clone(&interval_ms));
-        let pids = list(postmaster_pid);
+        let pids = list_processes(postmaster_pid);
         let cpu_before = read_own_cpu_time();
         to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
         let look_cost = read_own_cpu_time().saturating_sub(cpu_before);
         let _looking = Sampling::start("waits", move |stopped| {
-            let (mut pids, mut listed_at) = (list(postmaster_pid), read_monotonic());
+            let (mut pids, mut listed_at) = (list_processes(postmaster_pid), read_monotonic());
             loop {
                 let now = read_monotonic();
                 if now.saturating_sub(listed_at) >= LISTED_FOR {
-                    (pids, listed_at) = (list(postmaster_pid), now);
+                    (pids, listed_at) = (list_processes(postmaster_pid), now);
                 }
                 to_add.add(now.as_nanos() as u64, look(&pids, word));
                 let interval = Duration::from_millis(interval.load(Ordering::Relaxed));
@@ -150,7 +162,7 @@ impl MemoryLooks {
                 }
             }
         })?;
-        Ok(MemoryLooks { sums, interval_ms, look_cost, _looking })
+        Ok(MemoryLooks { sums, interval_ms, look_cost, word, _looking })
     }
 
     /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
@@ -174,6 +186,10 @@ impl TimeSource for MemoryLooks {
         Tier::Memory
     }
 
+    fn event_word(&self) -> Option<EventWord> {
+        Some(self.word)
+    }
+
     fn read(&mut self) -> Result<Reading, Error> {
         Ok(self.sums.read_until(read_monotonic().as_nanos() as u64))
     }
@@ -193,11 +209,6 @@ impl TimeSource for MemoryLooks {
     }
 }
 
-fn list(postmaster_pid: u32) -> Vec<u32> {
-    let children = read_children(postmaster_pid).unwrap_or_default();
-    children.into_iter().chain([postmaster_pid]).collect()
-}
-
 fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     let look_at = |pid: &u32| {
         // A process may end at any time.
@@ -207,83 +218,6 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
         Some((*pid, activity.start_ticks, (!activity.is_running).then(event)))
     };
     pids.iter().filter_map(look_at).collect()
-}
-
-// ---- where a process has the number of its event ----
-//
-// Since PostgreSQL 14 a variable points to it. PostgreSQL 13 has it within the entry of the process in shared memory (`MyProc`), at a
-// place that no symbol names and that the build decides. There it is found by what idle background processes must say.
-
-const SINCE_14: &str = "my_wait_event_info";
-const UNTIL_13: &str = "MyProc";
-
-/// Words of an entry that are looked at, 32 bits each: an entry of PostgreSQL 13 has some 900 bytes.
-const WORDS: usize = 256;
-
-/// The class of processes that wait for something to do, in the highest byte, and more than there are events in it.
-const ACTIVITY: u32 = 0x05;
-const ACTIVITIES: u32 = 64;
-
-/// So many processes that all wait for something else have to agree.
-const WITNESSES: usize = 3;
-
-/// An address in the memory of each process of one server: a pointer, and how far behind what it points to the number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventWord {
-    pub pointer: u64,
-    pub offset: u64,
-}
-
-impl EventWord {
-    /// Of the server of this postmaster.
-    ///
-    /// # Errors
-    /// When its program does not tell, or too few of its processes can be looked at.
-    pub fn find(postmaster_pid: u32) -> Result<EventWord, Error> {
-        let missing = match find_variable(postmaster_pid, SINCE_14) {
-            Ok(pointer) => return Ok(EventWord { pointer, offset: 0 }),
-            Err(error @ linux::Error::Unavailable { .. }) => error,
-            Err(error) => return Err(error.into()),
-        };
-        // What is no server of that age has neither.
-        let Ok(pointer) = find_variable(postmaster_pid, UNTIL_13) else { return Err(missing.into()) };
-        let children = read_children(postmaster_pid)?;
-        let mut entries = Vec::new();
-        for pid in &children {
-            match read_pointed_words(*pid, pointer, WORDS) {
-                Ok(words) => entries.extend(words),
-                Err(error) if entries.is_empty() && Some(pid) == children.last() => return Err(error.into()),
-                // It may have ended.
-                Err(_) => {}
-            }
-        }
-        let offset = find_place(&entries).ok_or(missing)? as u64 * 4;
-        Ok(EventWord { pointer, offset })
-    }
-
-    /// What a process waits for now; 0: nothing, or it has no place to say it.
-    pub fn read(&self, pid: u32) -> Result<u32, Error> {
-        Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
-    }
-
-    /// Where the pointer of a process leads to now; 0: nowhere. That of a postmaster leads to a place of its own, as in each process that
-    /// has no entry in shared memory yet or any more.
-    pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
-        Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
-    }
-}
-
-/// The one place at which enough entries have different events of the class, and no entry has anything that is no event.
-fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
-    let is_activity = |word: u32| word >> 24 == ACTIVITY && word & 0x00ff_ffff < ACTIVITIES;
-    let mut places: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
-    for entry in entries {
-        for (place, word) in entry.iter().enumerate().filter(|(_, word)| is_activity(**word)) {
-            places.entry(place).or_default().insert(*word);
-        }
-    }
-    let mut agreed = places.into_iter().filter(|(_, events)| events.len() >= WITNESSES).map(|(place, _)| place);
-    agreed.next().filter(|_| agreed.next().is_none())
 }
 
 // ---- over SQL ----
@@ -317,9 +251,18 @@ impl SqlLooks {
                     _ = ticks.tick() => {}
                 }
                 let asked = own.as_ref().map(OwnTransactions::begin);
-                let Ok(sessions) = read_sessions(&mut connection).await else { return };
+                let sessions = read_sessions(&mut connection).await;
                 drop(asked);
-                to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
+                let at_ns = read_monotonic().as_nanos() as u64;
+                match sessions {
+                    Ok(sessions) => to_add.add(at_ns, seen(sessions, own_pid)),
+                    Err(error) if error.is_server_gone() => {
+                        to_add.lock().failure = Some(error.with_hint());
+                        return;
+                    }
+                    // Who reads the sums asks the same, and tells why it fails.
+                    Err(_) => to_add.add_failed(at_ns),
+                }
             }
         });
         Ok(SqlLooks { sums, _stop: stop })
@@ -333,6 +276,10 @@ impl TimeSource for SqlLooks {
 
     fn read(&mut self) -> Result<Reading, Error> {
         Ok(self.sums.read())
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.sums.lock().failure.clone()
     }
 }
 
@@ -412,6 +359,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_failed_look_would_have_seen_is_not_known() {
+        let sums = LookSums::default();
+        let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
+        sums.add(1000, vec![(1, 5, lock()), (2, 6, None)]);
+        sums.add(1100, vec![(1, 5, lock())]);
+        sums.add_failed(1300);
+        sums.add(1400, vec![(1, 5, lock())]);
+        let reading = sums.read();
+        assert_eq!((reading.at_ns, reading.processes.len()), (1400, 2));
+        let one = reading.processes.iter().find(|one| one.pid == 1).unwrap();
+        let waited = |event| one.waits_for(&event).total_ns;
+        assert_eq!((waited(lock().unwrap()), waited(WaitEvent::Unknown), one.running_ns), (200, 200, 0));
+    }
+
+    #[test]
     fn a_reading_between_two_looks_is_until_its_own_instant() {
         let sums = LookSums::default();
         let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
@@ -446,26 +408,5 @@ mod memory_looks_tests {
         let look = Duration::from_micros(500);
         let millis = |processors| interval_within(look, processors).as_millis();
         assert_eq!([1.0, 0.025, 0.005, 0.0005, 0.0].map(millis), [20, 20, 100, 1000, 1000]);
-    }
-}
-
-#[cfg(test)]
-mod event_word_tests {
-    use super::*;
-
-    #[test]
-    fn the_place_is_where_several_wait_for_something_else_to_do() {
-        let entry = |event: u32| vec![7, 0x0500_0001, event, 0x0500_0000, 9];
-        let idle = [entry(0x0500_0001), entry(0x0500_0004), entry(0x0500_0005), entry(0)];
-        assert_eq!(find_place(&idle), Some(2));
-        assert_eq!(find_place(&idle[..2]), None, "too few");
-        let twice = [0x0500_0001, 0x0500_0004, 0x0500_0005].map(|event| vec![event, event]);
-        assert_eq!(find_place(&twice), None, "two places");
-    }
-
-    #[test]
-    fn a_program_that_is_no_server_has_none() {
-        let missing = EventWord::find(std::process::id()).unwrap_err().to_string();
-        assert!(missing.contains("has no symbol my_wait_event_info"), "{missing}");
     }
 }

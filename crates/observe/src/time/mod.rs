@@ -2,6 +2,7 @@
 
 mod account;
 mod culprits;
+mod event_word;
 mod figures;
 mod looks;
 mod names;
@@ -13,14 +14,16 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, Imperfect, Lasting, NamedStatistic, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle,
+    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, StatisticName, TimeSecond, TimeShares, TimeSpan,
+    Who, is_idle,
 };
 pub(crate) use culprits::shown_lock;
-pub use culprits::{Blocker, Culprits, SeenBlocker, TemporaryFiles};
+pub use culprits::{Blocker, Culprits, TemporaryFiles};
+pub use event_word::EventWord;
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
-pub use looks::{EventWord, LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
-pub use names::WaitNames;
-pub use report::{Handled, LookingCost, TimeReport};
+pub use looks::{LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};
+pub use names::{WaitNames, class_until_18};
+pub use report::{LookingCost, TimeReport};
 pub use roster::{Roster, show_query};
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{

@@ -1,22 +1,29 @@
 //! Wait events by their numbers.
 //!
 //! A number means another event in each major version. `wait_events.tsv` has them of all versions, as `scripts/wait-events` had the
-//! servers' own function tell them. A number that is not there is printed as a number: minor versions and extensions may add some.
+//! servers' own function tell them. Other names come from the running server: those of a version that the table lacks from its view
+//! pg_wait_events, and those of extensions from pg_stat_activity beside the memory of the same process. No number is ever shown.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use super::source::WaitEvent;
+use host::linux::threads::lock;
+use postgres::{Session, read_wait_event_names};
+use sqlx::postgres::PgConnection;
 
 /// A line for each event: class, name, and its number within the class in each of [`VERSIONS`]; `-` where it is not there.
 const TABLE: &str = include_str!("wait_events.tsv");
 
 /// Major versions, in the order of the table's columns.
-const VERSIONS: [u32; 6] = [13, 14, 15, 16, 17, 18];
+const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];
 
 /// The classes (`src/include/utils/wait_event.h`, `wait_classes.h`), by the number's highest byte.
-const CLASSES: [(u8, &str); 10] = [
+const CLASSES: [(u8, &str); 11] = [
     (0x01, "LWLock"),
     (0x03, "Lock"),
+    // Its name since 19, and until 18.
+    (0x04, "Buffer"),
     (0x04, "BufferPin"),
     (0x05, "Activity"),
     (0x06, "Client"),
@@ -30,15 +37,23 @@ const CLASSES: [(u8, &str); 10] = [
 /// Of a process that sleeps without an event.
 const SLEEP: &str = "sleep";
 
-/// The names of one major version.
+/// An event whose number has no name yet.
+const UNKNOWN: &str = "unknown";
+
+/// Classes whose numbers count the events of pg_wait_events from 0 on, in its order: one list makes both. Locks and lightweight
+/// locks are numbered elsewhere.
+const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
+
+/// The names of one server. Clones learn together.
 #[derive(Clone, Debug, Default)]
 pub struct WaitNames {
     major: u32,
     names: HashMap<u32, (&'static str, &'static str)>,
+    learned: Arc<Mutex<HashMap<u32, (String, String)>>>,
 }
 
 impl WaitNames {
-    /// Of the server of this `server_version_num`. Of a version that the table does not have every event is a number.
+    /// Of the server of this `server_version_num`, without asking it.
     pub fn of_version(version_num: u32) -> WaitNames {
         let column = VERSIONS.iter().position(|version| *version == version_num / 10_000);
         let parse = |line: &'static str| {
@@ -46,9 +61,54 @@ impl WaitNames {
             let (class, name) = (fields.next()?, fields.next()?);
             let number: u32 = fields.nth(column?)?.parse().ok()?;
             let (byte, class) = CLASSES.into_iter().find(|(_, known)| *known == class)?;
-            Some((u32::from(byte) << 24 | number, (class, name)))
+            Some((number_of(byte, number), (class, name)))
         };
-        WaitNames { major: version_num / 10_000, names: TABLE.lines().filter_map(parse).collect() }
+        let names = TABLE.lines().filter_map(parse).collect();
+        WaitNames { major: version_num / 10_000, names, learned: Arc::default() }
+    }
+
+    /// Of the server of this connection. One that does not tell has what [`WaitNames::learn`] learns.
+    pub async fn of_server(version_num: u32, connection: &mut PgConnection) -> WaitNames {
+        let names = WaitNames::of_version(version_num);
+        if names.names.is_empty() {
+            names.count(read_wait_event_names(connection).await.unwrap_or_default());
+        }
+        names
+    }
+
+    /// Numbers the events of pg_wait_events, which are in its order.
+    fn count(&self, events: Vec<(String, String)>) {
+        let mut learned = lock(&self.learned);
+        let mut next: BTreeMap<u8, u32> = BTreeMap::new();
+        for (class, event) in events {
+            let counted = CLASSES.iter().find(|(_, known)| *known == class && COUNTED.contains(known));
+            let Some((byte, _)) = counted else { continue };
+            let next = next.entry(*byte).or_default();
+            learned.insert(number_of(*byte, *next), (class, event));
+            *next += 1;
+        }
+    }
+
+    /// Has this number no name?
+    pub fn lacks(&self, number: u32) -> bool {
+        number != 0 && !self.names.contains_key(&number) && !lock(&self.learned).contains_key(&number)
+    }
+
+    /// Learns from what pg_stat_activity said of processes, each with the number in its memory just before and just after: it is
+    /// in that event where both are the same.
+    pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
+        for session in sessions {
+            let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))
+            else {
+                continue;
+            };
+            let Some((class, event)) = session.event_type.clone().zip(session.event.clone()) else { continue };
+            // A class that pgthaw does not know may have any number.
+            let byte = CLASSES.iter().find(|(_, known)| *known == class).map(|(byte, _)| u32::from(*byte));
+            if self.lacks(*number) && byte.is_none_or(|byte| byte == number >> 24) {
+                lock(&self.learned).insert(*number, (class, event));
+            }
+        }
     }
 
     /// Class and event, the second and third part of a statistic's name.
@@ -60,11 +120,10 @@ impl WaitNames {
             WaitEvent::Further => (SLEEP.into(), "further events".into()),
             WaitEvent::Number(number) => match self.names.get(number) {
                 Some((class, event)) => ((*class).into(), (*event).into()),
-                None => {
+                None => lock(&self.learned).get(number).cloned().unwrap_or_else(|| {
                     let class = CLASSES.into_iter().find(|(byte, _)| u32::from(*byte) == number >> 24);
-                    let class = class.map_or_else(|| format!("0x{:02x}", number >> 24), |(_, name)| name.into());
-                    (class, (number & 0x00ff_ffff).to_string())
-                }
+                    (class.map_or(UNKNOWN, |(_, name)| name).into(), UNKNOWN.into())
+                }),
             },
         }
     }
@@ -73,9 +132,70 @@ impl WaitNames {
     pub fn has_none_for(&self, kind: &str) -> bool {
         self.major == 13 && matches!(kind, "archiver" | "stats collector" | "logger")
     }
+}
 
-    /// Are there names for this version?
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+/// The class that an event would have in versions until 18. Since 19 the lightweight locks of buffers' contents and the wait for
+/// pins are one class, Buffer.
+pub fn class_until_18<'a>(class: &'a str, event: &str) -> &'a str {
+    match (class, event) {
+        ("Buffer", "BufferCleanup") => "BufferPin",
+        ("Buffer", _) => "LWLock",
+        _ => class,
+    }
+}
+
+fn number_of(class: u8, number: u32) -> u32 {
+    u32::from(class) << 24 | number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(names: &WaitNames, number: u32) -> String {
+        let (class, event) = names.name(&WaitEvent::Number(number));
+        format!("{class}::{event}")
+    }
+
+    #[test]
+    fn a_pin_and_the_lock_of_a_buffer_have_the_names_of_their_version() {
+        // What processes had in their memory while pg_stat_activity said so.
+        let pin = |version_num| named(&WaitNames::of_version(version_num), 0x0400_0000);
+        let expected = ["BufferPin::BufferPin", "BufferPin::BufferPin", "Buffer::BufferCleanup"];
+        assert_eq!([150_018, 180_006, 190_000].map(pin), expected);
+        assert_eq!(named(&WaitNames::of_version(190_000), 0x0400_0001), "Buffer::BufferExclusive");
+    }
+
+    #[test]
+    fn events_of_a_version_that_is_not_known_have_the_names_of_the_server() {
+        let names = WaitNames::of_version(200_000);
+        let events =
+            [("Activity", "ArchiverMain"), ("LWLock", "ShmemIndex"), ("Timeout", "New"), ("Timeout", "PgSleep")];
+        names.count(events.map(|(class, event)| (class.to_owned(), event.to_owned())).to_vec());
+        assert_eq!(named(&names, 0x0900_0001), "Timeout::PgSleep");
+        assert_eq!(named(&names, 0x0100_0001), "LWLock::unknown", "its numbers have gaps");
+        assert_eq!(named(&names, 0x0900_0007), "Timeout::unknown");
+        assert_eq!(named(&names, 0x3300_0007), "unknown::unknown");
+    }
+
+    #[test]
+    fn what_has_the_same_number_before_and_after_the_server_was_asked_is_learned() {
+        let names = WaitNames::of_version(190_000);
+        let session = |pid, class: &str, event: &str| Session {
+            pid,
+            event_type: Some(class.into()),
+            event: Some(event.into()),
+            ..Session::default()
+        };
+        let sessions = [
+            session(1, "Extension", "DblinkGetResult"),
+            session(2, "Extension", "Moved"),
+            session(3, "Timeout", "OfAnotherClass"),
+        ];
+        let before = HashMap::from([(1, 0x0700_0003), (2, 0x0700_0004), (3, 0x0700_0005)]);
+        let after = HashMap::from([(1, 0x0700_0003), (2, 0x0700_0006), (3, 0x0700_0005)]);
+        names.clone().learn(&sessions, &before, &after);
+        let all = [0x0700_0003, 0x0700_0004, 0x0700_0005].map(|number| named(&names, number));
+        assert_eq!(all, ["Extension::DblinkGetResult", "Extension::unknown", "Extension::unknown"]);
     }
 }

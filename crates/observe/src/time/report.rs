@@ -2,12 +2,12 @@
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::account::{By, Imperfect, NamedStatistic, StatisticName, TimeSecond, TimeShares};
-use super::culprits::{SeenBlocker, TemporaryFiles};
+use super::culprits::{Blocker, TemporaryFiles};
 use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
 use super::watch::Watched;
 use crate::budget::{BudgetedSource, Reduction, RefusedSource};
@@ -34,16 +34,6 @@ impl LookingCost {
     }
 }
 
-/// The commands that one place handled. What of them lay within the look counts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Handled {
-    #[serde(flatten)]
-    pub named: NamedStatistic,
-    /// Those that had begun before the look, and those that lasted when it ended.
-    pub begun_before: u64,
-    pub lasting: u64,
-}
-
 /// Where the time went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeReport {
@@ -62,7 +52,10 @@ pub struct TimeReport {
     #[serde(skip)]
     pub client_places: BTreeSet<String>,
     /// Commands from their receipt until the next is waited for, by who handled them: most time first. They lie across the kinds of time.
-    pub handled_by: Vec<Handled>,
+    pub handled_by: Vec<NamedStatistic>,
+    /// Of these, the commands that had begun before the look, and those that lasted when it ended. What of them lay within it counts.
+    pub begun_before: u64,
+    pub lasting: u64,
     /// Those with the most time first; who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
     pub seconds: Vec<TimeSecond>,
@@ -70,7 +63,7 @@ pub struct TimeReport {
     /// Those with the longest syncs first.
     pub files: Vec<FileTimes>,
     /// Those that others waited for longest first, then those that were idle in a transaction.
-    pub blockers: Vec<SeenBlocker>,
+    pub blockers: Vec<Blocker>,
     /// Of each query the most that it had at a time, the most bytes first.
     pub temporary_files: Vec<TemporaryFiles>,
     /// What was given up to stay within the budget.
@@ -95,17 +88,12 @@ impl TimeReport {
         let length_ns = accounting.length_ns();
         let handled = accounting.handled.into_iter();
         let handled = handled.map(|(place, statistic)| (StatisticName::of_commands(place), statistic)).collect();
-        let count = |counts: &BTreeMap<String, u64>, place: &String| counts.get(place).copied().unwrap_or(0);
-        let handled_by = NamedStatistic::all_of(handled).into_iter().map(|named| Handled {
-            begun_before: count(&accounting.handled_before, &named.place),
-            lasting: count(&accounting.handled_after, &named.place),
-            named,
-        });
-        let handled_by = handled_by.collect();
         let mut files = watched.files;
         files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
-            handled_by,
+            handled_by: NamedStatistic::all_of(handled),
+            begun_before: accounting.begun_before,
+            lasting: accounting.lasting,
             source: source.tier(),
             refused,
             by,

@@ -42,16 +42,22 @@ impl Roster {
         self.own_pids.contains(&pid)
     }
 
+    /// The postmaster, where the server calls its processes by the same numbers as this machine.
+    pub fn postmaster_of_same_pids(&self) -> Option<u32> {
+        self.postmaster_pid.filter(|_| !self.numbers.is_below)
+    }
+
     /// What the server says of its processes at this moment.
     pub fn see(&mut self, sessions: Vec<Session>) {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Learns who the processes of a reading are, from what was seen since the reading before. Who is not among them has ended,
-    /// and was told: he is forgotten.
-    pub fn learn(&mut self, processes: &[ProcessTimes]) {
+    /// Learns who the processes of a reading are, from what was seen since the reading before. Who is neither among them nor among those
+    /// that ended and are `untold` is forgotten.
+    pub fn learn(&mut self, processes: &[ProcessTimes], untold: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
-        let there: HashSet<(u32, u64)> = processes.iter().map(|process| (process.pid, process.birth)).collect();
+        let there: HashSet<(u32, u64)> =
+            processes.iter().chain(untold).map(|process| (process.pid, process.birth)).collect();
         self.known.retain(|key, _| there.contains(key));
         self.numbers.keep(&there);
         for process in processes {
@@ -179,13 +185,15 @@ mod tests {
         roster.see(vec![session(2, "SELECT 1"), session(3, "SELECT x\n FROM t WHERE a = 5.5 AND b = 'it'")]);
         roster.see(vec![session(4, "SELECT 4")]);
         let ended = process(4, Some(5));
-        roster.learn(&[living.clone(), vec![ended.clone()]].concat());
+        roster.learn(&[living.clone(), vec![ended.clone()]].concat(), &[]);
         let kinds: Vec<String> = living.iter().map(|one| roster.who(one).kind).collect();
         assert_eq!(kinds, [POSTMASTER, PGTHAW, "client backend"]);
         assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
         // It ends unseen in the next second, and stays who it was.
-        roster.learn(&[process(3, Some(9))]);
+        roster.learn(&[process(3, Some(9))], std::slice::from_ref(&ended));
+        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was not told yet");
+        roster.learn(&[process(3, Some(9))], &[]);
         assert_eq!(roster.who(&process(3, Some(9))).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
         assert_eq!(roster.known.len(), 1, "who has ended is forgotten");
         assert_eq!(roster.who(&process(5, Some(5))).kind, "short-lived");

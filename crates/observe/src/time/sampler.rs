@@ -23,13 +23,13 @@ const COMING: Duration = Duration::from_secs(3);
 const COMING_LOOK: Duration = Duration::from_millis(100);
 
 /// Whose time it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TimedServer {
     pub postmaster_pid: u32,
     /// The backend that serves pgthaw's own looks.
     pub observer_pid: Option<u32>,
-    /// `server_version_num`.
-    pub version_num: u32,
+    /// What its events are called.
+    pub names: WaitNames,
     /// Processors that the looking may take; `None`: as many as it does.
     pub budget: Option<f64>,
 }
@@ -121,7 +121,7 @@ impl Looker {
             return found;
         }
         let Ok(mut before) = self.source.read() else { return found };
-        let names = WaitNames::of_version(self.server.version_num);
+        let names = self.server.names.clone();
         let mut whole = Accounting::begin(before.clone(), By::Kind, names.clone());
         let (cost_at_start, cpu_at_start) = (self.source.cost(), read_thread_cpu_time());
         let (mut cost, mut cpu) = (cost_at_start.clone(), cpu_at_start);
@@ -132,7 +132,7 @@ impl Looker {
         while is_whole && second <= seconds && above < SECONDS_ABOVE {
             is_whole = self.wait(start, start + Duration::from_secs(second.into()), stopped);
             let Ok(reading) = self.source.read() else { break };
-            self.roster.learn(&reading.processes);
+            self.roster.learn(&reading.processes, &[]);
             let mut within = Accounting::begin(before, By::Kind, names.clone());
             within.add(reading.clone(), |process| self.roster.who(process));
             let (cost_now, cpu_now) = (self.source.cost(), read_thread_cpu_time());

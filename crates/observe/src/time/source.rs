@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::statistic::Statistic;
+use crate::time::event_word::EventWord;
 use host::units::Fork;
 use postgres::RelationPath;
 
@@ -342,6 +343,11 @@ pub trait TimeSource: Send {
     /// What all processes have had so far, those too that ended since the last reading. A process that has ended is told once.
     fn read(&mut self) -> Result<Reading, Error>;
 
+    /// Where processes have the numbers of their events; `None` where the source has names.
+    fn event_word(&self) -> Option<EventWord> {
+        None
+    }
+
     /// What it costs by the kernel's own count; `None` where there is none.
     fn cost(&self) -> Option<ProbeCost> {
         None
@@ -365,6 +371,11 @@ pub trait TimeSource: Send {
     /// Is who reads it to ask the server seldom who its processes are? Each answer has all of them, which costs as well.
     fn asks_seldom(&self) -> bool {
         false
+    }
+
+    /// Why it cannot go on, where its session with the server has ended.
+    fn failure(&self) -> Option<String> {
+        None
     }
 
     /// Looks half as often, which costs less: how often a second from now on. `None` where it does not look now and then, or hardly ever

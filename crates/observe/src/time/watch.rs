@@ -10,12 +10,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
-use crate::time::culprits::Culprits;
+use crate::time::culprits::{Culprits, waits_for_lock};
+use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
 use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
-use host::linux::clock::read_wall_ms;
+use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
 /// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
@@ -25,10 +26,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Where that is too dear it is asked once in so long.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
-/// Lock waits are read this often while there are any, and temporary files always. Neither takes more than this share of the time.
-const LOCK_LOOK: Duration = Duration::from_millis(400);
-const TEMPORARY_LOOK: Duration = Duration::from_secs(1);
-const SHARE_OF_LOOKS: u32 = 20;
+/// Temporary files are read this often, and lock waits while there are any. Together they take one of so many parts of the time at most.
+const CULPRITS_LOOK: Duration = Duration::from_millis(400);
+const PARTS_OF_LOOKS: u32 = 20;
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
@@ -39,17 +39,18 @@ pub struct Watch {
     /// Transactions of this connection besides its looks, which the server counts with the next look.
     untold: u64,
     asked_at: Instant,
-    /// When lock waits and temporary files are due; `None`: never, for this role may not know them.
-    locks_at: Option<Instant>,
-    temporary_at: Option<Instant>,
+    /// When lock waits and temporary files are due, and whether this role may know the latter.
+    culprits_at: Instant,
+    knows_temporary: bool,
     /// Lock waits that were read since the last reading.
     locks: Vec<LockProcess>,
-    culprits: Culprits,
-    /// Is told when the server does not answer any more.
-    gone: Option<oneshot::Sender<()>>,
-    accounting: Accounting,
+    pub(crate) culprits: Culprits,
+    /// Is told when the server does not answer any more, and why.
+    gone: Option<oneshot::Sender<String>>,
+    pub(crate) accounting: Accounting,
+    names: WaitNames,
     /// `None` where stalls are not looked for.
-    stalls: Option<StallWatch>,
+    pub(crate) stalls: Option<StallWatch>,
     /// Those of servers that were looked at before this one.
     earlier_stalls: Vec<Stall>,
     /// The last reading, when it has not been added up, and those who ended before it and have not been either.
@@ -82,8 +83,8 @@ impl Watch {
         stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
         let first = source.read()?;
-        roster.learn(&first.processes);
-        let mut accounting = Accounting::begin(first, by, names);
+        roster.learn(&first.processes, &[]);
+        let mut accounting = Accounting::begin(first, by, names.clone());
         accounting.name_first(|process| roster.who(process));
         let (connection, now) = (Some(connection), Instant::now());
         Ok(Watch {
@@ -92,12 +93,13 @@ impl Watch {
             own,
             untold: 0,
             asked_at: now,
-            locks_at: Some(now),
-            temporary_at: Some(now),
+            culprits_at: now,
+            knows_temporary: true,
             locks: Vec::new(),
             culprits: Culprits::default(),
             gone: None,
             accounting,
+            names,
             stalls,
             earlier_stalls: Vec::new(),
             latest: None,
@@ -107,8 +109,8 @@ impl Watch {
         })
     }
 
-    /// Is told when the server does not answer any more.
-    pub fn hear_gone(&mut self) -> oneshot::Receiver<()> {
+    /// Is told when the server does not answer any more, and why.
+    pub fn hear_gone(&mut self) -> oneshot::Receiver<String> {
         let (gone, is_gone) = oneshot::channel();
         self.gone = Some(gone);
         is_gone
@@ -122,19 +124,20 @@ impl Watch {
     /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
     /// to judge stalls by.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
-        self.accounting.follow_restart(names);
+        self.accounting.follow_restart(names.clone());
+        self.names = names;
         let earlier = std::mem::replace(&mut self.stalls, stalls);
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
 
-    /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
+    /// Reads at each `step` until `end` is there, and once more then. `hear` is called after each reading, and may take out what was
     /// added up.
     pub async fn until<T, S: TimeSource>(
         &mut self,
         source: &mut S,
         step: Duration,
         end: impl Future<Output = T>,
-        mut hear: impl FnMut(&mut Accounting, &S, Option<&StallWatch>, &Culprits),
+        mut hear: impl FnMut(&mut Watch, &S),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         // As many looks, evenly, as fit into a step.
@@ -152,7 +155,10 @@ impl Watch {
             };
             // Ticks come a little sooner or later.
             if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
-                self.look().await;
+                self.look(source.event_word()).await;
+            }
+            if let Some(why) = source.failure() {
+                self.lose_server(why);
             }
             let is_due = looks % looks_of_step == 0 || ended.is_some();
             if is_due || self.stalls.is_some() {
@@ -160,7 +166,7 @@ impl Watch {
             }
             if is_due {
                 self.add_up();
-                hear(&mut self.accounting, &*source, self.stalls.as_ref(), &self.culprits);
+                hear(self, &*source);
             }
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -168,23 +174,31 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self) {
+    /// Asks who the processes are, and what events without a name are called. `word` is where those have their numbers.
+    async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;
         self.asked_at = Instant::now();
+        let numbered = word.zip(self.roster.postmaster_of_same_pids());
+        let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
+        let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
         // One that answers late keeps no reading waiting: what it says then is passed over.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
+                if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
+                    self.names.learn(&sessions, before, &after);
+                }
                 own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
                 self.look_for_culprits(&sessions, since_ns).await;
                 self.roster.see(sessions);
             }
             // A server that is stopped meanwhile ends no measurement.
-            Ok(Err(_)) => {
-                self.connection = None;
-                // Who does not listen does not want to know.
-                _ = self.gone.take().map(|gone| gone.send(()));
+            Ok(Err(error)) if error.is_server_gone() => self.lose_server(error.with_hint()),
+            // The next question may be answered.
+            Ok(Err(error)) => {
+                let failed = &mut self.accounting.failed;
+                (failed.count, failed.why) = (failed.count + 1, error.with_hint());
             }
             Err(_) => {}
         }
@@ -194,29 +208,30 @@ impl Watch {
     async fn look_for_culprits(&mut self, sessions: &[Session], since_ns: u64) {
         let Some(connection) = &mut self.connection else { return };
         let sessions: Vec<Session> = sessions.iter().filter(|one| !self.roster.is_own(one.pid)).cloned().collect();
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
-        let prepared = connection.cached_statements_size();
-        let (mut locks, begin) = (None, Instant::now());
-        if is_due(self.locks_at) && sessions.iter().any(|one| one.event_type.as_deref() == Some("Lock")) {
+        let (begin, prepared) = (Instant::now(), connection.cached_statements_size());
+        let (is_due, mut locks) = (self.culprits_at <= begin, None);
+        if is_due && sessions.iter().any(waits_for_lock) {
             locks = timeout(LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
-            self.locks_at = Some(begin + LOCK_LOOK.max(begin.elapsed() * SHARE_OF_LOOKS));
+            self.locks.extend(locks.iter().flatten().cloned());
             self.untold += 1;
         }
-        if let Some(locks) = &locks {
-            self.locks.clone_from(locks);
-        }
-        self.culprits.look(&sessions, locks, read_wall_ms(), since_ns);
-        let begin = Instant::now();
-        if is_due(self.temporary_at) {
+        self.culprits.look(&sessions, locks, since_ns);
+        if is_due && self.knows_temporary {
             let files = timeout(LOOK, read_temporary_files(connection)).await;
-            self.temporary_at = match files {
-                Ok(Err(_)) => None,
-                _ => Some(begin + TEMPORARY_LOOK.max(begin.elapsed() * SHARE_OF_LOOKS)),
-            };
+            self.knows_temporary = !matches!(files, Ok(Err(_)));
             self.culprits.see_temporary(&files.ok().and_then(Result::ok).unwrap_or_default(), &sessions);
             self.untold += 1;
         }
-        self.untold += connection.cached_statements_size().saturating_sub(prepared) as u64;
+        if is_due {
+            self.untold += connection.cached_statements_size().saturating_sub(prepared) as u64;
+            self.culprits_at = begin + CULPRITS_LOOK.max(begin.elapsed() * PARTS_OF_LOOKS);
+        }
+    }
+
+    fn lose_server(&mut self, why: String) {
+        self.connection = None;
+        // Who does not listen does not want to know.
+        _ = self.gone.take().map(|gone| gone.send(why));
     }
 
     async fn add(&mut self, mut reading: Reading) {
@@ -224,14 +239,17 @@ impl Watch {
             // Of what the source before has told nothing is lost.
             self.add_up();
         }
-        self.roster.learn(&reading.processes);
-        if let Some(stalls) = &mut self.stalls {
-            self.untold +=
-                stalls.add(&reading, &self.roster, &std::mem::take(&mut self.locks), self.connection.as_mut()).await;
-        }
-        if let Some(before) = self.latest.take() {
+        let begins_from = self.latest.take().map(|before| {
             self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
-            reading.begins_from = before.begins_from;
+            before.begins_from
+        });
+        self.roster.learn(&reading.processes, &self.ended);
+        if let Some(stalls) = &mut self.stalls {
+            let locks = std::mem::take(&mut self.locks);
+            self.untold += stalls.add(&reading, &self.roster, locks, self.connection.as_mut()).await;
+        }
+        if let Some(begins_from) = begins_from {
+            reading.begins_from = begins_from;
         }
         let calls = reading.processes.iter().filter_map(|process| process.call.as_ref());
         self.lasting = calls.filter(|call| call.end_ns.is_none()).cloned().collect();

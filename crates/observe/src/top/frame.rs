@@ -11,7 +11,8 @@ use crate::budget::Reduction;
 use crate::gauges::OsSample;
 use crate::stall::Stall;
 use crate::time::{
-    Blocker, By, Imperfect, Lasting, LookingCost, NamedStatistic, TemporaryFiles, Tier, TimeShares, TimeSpan, is_idle,
+    Blocker, By, Imperfect, Lasting, LookingCost, NamedStatistic, TemporaryFiles, Tier, TimeShares, TimeSpan,
+    class_until_18, is_idle,
 };
 use crate::top::checkpoint::CheckpointStep;
 use host::units::Bytes;
@@ -105,7 +106,7 @@ impl Activity {
         let mut activity = Activity { ready: span.second.shares.ready_ns.map(|_| 0.0), ..Activity::default() };
         for (name, statistic) in &span.statistics {
             let processes = statistic.total_ns as f64 / span.second.length_ns.max(1) as f64;
-            let part = match (name.part.as_str(), name.detail.as_str()) {
+            let part = match (class_until_18(&name.part, &name.detail), name.detail.as_str()) {
                 ("processor", "ready") => activity.ready.get_or_insert(0.0),
                 ("processor", _) => &mut activity.running,
                 ("Lock" | "BufferPin", _) => &mut activity.lock,
@@ -374,6 +375,7 @@ pub mod tests {
             .into_iter()
             .collect(),
             imperfect: Imperfect::default(),
+            ..TimeSpan::default()
         }
     }
 

@@ -14,8 +14,7 @@ use crate::budget::RefusedSource;
 use crate::gauges::GaugeReading;
 use crate::stall::StallWatch;
 use crate::time::{
-    Accounting, By, Culprits, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan,
-    WaitNames, Watch,
+    By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
 use crate::top::checkpoint::CheckpointWatch;
 use crate::top::frame::{Activity, MachineStep, Missing, RateWindow, ServerStep, TopFrame, TopStatistic};
@@ -104,7 +103,7 @@ impl TopWatch {
         let machine = here
             .postmaster_pid
             .map(|_| MachineWatch::begin(here.devices, here.device_name, fetched.and_then(Result::ok)));
-        let names = WaitNames::of_version(here.version_num);
+        let names = WaitNames::of_server(here.version_num, &mut here.who).await;
         let mut roster = Roster::new(here.postmaster_pid, here.own_pids);
         roster.see(sessions);
         // Looks count no commands.
@@ -129,22 +128,22 @@ impl TopWatch {
             missing,
             owed: 0,
         };
-        let frames = self.frames.clone();
+        let (frames, who_is_gone) = (self.frames.clone(), watch.hear_gone());
         let end = async {
             tokio::select! {
                 gone = is_gone => gone.ok(),
+                Ok(why) = who_is_gone => Some(why),
                 () = frames.closed() => None,
             }
         };
         let step = self.step;
-        let hear =
-            |accounting: &mut Accounting, source: &BudgetedSource, stalls: Option<&StallWatch>, culprits: &Culprits| {
-                let span = accounting.take_span();
-                if span.second.length_ns > 0 {
-                    let frame = steps.take(span, source, stalls, culprits);
-                    self.send(frame);
-                }
-            };
+        let hear = |watch: &mut Watch, source: &BudgetedSource| {
+            let span = watch.accounting.take_span();
+            if span.second.length_ns > 0 {
+                let frame = steps.take(span, source, watch);
+                self.send(frame);
+            }
+        };
         watch.until(&mut source, step, end, hear).await
     }
 
@@ -194,17 +193,17 @@ struct Steps {
 }
 
 impl Steps {
-    fn take(
-        &mut self,
-        span: TimeSpan,
-        source: &BudgetedSource,
-        stalls: Option<&StallWatch>,
-        culprits: &Culprits,
-    ) -> TopFrame {
+    fn take(&mut self, span: TimeSpan, source: &BudgetedSource, watch: &Watch) -> TopFrame {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
         let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
-        let reading = self.pulse.take();
+        let (reading, unanswered) = match self.pulse.take() {
+            Some(Ok(reading)) => (Some(reading), None),
+            Some(Err(why)) => (None, Some(Missing::new("what the server counts", why, None))),
+            None => (None, None),
+        };
+        let unasked =
+            (span.failed.count > 0).then(|| Missing::new("who the processes are", span.failed.why.clone(), None));
         let checkpoint = reading.as_ref().and_then(|reading| {
             let event = reading.server.checkpointer_event.as_deref();
             Some(self.checkpoints.take(reading.at_ns, at_ms, reading.checkpoints?, event))
@@ -234,12 +233,12 @@ impl Steps {
             server,
             checkpoint,
             machine,
-            stalls: stalls.map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
-            blockers: culprits.blockers.clone(),
-            temporary_files: culprits.temporary.clone(),
+            stalls: watch.stalls.as_ref().map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
+            blockers: watch.culprits.blockers.clone(),
+            temporary_files: watch.culprits.temporary.clone(),
             imperfect: span.imperfect,
             cost,
-            missing: self.missing.iter().cloned().chain([own_limit(source)]).collect(),
+            missing: self.missing.iter().cloned().chain([own_limit(source)]).chain(unanswered).chain(unasked).collect(),
             reductions: source.reductions.clone(),
             failure: None,
             lost_frames: 0,
@@ -341,6 +340,9 @@ struct PulseReading {
     pub checkpoints: Option<CheckpointPulse>,
 }
 
+/// What was said last, or why nothing was said.
+type Latest = Arc<Mutex<Option<Result<PulseReading, String>>>>;
+
 /// The task that asks. Dropping it ends it.
 #[derive(Debug)]
 struct PulseReader {
@@ -348,7 +350,7 @@ struct PulseReader {
     pub first: PulseReading,
     /// Why nothing is known of checkpoints.
     pub checkpoint_refusal: Option<String>,
-    latest: Arc<Mutex<Option<PulseReading>>>,
+    latest: Latest,
     task: JoinHandle<()>,
 }
 
@@ -371,7 +373,7 @@ impl PulseReader {
         read_pulse(&mut connection, &own_pids).await?;
         let (server, own_before) = read_apart(&mut connection, &own_pids, &own, 0).await?;
         let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, own: own_before, checkpoints };
-        let latest = Arc::new(Mutex::new(None));
+        let latest = Latest::default();
         let to_fill = Arc::clone(&latest);
         let ask = async move {
             let mut ticks = interval_at(Instant::now() + period - period / 5, period);
@@ -383,26 +385,26 @@ impl PulseReader {
                     true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
                     false => None,
                 };
-                let (server, own_before) =
-                    match read_apart(&mut connection, &own_pids, &own, knows_checkpoints.into()).await {
-                        Ok(read) => read,
-                        Err(error) => {
-                            let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                            // Who does not listen has ended.
-                            let _ = gone.send(format!("{error}{hint}"));
-                            return;
-                        }
-                    };
+                let read = read_apart(&mut connection, &own_pids, &own, knows_checkpoints.into()).await;
                 let at_ns = read_monotonic().as_nanos() as u64;
-                let reading = PulseReading { at_ns, server, own: own_before, checkpoints };
+                let reading = match read {
+                    Ok((server, own_before)) => Ok(PulseReading { at_ns, server, own: own_before, checkpoints }),
+                    Err(error) if error.is_server_gone() => {
+                        // Who does not listen has ended.
+                        let _ = gone.send(error.with_hint());
+                        return;
+                    }
+                    // The next question may be answered.
+                    Err(error) => Err(error.with_hint()),
+                };
                 *lock(&to_fill) = Some(reading);
             }
         };
         Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
     }
 
-    /// What was said since it was taken the last time.
-    pub fn take(&self) -> Option<PulseReading> {
+    /// What was said since it was taken the last time, or why nothing was.
+    pub fn take(&self) -> Option<Result<PulseReading, String>> {
         lock(&self.latest).take()
     }
 }

@@ -28,7 +28,7 @@ use host::failure::Explain as _;
 use host::linux::read_ahead::ReadAhead;
 use host::units::Bytes;
 use model::Judgement;
-use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer};
+use observe::time::{ACCOUNT_DEAR, SqlLooks, TimeSampler, TimedServer, WaitNames};
 use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
@@ -104,7 +104,8 @@ impl TrialSetup<'_> {
         let command = running_load.command(lab, &asked, directory.path())?;
         let (server, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
-        let time = self.open_time(lab, observer_pid, server.facts.version_num)?;
+        let names = WaitNames::of_server(server.facts.version_num, &mut observer).await;
+        let time = self.open_time(lab, observer_pid, names)?;
         let looks = WaitSampler::start(observer);
         let launch = warm.map_or(Ok(None), |warm| plan_launch(strategy, lab, &warm.snapshots, &disk))?;
         let entrants = Entrants {
@@ -143,7 +144,7 @@ impl TrialSetup<'_> {
     }
 
     /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
-    fn open_time(&self, lab: &Lab, observer_pid: u32, version_num: u32) -> Result<Option<TimeSampler>, Error> {
+    fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>, Error> {
         if self.sweep.time == Some(false) {
             return Ok(None);
         }
@@ -164,7 +165,7 @@ impl TrialSetup<'_> {
             Ok((source, refused))
         };
         let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.run.machine.cores));
-        let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), version_num, budget };
+        let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), names, budget };
         Ok(Some(TimeSampler::open(server, open)?))
     }
 

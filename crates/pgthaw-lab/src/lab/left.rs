@@ -5,6 +5,8 @@ use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -107,9 +109,19 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
     })
 }
 
-/// `None`: it stays, for it is in use, or its server is still stopping, or another user's.
+/// A server stops by itself when its run was killed; on a busy machine that takes so long at most.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// `None`: it stays, for it is in use, or its server does not stop, or another user's.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
-    let _claim = claim(directory, text).ok().filter(|_| !has_server(directory))?;
+    let _claim = claim(directory, text).ok()?;
+    let deadline = Instant::now() + STOPPING;
+    while has_server(directory) {
+        if Instant::now() >= deadline {
+            return None;
+        }
+        sleep(Duration::from_millis(100));
+    }
     let shown = directory.display();
     Some(match remove_cluster(directory) {
         Ok(()) => format!("a run that was killed had left {shown}, and its sweep does not go on: it is removed"),

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection as _};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tokio::time::{sleep, timeout};
 
 use super::Error;
@@ -40,8 +40,9 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
     let opened = async {
         let mut connection = pool.acquire().await?;
-        let path: String =
-            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
+        // As a simple query: a prepared statement would stay in a pooler's session.
+        let asked = sqlx::raw_sql(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
+        let path: String = asked.try_get(0)?;
         if path != SCHEMA {
             return Ok(Err(Error::Pooled { server: server.clone() }));
         }

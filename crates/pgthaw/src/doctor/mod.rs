@@ -18,8 +18,8 @@ use postgres::capability::{Checked, check_pgbench, check_server};
 use probe::{check_profile, probe_budget, run_probe};
 
 /// Everything that is looked at, in the order in which it is told.
-const NAMES: &str = "verdict server data-dir ownership role buffered-io buffers pg_buffercache pg_prewarm pgfincore os evict \
-                     page-flags drop-caches memory direct-io io-uring device profile disk-limit bpf tracepoints pressure \
+const NAMES: &str = "verdict server data-dir ownership tablespaces role buffered-io buffers pg_buffercache pg_prewarm pgfincore os \
+                     evict page-flags drop-caches memory direct-io io-uring device profile disk-limit bpf tracepoints pressure \
                      pgbench vmtouch fio";
 
 /// What this host and this server let pgthaw do, and what mends the rest

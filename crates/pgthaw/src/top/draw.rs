@@ -66,11 +66,8 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
         lines.push(legend(&live.shown.activity, canvas, width));
     }
     let room = height.saturating_sub(lines.len() + 1);
-    lines.extend(if live.with_locks {
-        lock_lines(live, width, room, canvas)
-    } else {
-        name_lines(live, width, room, canvas)
-    });
+    let below = if live.with_locks { lock_lines } else { name_lines };
+    lines.extend(below(live, width, room, canvas));
     lines
 }
 
@@ -165,7 +162,7 @@ fn name_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
 
 /// Who blocks whom, and who is idle in a transaction.
 fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> Vec<String> {
-    let of_root = |root| render_blocker(root, "", Some(width), canvas.unicode);
+    let of_root = |root| render_blocker(root, Some(width), canvas.mark());
     let mut lines: Vec<String> =
         live.shown.blockers.iter().flat_map(of_root).map(|line| told(&line, canvas.unicode)).collect();
     if lines.is_empty() {

@@ -66,7 +66,7 @@ fn locks_of(frame: &TopFrame) -> Option<Fact> {
     let mut fact = Fact::of(if count > 0 { "locks" } else { "idle in tx" });
     let name = name_session(session);
     fact.add(0, if count > 0 { format!("{count} wait for {name}") } else { name });
-    fact.add(1, describe_state(session));
+    fact.add_some(1, describe_state(session), |state| state);
     fact.add_some(3, held_relation(worst), |relation| format!("holds {relation}"));
     fact.add(2, "(l)");
     fact.add_some(4, session.query.as_deref(), |query| printable(query).into_owned());
@@ -79,9 +79,7 @@ fn temporary_files_of(frame: &TopFrame) -> Option<Fact> {
     let mut fact = Fact::of("temp files");
     fact.add(0, format!("{} of {}", most.bytes, name_session(&most.session)));
     let others = frame.temporary_files.len() - 1;
-    if others > 0 {
-        fact.add(2, format!("and of {others} more"));
-    }
+    fact.add_some(2, (others > 0).then_some(others), |others| format!("and of {others} more"));
     fact.add_some(1, most.session.query.as_deref(), |query| printable(query).into_owned());
     Some(fact)
 }

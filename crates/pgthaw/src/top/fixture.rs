@@ -151,7 +151,7 @@ pub fn blocker() -> Blocker {
         waited_ms: Some(2800),
         ..LockProcess::default()
     };
-    let of = |process, behind| Blocker { process, behind };
+    let of = |process, behind| Blocker { process, behind, held_up_ns: 0 };
     let session = session(4711, "idle in transaction", "UPDATE accounts SET balance = ? WHERE id = ?");
     let behind = [4712, 4713].map(|pid| of(waiter(pid), Vec::new())).to_vec();
     of(LockProcess { session, waiters: 2, ..LockProcess::default() }, behind)

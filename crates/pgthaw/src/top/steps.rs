@@ -69,9 +69,11 @@ impl Steps {
     pub async fn finish(self) -> anyhow::Result<()> {
         let Steps { frames, engine, record, endpoint, .. } = self;
         drop(frames);
-        // What it holds is let go where it waits.
-        engine.abort();
-        let _ = engine.await;
+        // What it holds is let go where it waits. One that has ended may have been waited for.
+        if !engine.is_finished() {
+            engine.abort();
+            let _ = engine.await;
+        }
         record.map(RecordWriter::finish).transpose()?;
         if let Some(Answering { end, task, .. }) = endpoint {
             // It answers what was asked before, and no more.

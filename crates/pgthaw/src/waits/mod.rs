@@ -1,6 +1,7 @@
 //! `pgthaw waits`: the work is done in `crates/observe/src/time/`.
 
 pub mod culprit_text;
+mod locks;
 mod table;
 pub mod time_text;
 
@@ -27,6 +28,7 @@ use host::linux::clock::{read_own_cpu_time, read_wall_ms};
 use host::linux::count_cores;
 use host::linux::process::terminate;
 use host::linux::signals::{status_of, status_of_end};
+use host::units::counted;
 use observe::stall::StallWatch;
 use observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
 use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
@@ -80,13 +82,11 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let file = arguments.parquet.as_deref().map(|path| ExportFile::open(path, "--parquet FILE")).transpose()?;
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
-    let here = Here::open(&target, arguments.source).await?;
+    let mut here = Here::open(&target, arguments.source).await?;
     // Why its files are not seen says the source's own refusal.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
-    if here.names.is_empty() && here.source.tier() != Tier::Sql {
-        remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
-    }
+    let locks_before = locks::read(server, &mut here.who).await;
     let cpu_before = read_own_cpu_time();
     let (started_at, refused) = (here.started_at, here.refused.clone());
     let mut following =
@@ -104,6 +104,11 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     };
     let watched = watch.finish(&mut source).await?;
     remarks.extend(following.remarks);
+    let failed = &watched.accounting.failed;
+    remarks.extend((failed.count > 0).then(|| {
+        format!("{} who the processes are failed, the last one so: {}", counted(failed.count, "question"), failed.why)
+    }));
+    remarks.extend(locks::tell_since(server, locks_before).await);
     remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
@@ -181,7 +186,7 @@ impl Here {
     pub async fn open(target: &Target, wanted: Option<Tier>) -> anyhow::Result<Here> {
         let Looking { looks, mut who, own_pids, version_num, postmaster_pid, .. } = Looking::open(target).await?;
         let started_at = read_postmaster_start(&mut who).await?;
-        let names = WaitNames::of_version(version_num);
+        let names = WaitNames::of_server(version_num, &mut who).await;
         let (source, refused) = open_time_source(wanted, postmaster_pid, looks, None).await?;
         let mut roster = Roster::new(postmaster_pid, own_pids);
         roster.see(read_sessions(&mut who).await?);
@@ -227,7 +232,7 @@ impl Following<'_> {
                     back = come_back(target, wanted, gone) => Err(Box::new(back)),
                 }
             };
-            match watch.until(source, step, next, |_, _, _, _| hear()).await? {
+            match watch.until(source, step, next, |_, _| hear()).await? {
                 Ok(ended) => return Ok(ended),
                 Err(back) => self.go_on(*back, watch, source)?,
             }
@@ -266,7 +271,7 @@ impl Following<'_> {
 
 /// Returns when the server that has gone away can be looked at again, with when it had gone, in milliseconds since 1970
 /// UTC.
-async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<()>) -> (Here, i64) {
+async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<String>) -> (Here, i64) {
     if gone.await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -46,8 +46,8 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
 
 /// The statistics and commands of the whole time, then each second by the kinds of time.
 pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
-    let statistics = report.statistics.iter().map(|one| statistic_row("statistic", one));
-    let named = statistics.chain(report.handled_by.iter().map(|one| statistic_row("command", &one.named)));
+    let whole = [("statistic", &report.statistics), ("command", &report.handled_by)];
+    let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));
     let seconds = (1..).zip(&report.seconds).flat_map(|(number, second)| second_rows(number, second));
     named.chain(seconds).collect()
 }

@@ -1,10 +1,10 @@
 //! Where the time of a server's processes went, for people.
 
-use super::culprit_text::{render_seen_blockers, render_temporary_files};
+use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
 use observe::stall::Stall;
 use observe::time::{
-    FileKind, FileTimes, Handled, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond,
+    FileKind, FileTimes, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond,
 };
 use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
@@ -34,14 +34,14 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     if !report.handled_by.is_empty() {
         lines.push(String::new());
         lines.extend(render_columns(handled_columns(report), width, "…"));
-        lines.extend(render_unfinished(&report.handled_by).map(|told| wrap_text(&told, width)));
+        lines.extend(render_unfinished(report).map(|told| wrap_text(&told, width)));
     }
     lines.push(String::new());
     lines.extend(render_columns(seconds_columns(report), width, "…"));
     for part in [
         render_files(report, width),
         render_temporary_files(&report.temporary_files, width),
-        render_seen_blockers(&report.blockers, width),
+        render_blockers(&report.blockers, width),
         render_stalls(&report.stalls, width),
     ] {
         if !part.is_empty() {
@@ -148,7 +148,7 @@ const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
-    let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, &one.named)).collect();
+    let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place, report.clients.lived_ns);
     // They lie across the kinds of time.
     columns.retain(|column| column.title != "SHARE");
@@ -156,10 +156,9 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
 }
 
 /// Commands of which a part alone was seen; nothing where there are none.
-fn render_unfinished(handled: &[Handled]) -> Option<String> {
-    let sum = |of: fn(&Handled) -> u64| handled.iter().map(of).sum::<u64>();
-    let (before, lasting) = (sum(|one| one.begun_before), sum(|one| one.lasting));
-    let parts = [(before, "had begun before pgthaw looked"), (lasting, "had not ended when it stopped")];
+fn render_unfinished(report: &TimeReport) -> Option<String> {
+    let parts =
+        [(report.begun_before, "had begun before pgthaw looked"), (report.lasting, "had not ended when it stopped")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let told: Vec<String> = parts.map(|(count, what)| format!("{} {what}", counted(count, "command"))).collect();
     (!told.is_empty()).then(|| format!("{}: only the time that was seen counts", told.join(", ")))

@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 
 use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions};
 use super::system_user::{ActingAs, SystemUser};
-use crate::answer::ask_one;
+use crate::answer::{Columns as _, ask_one};
 use crate::{Address, Error};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;
@@ -121,21 +121,25 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection, Error> {
-    // The startup packet overrides settings of databases and roles.
-    let options = candidate.options(resolved, &identity.role, database)?.options([("search_path", "")]);
+    // The startup packet overrides settings of databases and roles. The mark makes this session known: one that lacks it is a pooler's,
+    // whatever its path is.
+    let mark = rand::random::<u64>().to_string();
+    let options = candidate.options(resolved, &identity.role, database)?;
+    let options = options.options([("search_path", ""), ("pgthaw.session", &mark)]);
     let address = candidate.address();
     let attempt = async {
         resolved.check_peer(candidate, &identity.role, database).await?;
         let failed = |source| Error::Connect { address: address.clone(), source };
         let mut connection = open(&options, identity).await.map_err(failed)?;
         check_version(&connection)?;
-        let path = sqlx::query_scalar::<_, String>(include_str!("../sql/session_path_13.sql"));
-        let path = path.fetch_one(&mut connection).await.map_err(failed)?;
-        Ok::<_, Error>((connection, path))
+        // As a simple query: a prepared statement would stay in a pooler's session.
+        let asked = sqlx::raw_sql(include_str!("../sql/session_path_13.sql")).fetch_one(&mut connection).await;
+        let path = asked.and_then(|row| Ok((row.try_get::<String, _>(0)?, row.try_get::<Option<String>, _>(1)?)));
+        Ok::<_, Error>((connection, path.map_err(failed)?))
     };
     match within(resolved.timeout, &address, attempt).await? {
-        Ok((connection, path)) if path.is_empty() => Ok(connection),
-        Ok((_, path)) => Err(Error::ForeignPath { address, path }),
+        Ok((connection, (path, found))) if path.is_empty() && found.as_ref() == Some(&mark) => Ok(connection),
+        Ok((_, (path, _))) => Err(Error::ForeignPath { address, path }),
         // sqlx sends an empty password where there is none.
         Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
             Some(_) => Err(error),

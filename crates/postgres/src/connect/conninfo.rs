@@ -189,7 +189,7 @@ fn decode(text: &str, what: &str) -> Result<String, Error> {
 
 // ---- parameters ----
 //
-// libpq's connection parameters, from the manual's "Database Connection Control Functions" (13 to 18).
+// libpq's connection parameters, from the manual's "Database Connection Control Functions" (13 to 19).
 
 /// Named values of a connection string, a service file or the environment. Never shows the password.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -205,7 +205,7 @@ enum Support {
 }
 
 /// Each parameter with its environment variable, or an empty name.
-const KNOWN: [(&str, &str, Support); 47] = [
+const KNOWN: [(&str, &str, Support); 49] = [
     ("application_name", "PGAPPNAME", Honoured),
     ("channel_binding", "PGCHANNELBINDING", Only(&["prefer", "disable"])),
     ("client_encoding", "PGCLIENTENCODING", Harmless),
@@ -225,6 +225,7 @@ const KNOWN: [(&str, &str, Support); 47] = [
     ("load_balance_hosts", "PGLOADBALANCEHOSTS", Honoured),
     ("max_protocol_version", "PGMAXPROTOCOLVERSION", Harmless),
     ("min_protocol_version", "PGMINPROTOCOLVERSION", Only(&["3.0"])),
+    ("oauth_ca_file", "PGOAUTHCAFILE", Harmless),
     ("oauth_client_id", "", Only(&[])),
     ("oauth_client_secret", "", Only(&[])),
     ("oauth_issuer", "", Only(&[])),
@@ -237,6 +238,7 @@ const KNOWN: [(&str, &str, Support); 47] = [
     ("require_auth", "PGREQUIREAUTH", Only(&[])),
     ("requirepeer", "PGREQUIREPEER", Honoured),
     ("service", "PGSERVICE", Honoured),
+    ("servicefile", "PGSERVICEFILE", Honoured),
     ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Only(&["TLSv1.3"])),
     ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", Only(&["TLSv1", "TLSv1.1", "TLSv1.2"])),
     ("sslcert", "PGSSLCERT", Honoured),
@@ -383,20 +385,20 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
 
 // ---- service file ----
 
-/// The parameters of a service, from the user's file or the system's.
-pub fn read_service(name: &str) -> Result<Parameters, Error> {
-    for file in service_files() {
-        if let Some(parameters) = read_service_file(&file, name)? {
+/// The parameters of a service, from `file` or the user's, else from the system's.
+pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters, Error> {
+    let files = service_files(file);
+    for file in &files {
+        if let Some(parameters) = read_service_file(file, name)? {
             return Ok(parameters);
         }
     }
-    Err(Error::ServiceMissing { name: name.to_owned(), files: service_files() })
+    Err(Error::ServiceMissing { name: name.to_owned(), files })
 }
 
 /// The user's service file, then the system's.
-fn service_files() -> Vec<PathBuf> {
-    let of_user =
-        variable("PGSERVICEFILE").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pg_service.conf")));
+fn service_files(file: Option<&str>) -> Vec<PathBuf> {
+    let of_user = file.map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pg_service.conf")));
     let of_system = variable("PGSYSCONFDIR").map_or_else(|| PathBuf::from("/etc/postgresql-common"), PathBuf::from);
     of_user.into_iter().chain([of_system.join("pg_service.conf")]).collect()
 }

@@ -138,7 +138,7 @@ impl ResolvedOptions {
             environment.set("hostaddr", String::new());
         }
         let service = match given.get("service").or(environment.get("service")) {
-            Some(name) => read_service(name)?,
+            Some(name) => read_service(name, given.get("servicefile").or(environment.get("servicefile")))?,
             None => Parameters::default(),
         };
         let mut parameters = given.or(service).or(environment);

@@ -36,7 +36,7 @@ SELECT involved.pid, process.backend_type,
        CAST(EXTRACT(EPOCH FROM process.backend_start) * 1000000 AS pg_catalog.int8) AS started_us, process.state,
        CAST(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - process.state_change) * 1000 AS pg_catalog.int8) AS state_ms,
        (SELECT pg_catalog.count(*) FROM edge WHERE edge.blocker = involved.pid) AS waiters,
-       (SELECT pg_catalog.array_agg(edge.blocker) FROM edge WHERE edge.pid = involved.pid) AS blocked_by,
+       ARRAY(SELECT edge.blocker FROM edge WHERE edge.pid = involved.pid) AS blocked_by,
        wanted.mode,
        CASE WHEN relation.oid IS NULL THEN 'relation ' || CAST(wanted.relation AS pg_catalog.text)
             WHEN n.nspname = 'public' THEN CAST(relation.relname AS pg_catalog.text)

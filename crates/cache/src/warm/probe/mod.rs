@@ -211,7 +211,7 @@ pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, E
     let root = directory.files.root().facts();
     let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
     let mut files = Vec::new();
-    for relation in directory.scan()? {
+    for relation in directory.scan(&mut Vec::new())? {
         for segment in 0.. {
             let path = relation.path.segment_file(Path::new(""), Fork::Main, segment);
             let Some(facts) = directory.files.open_file(&path).and_then(|file| file.metadata()).ok() else { break };
@@ -326,7 +326,8 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 // One phase: reads of one size, so many in flight, for a while.
 
 /// What does not count at the beginning: the kernel's limiter (blk-throttle) accounts in slices of 100 ms, and lets the
-/// first two's worth and more through at once. Of a phase that its bytes end sooner, a quarter.
+/// first two's worth and more through at once. Of a phase that its bytes end sooner, a quarter. Two reads always count: of the
+/// four that a small budget has for the largest size, a pause before the last would leave one.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
@@ -412,7 +413,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     completions.sort_by(|one, other| one.ended.total_cmp(&other.ended));
     let last = completions.last()?.ended;
     let discarded = DISCARDED.as_secs_f64().min(last * DISCARDED_RATIO);
-    let first = completions.partition_point(|one| one.ended <= discarded);
+    let first = completions.partition_point(|one| one.ended <= discarded).min(completions.len().saturating_sub(2));
     let counted = &completions[first..];
     let mut latencies: Vec<f64> = counted.iter().map(|one| one.took * 1e6).collect();
     latencies.sort_by(f64::total_cmp);
@@ -690,6 +691,13 @@ mod phase_tests {
         let ends: Vec<f64> = (0..500).map(|at| f64::from(at) / 1000.0 + if at < 250 { 0.0 } else { 0.1 }).collect();
         let rate = compute_rate(&ends).unwrap();
         assert!((rate - 833.0).abs() < 2.0, "{rate}");
+    }
+
+    #[test]
+    fn a_pause_in_few_reads_leaves_a_speed() {
+        let mut completions = [0.001, 0.002, 0.003, 0.103].map(completion);
+        let speed = compute_speed(&mut completions).unwrap();
+        assert!((speed.reads_per_second - 10.0).abs() < 1e-6, "{speed:?}");
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::num::NonZero;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
-use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise, major, minor};
+use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, Stat, accessat, fadvise, fstat, major, minor};
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use rustix::process::geteuid;
@@ -53,29 +53,27 @@ impl SystemPageCache {
         SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
     }
 
-    fn open_file(&self, path: &Path) -> io::Result<File> {
+    fn open_file(&self, path: &Path) -> io::Result<(File, Stat)> {
         match &self.files {
-            None => open_without_atime(|flags| open_regular_with(path, flags)),
+            None => open_without_atime(|flags| with_facts(open_regular_with(path, flags)?)),
             Some(files) => {
                 let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not in the data directory");
                 let below = path.strip_prefix(files.path()).map_err(|_| outside())?;
-                open_without_atime(|flags| files.open_file_with(below, flags))
+                open_without_atime(|flags| files.open_with_facts(below, flags))
             }
         }
     }
 
-    fn adopt(&self, file: File, path: &Path) -> Result<SystemFile, Error> {
-        let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
-        // No read-ahead: readers know their bytes, and limited disks pay for others.
-        fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
-        Ok(SystemFile {
+    fn adopt(&self, (file, facts): (File, Stat), path: &Path) -> SystemFile {
+        SystemFile {
             file,
             path: path.to_owned(),
-            size_bytes: metadata.size(),
-            owner: metadata.uid(),
-            file_system: metadata.dev(),
+            size_bytes: facts.st_size as u64,
+            owner: facts.st_uid,
+            file_system: facts.st_dev,
+            is_advised: Once::new(),
             cache: self.facts,
-        })
+        }
     }
 }
 
@@ -87,12 +85,11 @@ impl Default for SystemPageCache {
 
 impl PageCache for SystemPageCache {
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error> {
-        let file = match self.open_file(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::file("open", path, error)),
-        };
-        self.adopt(file, path).map(|file| Some(Box::new(file) as Box<dyn CachedFile>))
+        match self.open_file(path) {
+            Ok(opened) => Ok(Some(Box::new(self.adopt(opened, path)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::file("open", path, error)),
+        }
     }
 
     fn page_bytes(&self) -> u64 {
@@ -110,7 +107,7 @@ impl PageCache for SystemPageCache {
         // Page by page: what is written at once may become one large folio.
         let page = vec![7; self.page_bytes() as usize];
         (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
-        let file = self.adopt(scratch, Path::new("a scratch file"))?;
+        let file = self.adopt(with_facts(scratch).map_err(failed)?, Path::new("a scratch file"));
         let half = PAGES / 2;
         let mut buffer = vec![0; (half * self.page_bytes()) as usize];
         for _ in 0..3 {
@@ -153,9 +150,9 @@ pub struct VisibilityTest {
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
-    let file = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
+    let (file, facts) = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
     let page_bytes = cache.page_bytes();
-    let start = file.metadata().map_err(failed)?.size().div_ceil(page_bytes) + PAGES;
+    let start = (facts.st_size as u64).div_ceil(page_bytes) + PAGES;
     let mut present = 0;
     let absent = PageRange::new(start, start + PAGES);
     visit_resident(file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
@@ -179,8 +176,13 @@ fn no_activity(reason: String) -> Error {
     }
 }
 
+fn with_facts(file: File) -> io::Result<(File, Stat)> {
+    let facts = fstat(&file)?;
+    Ok((file, facts))
+}
+
 /// Opens without changing the access time, where permitted (owner or CAP_FOWNER).
-fn open_without_atime(open: impl Fn(OFlags) -> io::Result<File>) -> io::Result<File> {
+fn open_without_atime<T>(open: impl Fn(OFlags) -> io::Result<T>) -> io::Result<T> {
     match open(OFlags::RDONLY | OFlags::NOATIME) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(OFlags::RDONLY),
         opened => opened,
@@ -194,6 +196,8 @@ struct SystemFile {
     size_bytes: u64,
     owner: u32,
     file_system: u64,
+    /// Does the kernel know that reads of this file need no read-ahead?
+    is_advised: Once,
     cache: Facts,
 }
 
@@ -258,6 +262,8 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        // No read-ahead: readers know their bytes, and limited disks pay for others. A file that is only looked at needs no advice.
+        self.is_advised.call_once(|| _ = fadvise(&self.file, 0, None, Advice::Random));
         let mut filled = 0;
         while filled < buffer.len() {
             match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {

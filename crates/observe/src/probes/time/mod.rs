@@ -19,7 +19,7 @@ use self::files::{
     CallsBefore, FILES, IO_EVENTS, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call,
     parse_slow_call, parse_written,
 };
-use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_handling, is_in_call, new_slot, parse_slot};
+use self::slot::{CALL, ENDED, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::load::{CostCount, Loading, REBUILD, attach, refusal, refused, take_map};
 use crate::Error;
 use crate::time::{EventWord, FileCall, FileTimes, ProbeCost, ProbeOptions, Reading, Tier, TimeSource};
@@ -173,15 +173,14 @@ impl TimeProbe {
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         // A process may end at any time.
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
-        let event = self.event_word.read(pid).ok();
-        let first = if activity.is_running { First::Ready } else { First::Waiting(event) };
+        let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
         let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
             return Ok(());
         };
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
-        let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first, is_handling(event));
+        let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
         // One that was born meanwhile has a slot already.
         if self.tasks.get(&pid, 0).is_ok_and(|number| number != 0) {
@@ -272,6 +271,10 @@ impl fmt::Debug for TimeProbe {
 impl TimeSource for TimeProbe {
     fn tier(&self) -> Tier {
         Tier::Bpf
+    }
+
+    fn event_word(&self) -> Option<EventWord> {
+        Some(self.event_word)
     }
 
     fn read(&mut self) -> Result<Reading, Error> {

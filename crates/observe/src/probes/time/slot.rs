@@ -43,7 +43,7 @@ pub(super) const ENDED: usize = 17;
 const UNKNOWN: u32 = u32::MAX;
 const FURTHER: u32 = u32::MAX - 1;
 
-/// Events in which a process handles no command: ClientRead, as the program has it, and those of the class Activity, in the highest byte.
+/// Events in which a client backend handles no command: ClientRead, as the program has it, and those of the class Activity, in the highest byte.
 const CLIENT_READ: u32 = 0x0600_0000;
 const ACTIVITY: u32 = 0x05;
 
@@ -56,21 +56,9 @@ pub(super) enum First {
     Waiting(Option<u32>),
 }
 
-/// Does a process that has this event handle a command, if it serves a client? Where the event could not be read that is not known.
-pub(super) fn is_handling(event: Option<u32>) -> bool {
-    event.is_some_and(|event| event != CLIENT_READ && event >> 24 != ACTIVITY)
-}
-
 /// The slot of a process that was there before the program: what it does, and what it has had of the processors. Of a command that it handles
 /// the receipt is this instant: the part before was not seen.
-pub(super) fn new_slot(
-    pid: u32,
-    birth: u64,
-    now_ns: u64,
-    exec_ns: u64,
-    first: First,
-    is_handling: bool,
-) -> [u64; SLOT_WORDS] {
+pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
     const READY: u64 = 2;
     const WAITING: u64 = 3;
     let mut words = [0; SLOT_WORDS];
@@ -80,6 +68,10 @@ pub(super) fn new_slot(
     words[PID] = pid.into();
     words[STARTED] = now_ns;
     words[BIRTH] = birth;
+    let is_handling = match first {
+        First::Ready => true,
+        First::Waiting(event) => event.is_some_and(|event| event != CLIENT_READ && event >> 24 != ACTIVITY),
+    };
     words[RECEIVED] = if is_handling { now_ns } else { 0 };
     if let First::Waiting(event) = first {
         let event = event.unwrap_or(UNKNOWN);
@@ -150,9 +142,9 @@ pub(super) fn is_in_call(words: &[u64]) -> bool {
     words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
 }
 
-/// Does a wait in this event take several sleeps? Of classes Lock and BufferPin, as the program in the kernel has it.
+/// Does a wait in this event take several sleeps? Of class Lock and for a pin, as the program in the kernel has it.
 fn may_go_on(event: &WaitEvent) -> bool {
-    matches!(event, WaitEvent::Number(number) if matches!(number >> 24, 0x03 | 0x04))
+    matches!(event, WaitEvent::Number(number) if number >> 24 == 0x03 || *number == 0x0400_0000)
 }
 
 fn event_of(number: u32) -> WaitEvent {
@@ -172,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_open_is_charged_until_the_instant() {
-        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)), false);
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)));
         let waiting = parse_slot(&words, 1500);
         assert_eq!((waiting.pid, waiting.birth, waiting.started_ns, waiting.running_ns), (7, 5, 1000, 0));
         assert_eq!(waiting.waits, [(WaitEvent::Number(LOCK), Statistic::of_time(0, 500))]);
@@ -199,7 +191,7 @@ mod tests {
 
     #[test]
     fn who_was_woken_from_no_lock_waits_no_more() {
-        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(CLIENT_READ)), false);
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(CLIENT_READ)));
         (words[1], words[OWED], words[4]) = (1300, 300, 300);
         words[3] = 2 | words[3] >> 32 << 32;
         let ready = parse_slot(&words, 1500);
@@ -210,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_command_is_handled_from_its_receipt_on() {
-        let mut words = new_slot(7, 5, 1000, 40, First::Ready, false);
+        let mut words = new_slot(7, 5, 1000, 40, First::Ready);
         (words[HEAD + 1], words[HEAD + 2], words[RECEIVED]) = (3, 900, 1200);
         let handling = parse_slot(&words, 1500).handled;
         assert_eq!((handling.count, handling.total_ns), (3, 1200), "one that is handled now has its time so far");
@@ -220,19 +212,24 @@ mod tests {
 
     #[test]
     fn a_command_that_was_received_before_has_the_part_that_is_seen() {
-        for (event, handled_ns) in
-            [(Some(LOCK), 500), (Some(0), 500), (Some(CLIENT_READ), 0), (Some(0x0500_0003), 0), (None, 0)]
-        {
-            let words = new_slot(7, 5, 1000, 40, First::Waiting(event), is_handling(event));
-            let told = parse_slot(&words, 1500);
-            assert_eq!((told.handled.total_ns, told.handling_ns.unwrap_or(0)), (handled_ns, handled_ns), "{event:?}");
+        let waits = |event| First::Waiting(Some(event));
+        for (first, handled_ns) in [
+            (First::Ready, 500),
+            (waits(LOCK), 500),
+            (waits(0), 500),
+            (waits(CLIENT_READ), 0),
+            (waits(0x0500_0003), 0),
+            (First::Waiting(None), 0),
+        ] {
+            let told = parse_slot(&new_slot(7, 5, 1000, 40, first), 1500);
+            assert_eq!((told.handled.total_ns, told.handling_ns.unwrap_or(0)), (handled_ns, handled_ns), "{first:?}");
             assert_eq!((told.commands, told.handled.count), (0, 0), "it is counted when it ends");
         }
     }
 
     #[test]
     fn who_sleeps_in_a_call_is_in_it_and_who_runs_may_have_left() {
-        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)), false);
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)));
         assert!(!is_in_call(&words));
         words[3] |= 1 << 16;
         assert!(is_in_call(&words));
@@ -254,9 +251,9 @@ mod tests {
     #[test]
     fn first_slots_of_all_events_have_their_place() {
         for event in [0, 1, LOCK, UNKNOWN] {
-            let slot = new_slot(1, 1, 1, 0, First::Waiting(Some(event)), false);
+            let slot = new_slot(1, 1, 1, 0, First::Waiting(Some(event)));
             assert_eq!(parse_slot(&slot, 1).waits[0].0, event_of(event));
         }
-        assert!(parse_slot(&new_slot(1, 1, 1, 0, First::Ready, false), 9).waits.is_empty());
+        assert!(parse_slot(&new_slot(1, 1, 1, 0, First::Ready), 9).waits.is_empty());
     }
 }

@@ -39,8 +39,9 @@ INLINE void count_lost(u32 what)
 // Different waits that one process can tell apart; what is more goes to one place behind them.
 #define EVENTS 24
 #define SLOTS 2048
-// Of who waits for his client to say something (ClientRead), the same in PostgreSQL 13 to 18.
+// Of who waits for his client to say something (ClientRead), the same in PostgreSQL 13 to 19.
 #define CLIENT_READ 0x06000000u
+#define BUFFER_PIN 0x04000000u
 // A sleep that a signal may interrupt (include/linux/sched.h).
 #define INTERRUPTIBLE 1
 // Instead of a wait event: its memory could not be read.
@@ -181,11 +182,11 @@ INLINE void end_command(struct slot *slot, u64 now)
     slot->received = 0;
 }
 
-// Who waits for a lock sleeps several times for it: deadlock_timeout wakes him. The same holds for a pin of a buffer.
+// A backend sleeps several times for a lock: deadlock_timeout wakes it. The same holds for a pin of a buffer. The other events of
+// that class, since PostgreSQL 19, are lightweight locks: each sleep is a wait.
 INLINE int may_go_on(u32 event)
 {
-    u32 class = event >> 24;
-    return class == 0x03 || class == 0x04;
+    return event >> 24 == 0x03 || event == BUFFER_PIN;
 }
 
 // The statistic of the wait is charged what it is owed.

@@ -1,0 +1,115 @@
+//! Where a process has the number of its wait event.
+//!
+//! Since PostgreSQL 14 a variable points to it. PostgreSQL 13 has it within the entry of the process in shared memory (`MyProc`), at a
+//! place that no symbol names and that the build decides. There it is found by what idle background processes must say.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::Error;
+use host::linux;
+use host::linux::foreign_memory::{find_variable, read_pointed, read_pointed_words, read_pointer};
+use host::linux::process::read_children;
+
+const SINCE_14: &str = "my_wait_event_info";
+const UNTIL_13: &str = "MyProc";
+
+/// Words of an entry that are looked at, 32 bits each: an entry of PostgreSQL 13 has some 900 bytes.
+const WORDS: usize = 256;
+
+/// The class of processes that wait for something to do, in the highest byte, and more than there are events in it.
+const ACTIVITY: u32 = 0x05;
+const ACTIVITIES: u32 = 64;
+
+/// So many processes that all wait for something else have to agree.
+const WITNESSES: usize = 3;
+
+/// An address in the memory of each process of one server: a pointer, and how far behind what it points to the number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventWord {
+    pub pointer: u64,
+    pub offset: u64,
+}
+
+impl EventWord {
+    /// Of the server of this postmaster.
+    ///
+    /// # Errors
+    /// When its program does not tell, or too few of its processes can be looked at.
+    pub fn find(postmaster_pid: u32) -> Result<EventWord, Error> {
+        let missing = match find_variable(postmaster_pid, SINCE_14) {
+            Ok(pointer) => return Ok(EventWord { pointer, offset: 0 }),
+            Err(error @ linux::Error::Unavailable { .. }) => error,
+            Err(error) => return Err(error.into()),
+        };
+        // What is no server of that age has neither.
+        let Ok(pointer) = find_variable(postmaster_pid, UNTIL_13) else { return Err(missing.into()) };
+        let children = read_children(postmaster_pid)?;
+        let mut entries = Vec::new();
+        for pid in &children {
+            match read_pointed_words(*pid, pointer, WORDS) {
+                Ok(words) => entries.extend(words),
+                Err(error) if entries.is_empty() && Some(pid) == children.last() => return Err(error.into()),
+                // It may have ended.
+                Err(_) => {}
+            }
+        }
+        let offset = find_place(&entries).ok_or(missing)? as u64 * 4;
+        Ok(EventWord { pointer, offset })
+    }
+
+    /// What a process waits for now; 0: nothing, or it has no place to say it.
+    pub fn read(&self, pid: u32) -> Result<u32, Error> {
+        Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
+    }
+
+    /// The numbers of all processes of the server.
+    pub fn read_all(&self, postmaster_pid: u32) -> HashMap<u32, u32> {
+        list_processes(postmaster_pid).into_iter().filter_map(|pid| Some((pid, self.read(pid).ok()?))).collect()
+    }
+
+    /// Where the pointer of a process leads to now; 0: nowhere. That of a postmaster leads to a place of its own, as in each process that
+    /// has no entry in shared memory yet or any more.
+    pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
+        Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
+    }
+}
+
+/// The one place at which enough entries have different events of the class, and no entry has anything that is no event.
+fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
+    let is_activity = |word: u32| word >> 24 == ACTIVITY && word & 0x00ff_ffff < ACTIVITIES;
+    let mut places: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
+    for entry in entries {
+        for (place, word) in entry.iter().enumerate().filter(|(_, word)| is_activity(**word)) {
+            places.entry(place).or_default().insert(*word);
+        }
+    }
+    let mut agreed = places.into_iter().filter(|(_, events)| events.len() >= WITNESSES).map(|(place, _)| place);
+    agreed.next().filter(|_| agreed.next().is_none())
+}
+
+/// The postmaster and its children.
+pub(super) fn list_processes(postmaster_pid: u32) -> Vec<u32> {
+    let children = read_children(postmaster_pid).unwrap_or_default();
+    children.into_iter().chain([postmaster_pid]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_where_several_wait_for_something_else_to_do() {
+        let entry = |event: u32| vec![7, 0x0500_0001, event, 0x0500_0000, 9];
+        let idle = [entry(0x0500_0001), entry(0x0500_0004), entry(0x0500_0005), entry(0)];
+        assert_eq!(find_place(&idle), Some(2));
+        assert_eq!(find_place(&idle[..2]), None, "too few");
+        let twice = [0x0500_0001, 0x0500_0004, 0x0500_0005].map(|event| vec![event, event]);
+        assert_eq!(find_place(&twice), None, "two places");
+    }
+
+    #[test]
+    fn a_program_that_is_no_server_has_none() {
+        let missing = EventWord::find(std::process::id()).unwrap_err().to_string();
+        assert!(missing.contains("has no symbol my_wait_event_info"), "{missing}");
+    }
+}
