@@ -3,9 +3,7 @@
 use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
 use observe::stall::Stall;
-use observe::time::{
-    FileKind, FileTimes, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond,
-};
+use observe::time::{FileKind, FileTimes, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
 use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
 use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};

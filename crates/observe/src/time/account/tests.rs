@@ -261,15 +261,14 @@ fn a_wait_has_the_query_that_it_began_in() {
     // The second waits too, and still does: from the next second on that has its own name.
     let mut accounting = begin();
     let ended = SECOND + 5 * MS;
-    let next = |lasting_ns| ProcessTimes { waits: vec![(LOCK, waits(&[ended], lasting_ns))], ..lasting(&[], lasting_ns) };
+    let next =
+        |lasting_ns| ProcessTimes { waits: vec![(LOCK, waits(&[ended], lasting_ns))], ..lasting(&[], lasting_ns) };
     accounting.add(reading(2 * SECOND, vec![next(300 * MS)]), asks("second"));
     assert_eq!(accounting.open[0].0.place, "first");
     accounting.add(reading(3 * SECOND, vec![next(1300 * MS)]), asks("third"));
     accounting.finish();
-    let expected = [
-        ("first".to_owned(), 1, ended + 300 * MS, Some(ended)),
-        ("second".to_owned(), 1, SECOND, Some(SECOND)),
-    ];
+    let expected =
+        [("first".to_owned(), 1, ended + 300 * MS, Some(ended)), ("second".to_owned(), 1, SECOND, Some(SECOND))];
     assert_eq!(by_query(accounting), expected);
 }
 
