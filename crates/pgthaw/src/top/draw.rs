@@ -58,7 +58,7 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     lines.extend(fact_lines(live, width, most, canvas));
     // The names have half of what is left, and the chart the other half; but neither is squeezed to nothing.
     let room = height.saturating_sub(lines.len() + 1);
-    if room >= CHART_LINES + NAME_LINES + 2 {
+    if room >= CHART_LINES + NAME_LINES + 2 && !live.with_locks {
         let chart_lines = ((room - 2) / 2).clamp(CHART_LINES, (room - 2 - NAME_LINES).max(CHART_LINES)).min(16);
         let end = live.place() + 1;
         let briefs: Vec<&Brief> = live.history.briefs(end.saturating_sub(columns(width)), end).collect();

@@ -294,7 +294,7 @@ const KEYS: [&str; 7] = [
     "PgUp PgDn  a minute back, and forward",
     "Home End   the oldest step, and now",
     "↑ ↓        scroll the names",
-    "l          who blocks whom and who is idle in a transaction, instead of the names",
+    "l          who blocks whom and who is idle in a transaction, instead of chart and names",
     "s  i       sort by the next column; show who has nothing to do",
     "?  q       this; quit, as Ctrl-C does",
 ];

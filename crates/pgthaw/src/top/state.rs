@@ -60,7 +60,7 @@ pub struct LiveTop {
     order: usize,
     /// Are names shown too of who has nothing to do?
     pub with_idle: bool,
-    /// Is it shown who blocks whom, instead of the names?
+    /// Is it shown who blocks whom, instead of the chart and the names?
     pub with_locks: bool,
     pub is_help: bool,
     /// The first line shown of the names, or of the help.
