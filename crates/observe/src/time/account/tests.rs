@@ -274,7 +274,7 @@ fn a_wait_has_the_query_that_it_began_in() {
 
 #[test]
 fn what_lasts_at_the_begin_has_the_query_of_then() {
-    let handling = |count, handling_ns, wait: ProcessTimes| {
+    let handling = |count, handling_ns: Option<u64>, wait: ProcessTimes| {
         let handled = waits(&vec![11 * MS; count], handling_ns.unwrap_or(0));
         ProcessTimes { handled, handling_ns, ..wait }
     };
