@@ -148,7 +148,7 @@ mod tests {
             [
                 "WHO BLOCKS WHOM",
                 "4711 app@shop psql, idle in transaction for 12.3 s, holds accounts: 3 wait",
-                "behind it, 8.40 s in all",
+                "  behind it, 8.40 s in all",
                 "  last query: UPDATE accounts SET balance = ?",
                 "  - 4712 app@shop psql waits 2.80 s for accounts (ShareLock): UPDATE accounts S…",
                 "    - 4713 app@shop psql waits 2.80 s for accounts (ShareLock): UPDATE accounts…",
