@@ -112,18 +112,18 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
     let server = servers::start_any(&[("autovacuum", "off")]);
     for source in ["sql", "memory"] {
         let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "12"]).ok().stdout);
-        let told: u64 = steps.iter().filter_map(|step| step.pointer("/server/commits")?.as_u64()).sum();
-        assert!(told >= 12, "the server counts them: {told}");
-        // Its sessions tell theirs up to a second later, so over ten seconds a tenth of them may be missing or too many.
+        let sum = |name: &str| -> u64 { steps.iter().filter_map(|step| step["server"][name].as_u64()).sum() };
+        assert!(sum("own_transactions") >= 12, "the server counts them: {}", sum("own_transactions"));
+        // One may be asked while the server counts.
         let last = steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap();
-        assert!(3.0 * last < told as f64 / 12.0, "{source}: {last} with {told} in all");
+        assert!(sum("commits") <= 1 && last <= 0.1, "{source}: {last}, {} in all", sum("commits"));
     }
 }
 
 /// What a step's server counted without pgthaw's own.
 fn transactions_of(step: &Value) -> Option<i64> {
     let count = |name: &str| step.pointer("/server")?.get(name)?.as_i64();
-    Some(count("commits")? + count("rollbacks")? - count("own_transactions")?)
+    Some(count("commits")? + count("rollbacks")?)
 }
 
 test_every_version! {

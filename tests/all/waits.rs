@@ -128,7 +128,7 @@ test_every_version! {
         assert_no_numbers(&report);
         // Nor is it a client who tells the statistics collector something, or no event what that waits for.
         let served = report["handled_by"].as_array().unwrap().iter().map(|one| one["where"].as_str().unwrap());
-        let others: Vec<_> = served.filter(|who| *who != "pgthaw" && !who.contains("client backend")).collect();
+        let others: Vec<_> = served.filter(|who| !who.contains("client backend")).collect();
         assert!(others.is_empty(), "{others:?}");
         let collecting = ending(&report, "stats collector::sleep::no event");
         assert!(collecting.is_empty() && ending(&report, "logger::sleep::no event").is_empty(), "{report:#}");
@@ -315,8 +315,8 @@ fn who_comes_and_goes_is_counted_and_who_only_has_the_name_is_not() {
     let report = server.pgthaw(&watched).ok().json();
     impostor.kill().unwrap();
     impostor.wait().unwrap();
-    // Beside those that were there: the postmaster, its background processes, and pgthaw's own two.
-    let stayed = server.psql("SELECT count(*) + 2 FROM pg_stat_activity WHERE backend_type <> 'client backend'");
+    // Beside those that were there: the postmaster and its background processes.
+    let stayed = server.psql("SELECT count(*) + 1 FROM pg_stat_activity WHERE backend_type <> 'client backend'");
     let came = report["processes"].as_u64().unwrap() - stayed.parse::<u64>().unwrap();
     assert!(came >= 12, "{came}: {report}");
     assert_eq!(report["lost_processes"], 0);
@@ -450,17 +450,6 @@ fn object_of(row: &Row) -> Value {
 pub fn rows_of(path: &Path) -> Vec<Value> {
     let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
     reader.get_row_iter(None).unwrap().map(|row| object_of(&row.unwrap())).collect()
-}
-
-#[test]
-fn pgthaws_own_backends_are_for_programs() {
-    let server = servers::start_any(&[]);
-    let arguments = ["waits", "--seconds", "1", "-q", "--source", "sql"];
-    let text = server.pgthaw(&arguments).ok().stdout;
-    assert!(text.contains("checkpointer") && !text.contains("pgthaw::"), "{text}");
-    let report = server.pgthaw(&[&arguments[..], &["--json"]].concat()).ok().json();
-    let is_own = |one: &Value| one["where"] == "pgthaw";
-    assert!(report["statistics"].as_array().unwrap().iter().any(is_own), "{report:#}");
 }
 
 #[test]

@@ -96,11 +96,6 @@ impl StallFinder {
         self.judge(&low)
     }
 
-    /// Was the last step low, or within a second of one that was?
-    pub fn is_in_low(&self) -> bool {
-        self.low.is_some()
-    }
-
     /// The stall under way.
     pub fn open(&self) -> Option<StallSpan> {
         self.low.as_ref().and_then(|low| self.judge(low))

@@ -135,7 +135,7 @@ impl Activity {
 // The server's processes in pg_stat_activity.
 
 /// One process at one moment; `None` where the role may not look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub pid: u32,
     /// `client backend`, `checkpointer` and so on.
@@ -151,6 +151,34 @@ pub struct Session {
     pub event: Option<String>,
     /// When it began, in microseconds since 1970; 0 when it is not shown.
     pub started_us: u64,
+    /// `active`, `idle`, `idle in transaction`; `None` of a background process.
+    pub state: Option<String>,
+    /// For so long.
+    pub state_ms: Option<u64>,
+}
+
+impl Session {
+    fn decode(row: &PgRow) -> Result<Session, sqlx::Error> {
+        Ok(Session {
+            // A prepared transaction has 0.
+            pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
+            backend: row.try_get("backend_type")?,
+            user: row.try_get("username")?,
+            database: row.try_get("database")?,
+            application_name: row.try_get("application_name")?,
+            query: row.try_get("query")?,
+            event_type: row.try_get("wait_event_type")?,
+            event: row.try_get("wait_event")?,
+            started_us: count(row, "started_us")?,
+            state: row.try_get("state")?,
+            state_ms: milliseconds(row, "state_ms")?,
+        })
+    }
+}
+
+/// A length by the server's clock, which may have been set back.
+fn milliseconds(row: &PgRow, name: &str) -> Result<Option<u64>, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>(name)?.map(|ms| ms.max(0) as u64))
 }
 
 /// The pids of sessions with this application_name. From version 15 on the query is in the statistics when it ends.
@@ -163,19 +191,7 @@ pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> R
 /// Reads all processes once. From version 15 on the query is in the statistics when it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
     let question = telling!(connection, "sql/sessions_13.sql");
-    let decode = |row: &PgRow| {
-        Ok(Some(Session {
-            pid: row.try_get::<i32, _>("pid")? as u32,
-            backend: row.try_get("backend_type")?,
-            user: row.try_get("username")?,
-            database: row.try_get("database")?,
-            application_name: row.try_get("application_name")?,
-            query: row.try_get("query")?,
-            event_type: row.try_get("wait_event_type")?,
-            event: row.try_get("wait_event")?,
-            started_us: row.try_get::<Option<i64>, _>("started_us")?.unwrap_or_default() as u64,
-        }))
-    };
+    let decode = |row: &PgRow| Session::decode(row).map(Some);
     ask_rows(connection, "ask what the backends do", || sqlx::query(question), decode).await
 }
 
@@ -301,38 +317,49 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
 
 // ---- locks ----
 
-/// The holder of a lock that others wait for; `None` where the role may not look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LockHolder {
-    /// 0: a prepared transaction.
-    pub pid: u32,
-    /// That wait for him directly, and not for somebody who waits for him.
+/// A process that blocks others by a lock, or waits for a lock, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockProcess {
+    /// Of a prepared transaction the pid is 0, and nothing else is known.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Number of processes that this one blocks directly.
     pub waiters: u32,
-    /// `client backend`, `autovacuum worker`.
-    pub backend: Option<String>,
-    /// `idle in transaction`, `active`.
-    pub state: Option<String>,
-    /// That runs, or ran last.
-    pub query: Option<String>,
-    /// What he waits for himself, class and event.
-    pub wait: Option<(String, String)>,
+    /// The processes that block it, as pg_blocking_pids has them.
+    pub blocked_by: Vec<u32>,
+    /// The mode of the lock that it waits for: `ShareLock`.
+    pub mode: Option<String>,
+    /// The table of that lock: `accounts`, or `relation 16385` of another database.
+    pub relation: Option<String>,
+    /// How long it has waited; `None` before PostgreSQL 14.
+    pub waited_ms: Option<u64>,
 }
 
-/// Looks once at who holds what others wait for.
-pub async fn read_lock_holders(connection: &mut PgConnection) -> Result<Vec<LockHolder>, Error> {
-    let question = || sqlx::query(include_str!("sql/lock_holders_13.sql"));
+/// Reads all lock waits once.
+pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockProcess>, Error> {
+    let question = || sqlx::query(include_str!("sql/lock_waits_13.sql"));
     let decode = |row: &PgRow| {
-        let class: Option<String> = row.try_get("wait_event_type")?;
-        Ok(Some(LockHolder {
-            pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
+        let pids: Vec<i32> = row.try_get("blocked_by")?;
+        Ok(Some(LockProcess {
+            session: Session::decode(row)?,
             waiters: count(row, "waiters")? as u32,
-            backend: row.try_get("backend_type")?,
-            state: row.try_get("state")?,
-            query: row.try_get("query")?,
-            wait: class.zip(row.try_get("wait_event")?),
+            blocked_by: pids.into_iter().map(|pid| pid.max(0) as u32).collect(),
+            mode: row.try_get("mode")?,
+            relation: row.try_get("relation")?,
+            waited_ms: milliseconds(row, "waited_ms")?,
         }))
     };
     ask_rows(connection, "ask who holds the locks", question, decode).await
+}
+
+/// Number and bytes of the temporary files that exist now, by the pid of the process that writes them. pg_monitor may know it.
+pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(u32, u64, u64)>, Error> {
+    let rows = sqlx::query(include_str!("sql/temporary_files_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
+        let pid: Option<i32> = row.try_get("pid")?;
+        Ok(Some((pid.unwrap_or(0).max(0) as u32, count(row, "files")?, count(row, "bytes")?)))
+    };
+    in_time("ask who writes temporary files", collect_rows(rows, decode)).await
 }
 
 /// The relation with this file number in the database of this oid (0: shared): `accounts`, `sales.orders (TOAST)`.

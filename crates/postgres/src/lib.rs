@@ -29,9 +29,9 @@ mod shown_statement;
 mod statistics;
 
 pub use activity::{
-    Activity, LockHolder, RelationActivity, RowCounts, Session, WALSENDER, Wait, WaitLook, background_kind, leader_of,
-    read_activity, read_backend_pid, read_lock_holders, read_named_sessions, read_postmaster_start,
-    read_relation_of_file, read_sessions, read_wait_event_names, read_waits,
+    Activity, LockProcess, RelationActivity, RowCounts, Session, WALSENDER, Wait, WaitLook, background_kind, leader_of,
+    read_activity, read_backend_pid, read_lock_waits, read_named_sessions, read_postmaster_start,
+    read_relation_of_file, read_sessions, read_temporary_files, read_wait_event_names, read_waits,
 };
 pub use buffercache::{Buffer, UsageSummary, apply_checkpoint, apply_evict_buffers, read_buffers, read_usage_summary};
 pub use catalog::{

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::step::{CheckpointPhase, LOG_DEVICE, Means, SeenCall, Step};
 use crate::time::{FileCallKind, FileKind, WrittenTo, class_until_18};
 use host::units::{Bytes, group_digits};
-use postgres::LockHolder;
+use postgres::LockProcess;
 
 /// What held the work up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -256,28 +256,30 @@ impl<'a> Seen<'a> {
     }
 
     /// Each time that somebody was asked who holds locks, and others waited for somebody.
-    fn looks(&self) -> Vec<&[LockHolder]> {
+    fn looks(&self) -> Vec<&[LockProcess]> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
     /// The last look with him who held a lock in most of them, and waited for none. When he lets go, others hold one for a moment.
-    fn usual_look(&self) -> Option<&[LockHolder]> {
+    fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
-        let has = |look: &[LockHolder], pid: u32| look.iter().any(|one| one.pid == pid && !waits_for(one, "Lock"));
-        let seen = |one: &LockHolder| looks.iter().filter(|look| has(look, one.pid)).count();
+        let has =
+            |look: &[LockProcess], pid: u32| look.iter().any(|one| one.session.pid == pid && !waits_for(one, "Lock"));
+        let seen = |one: &LockProcess| looks.iter().filter(|look| has(look, one.session.pid)).count();
         looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
     }
 
     /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
-        let sleeps = |one: &&LockHolder| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
+        let sleeps = |one: &&LockProcess| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
         let seen_often = |pid: u32| {
-            let with = looks.iter().filter(|holders| holders.iter().any(|one| one.pid == pid)).count();
+            let with = looks.iter().filter(|holders| holders.iter().any(|one| one.session.pid == pid)).count();
             with >= LOOKS_OF_HOLDER && with as f64 >= MOST * looks.len() as f64
         };
         let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
-        let holder = usual.iter().filter(sleeps).filter(|one| seen_often(one.pid)).max_by_key(|one| one.waiters)?;
+        let holder =
+            usual.iter().filter(sleeps).filter(|one| seen_often(one.session.pid)).max_by_key(|one| one.waiters)?;
         // Who waits for a pin holds them up as well.
         let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
@@ -302,7 +304,7 @@ impl<'a> Seen<'a> {
         Some(self.tell_lock(holder))
     }
 
-    fn tell_lock(&self, holder: &LockHolder) -> (StallKind, String) {
+    fn tell_lock(&self, holder: &LockProcess) -> (StallKind, String) {
         (StallKind::Lock, format!("{} holds a lock{}.", tell_holder(holder), self.victims()))
     }
 
@@ -491,15 +493,15 @@ fn bytes_of(candidate: &Candidate<'_>) -> u64 {
     candidate.longest.call.unsynced.unwrap_or_default().bytes
 }
 
-fn waits_for(holder: &LockHolder, wanted: &str) -> bool {
+fn waits_for(holder: &LockProcess, wanted: &str) -> bool {
     class_of_wait(holder) == Some(wanted)
 }
 
-fn class_of_wait(holder: &LockHolder) -> Option<&str> {
-    holder.wait.as_ref().map(|(class, event)| class_until_18(class, event))
+fn class_of_wait(LockProcess { session, .. }: &LockProcess) -> Option<&str> {
+    Some(class_until_18(session.event_type.as_deref()?, session.event.as_deref()?))
 }
 
-fn tell_holder(holder: &LockHolder) -> String {
+fn tell_holder(LockProcess { session: holder, .. }: &LockProcess) -> String {
     if holder.pid == 0 {
         return "a prepared transaction".to_owned();
     }

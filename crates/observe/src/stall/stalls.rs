@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::stall::sentence::{Stall, name_stall};
-use crate::stall::step::Step;
+use crate::stall::step::{Means, Step};
 use model::{StallFinder, StallSpan};
 
 /// Steps in a second.
@@ -17,6 +17,9 @@ const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 
 /// Where fewer than this share of the backends is left, the load has ended, and no stall has begun.
 const LEFT: f64 = 0.5;
+
+/// A server on which fewer backends than this are at work in the mean idles, and its standstill is no stall.
+const AT_WORK: f64 = 0.1;
 
 /// Finds the stalls in the commands of steps, and names each.
 #[derive(Clone, Debug)]
@@ -64,11 +67,6 @@ impl Stalls {
         self.finished.extend(last);
     }
 
-    /// May this be a stall, from what is known so far?
-    pub fn is_low(&self) -> bool {
-        self.finder.is_in_low()
-    }
-
     /// Those that ended since `since_ms` (milliseconds since 1970 UTC), and the one that lasts.
     pub fn recent(&self, since_ms: i64) -> Vec<Stall> {
         let ended = self.finished.iter().filter(|stall| stall.end_ms.is_some_and(|end| end >= since_ms));
@@ -89,7 +87,8 @@ impl Stalls {
         let (before, during) = (steps.get(begin.saturating_sub(STEPS_BEFORE)..begin)?, steps.get(begin..end)?);
         let backends =
             |steps: &[Step]| steps.iter().map(|step| step.backends.count).sum::<f64>() / steps.len().max(1) as f64;
-        if backends(during) < LEFT * backends(before) {
+        let idles = [before, during].iter().all(|steps| Means::of(steps).at_work() < AT_WORK);
+        if idles || backends(during) < LEFT * backends(before) {
             return None;
         }
         let (first, last) = (during.first()?, during.last()?);

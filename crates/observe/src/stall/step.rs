@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::gauges::OsSample;
 use crate::time::{CLIENT_BACKEND, FileCall, ProcessTimes, Reading, WaitNames, Who, WrittenTo, class_until_18};
-use postgres::LockHolder;
+use postgres::LockProcess;
 
 /// One step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +25,8 @@ pub struct Step {
     pub calls: Vec<SeenCall>,
     /// In it.
     pub written: WrittenTo,
-    /// Who held locks that others waited for; of the last time that somebody asked.
-    pub holders: Vec<LockHolder>,
+    /// Who held locks that others waited for, where it was asked in this step.
+    pub holders: Vec<LockProcess>,
     /// How many there are, and what the whole machine did; nothing of what cannot be seen from here.
     pub processors: f64,
     pub machine: OsSample,
@@ -197,6 +197,11 @@ impl Means {
     pub fn of_classes(&self, classes: &[&str]) -> f64 {
         let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         of.map(|(_, count)| count).sum()
+    }
+
+    /// Backends that did something else than wait for their clients.
+    pub fn at_work(&self) -> f64 {
+        self.backends - self.of_classes(&["Client"])
     }
 
     /// Processors that neither the server had nor the hypervisor gave away.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::gauges::{DeviceUse, OsSample, PressureRatios};
 use crate::time::{FileCall, FileCallKind, FileName, Written, WrittenTo};
-use postgres::LockHolder;
+use postgres::{LockProcess, Session};
 
 const STEP_NS: u64 = 250_000_000;
 
@@ -110,7 +110,7 @@ fn where_commands_are_counted_no_more_nothing_is_a_stall_and_one_that_was_stays(
     window(vec![stopped(&[]); 8]).into_iter().for_each(|step| stalls.add(step));
     assert!(stalls.ongoing.is_some());
     stalls.end();
-    assert!(stalls.ongoing.is_none() && !stalls.is_low());
+    assert!(stalls.ongoing.is_none());
     assert_eq!((stalls.finished.len(), stalls.finished[0].length_ns), (1, 8 * STEP_NS));
     assert!(stalls.finished[0].end_ms.is_some());
 }
@@ -169,21 +169,31 @@ fn the_log_waits_behind_the_buffers_that_a_checkpoint_writes() {
     assert_eq!(name(&window(vec![during; 8])).0, StallKind::WalFlush);
 }
 
-fn holder(state: &str, wait: Option<(&str, &str)>) -> LockHolder {
-    LockHolder {
+fn holder(state: &str, wait: Option<(&str, &str)>) -> LockProcess {
+    let session = Session {
         pid: 99,
-        waiters: 1,
         backend: Some("client backend".into()),
         state: Some(state.into()),
         query: Some("LOCK TABLE accounts".into()),
-        wait: wait.map(|(class, event)| (class.into(), event.into())),
-    }
+        event_type: wait.map(|(class, _)| class.into()),
+        event: wait.map(|(_, event)| event.into()),
+        ..Session::default()
+    };
+    LockProcess { session, waiters: 1, ..LockProcess::default() }
+}
+
+/// Another process that does as this one does.
+fn with(holder: LockProcess, change: impl FnOnce(&mut Session)) -> LockProcess {
+    let mut changed = holder;
+    change(&mut changed.session);
+    changed
 }
 
 #[test]
 fn behind_a_lock_is_who_waits_for_none() {
-    let waiting = LockHolder { pid: 98, waiters: 14, ..holder("active", Some(("Lock", "relation"))) };
-    let during = |holder: LockHolder| Step {
+    let waiting = with(holder("active", Some(("Lock", "relation"))), |one| one.pid = 98);
+    let waiting = LockProcess { waiters: 14, ..waiting };
+    let during = |holder: LockProcess| Step {
         holders: vec![waiting.clone(), holder],
         ..stopped(&[("Lock", "relation", 15.0), ("Client", "ClientRead", 1.0)])
     };
@@ -210,15 +220,15 @@ fn behind_a_lock_is_who_waits_for_none() {
 
 #[test]
 fn who_holds_a_lock_for_a_moment_when_the_long_one_is_let_go_is_not_behind_it() {
-    let step = |holders: &[LockHolder]| Step {
+    let step = |holders: &[LockProcess]| Step {
         holders: holders.to_vec(),
         ..stopped(&[("Lock", "relation", 15.0), ("Client", "ClientRead", 1.0)])
     };
-    let client = |wait| LockHolder { pid: 55, query: Some("END;".into()), ..holder("active", wait) };
+    let client = |wait| with(holder("active", wait), |one| (one.pid, one.query) = (55, Some("END;".into())));
     let queued = client(Some(("Lock", "relation")));
-    let reads =
-        LockHolder { backend: Some("autovacuum worker".into()), ..holder("active", Some(("IO", "DataFileRead"))) };
-    let named = |long: &[LockHolder]| {
+    let vacuums = |one: &mut Session| one.backend = Some("autovacuum worker".into());
+    let reads = with(holder("active", Some(("IO", "DataFileRead"))), vacuums);
+    let named = |long: &[LockProcess]| {
         let mut during = vec![step(long); 7];
         during.push(step(&[client(None)]));
         name(&window(during))
@@ -404,4 +414,25 @@ fn a_quiet_server_has_no_stall() {
         stalls.add(Step { end_ns: place * STEP_NS, ..step });
     }
     assert!(stalls.finish().is_empty());
+}
+
+#[test]
+fn a_standstill_of_an_idle_server_is_no_stall() {
+    let found = |count: f64, commands: u64, running: f64| {
+        let mut stalls = Stalls::default();
+        let waits = |at_work: f64| BTreeMap::from([(("Client".to_owned(), "ClientRead".to_owned()), count - at_work)]);
+        let step = |commands, running| Step {
+            commands,
+            backends: Backends { count, running, ready: 0.0, waits: waits(running) },
+            ..quiet()
+        };
+        window([vec![step(commands, running); 100], vec![step(0, 0.0); 100]].concat())
+            .into_iter()
+            .for_each(|step| stalls.add(step));
+        stalls.finish().into_iter().map(|stall| stall.kind).collect::<Vec<_>>()
+    };
+    // A pool whose application asks now and then whether it is there.
+    assert_eq!(found(5.0, 8, 0.02), []);
+    assert_eq!(found(5.0, 8, 0.8), [StallKind::ClientPause], "the same number of long ones is a load");
+    assert_eq!(found(1.0, 500, 0.7), [StallKind::ClientPause]);
 }

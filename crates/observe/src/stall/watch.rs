@@ -10,20 +10,14 @@ use super::sentence::Stall;
 use super::stalls::Stalls;
 use super::step::{DATA_DEVICE, LOG_DEVICE, SeenCall, Step, Stepper};
 use crate::gauges::GaugeReading;
-use crate::time::{FileName, Reading, Roster, WaitNames, show_query};
+use crate::time::{FileName, Reading, Roster, WaitNames, shown_lock};
 use host::linux::DeviceNumber;
 use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
-use postgres::{LockHolder, read_lock_holders, read_relation_of_file};
+use postgres::{LockProcess, read_relation_of_file};
 
 /// A call that is as long is one whose relation is asked for.
 const TELLING_CALL_NS: u64 = 200_000_000;
-
-/// Share of the backends that wait for locks when their holders are asked for.
-const MANY_WAIT: f64 = 0.2;
-
-/// They are asked for again after so long.
-const HOLDERS_GOOD_FOR_NS: u64 = 400_000_000;
 
 /// Finds stalls while a source is read several times a second.
 #[derive(Debug)]
@@ -34,8 +28,6 @@ pub struct StallWatch {
     pub stalls: Stalls,
     devices: Devices,
     machine: GaugeReading,
-    holders: Vec<LockHolder>,
-    holders_at_ns: u64,
     /// By database and number of the file.
     relations: HashMap<(u32, u32), Option<String>>,
 }
@@ -56,19 +48,23 @@ impl StallWatch {
             stalls: Stalls::default(),
             machine: GaugeReading::read_machine(&devices),
             devices,
-            holders: Vec::new(),
-            holders_at_ns: 0,
             relations: HashMap::new(),
         }
     }
 
-    /// Adds a reading, four times a second as a rule. Through the connection the server is asked who holds locks and what files are, when
-    /// that is of use; a server that does not answer is not asked.
+    /// Adds a reading, four times a second as a rule, with the lock waits where they were asked for since the reading before. Through the
+    /// connection the server is asked what files are, when that is of use; a server that does not answer is not asked.
     ///
     /// Where commands are not counted there is no throughput to judge by, and from then on no stall.
     ///
     /// Tells how many transactions the questions were to the server.
-    pub async fn add(&mut self, reading: &Reading, roster: &Roster, connection: Option<&mut PgConnection>) -> u64 {
+    pub async fn add(
+        &mut self,
+        reading: &Reading,
+        roster: &Roster,
+        locks: Vec<LockProcess>,
+        connection: Option<&mut PgConnection>,
+    ) -> u64 {
         if !reading.counts_commands {
             self.stalls.end();
             return 0;
@@ -83,9 +79,7 @@ impl StallWatch {
             Some(connection) => self.ask(&step, connection).await,
             None => 0,
         };
-        if step.end_ns.saturating_sub(self.holders_at_ns) < step.length_ns {
-            step.holders.clone_from(&self.holders);
-        }
+        step.holders = locks.into_iter().filter(|one| one.waiters > 0).map(shown_lock).collect();
         for seen in &mut step.calls {
             seen.relation = seen.call.file.relation.and_then(|file| self.relations.get(&file).cloned().flatten());
         }
@@ -118,21 +112,8 @@ impl StallWatch {
         for seen in step.calls.iter().filter(is_long) {
             self.name_relation(&seen.call.file, connection).await;
         }
-        let mut asked = 0;
-        let locks: f64 =
-            step.backends.waits.iter().filter(|((class, _), _)| class == "Lock").map(|(_, count)| count).sum();
-        let is_due = step.end_ns.saturating_sub(self.holders_at_ns) >= HOLDERS_GOOD_FOR_NS;
-        if is_due && locks >= MANY_WAIT * step.backends.count.max(1.0) && (self.stalls.is_low() || step.commands == 0) {
-            let shown = |holder: LockHolder| {
-                let query = holder.query.as_deref().map(show_query);
-                LockHolder { query, ..holder }
-            };
-            self.holders = read_lock_holders(connection).await.unwrap_or_default().into_iter().map(shown).collect();
-            self.holders_at_ns = step.end_ns;
-            asked += 1;
-        }
         // To prepare a statement is a transaction too.
         let prepared = connection.cached_statements_size().saturating_sub(statements);
-        asked + (self.relations.len() - relations + prepared) as u64
+        (self.relations.len() - relations + prepared) as u64
     }
 }

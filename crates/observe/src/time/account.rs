@@ -6,7 +6,7 @@
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub enum By {
     /// The role that a backend is connected as.
     User,
     Database,
-    /// The query that a backend ran when a second ended has that second.
+    /// The query that a backend ran when a second ended has that second. A wait and a command that lasted then stay with it.
     Query,
     /// Each process.
     Backend,
@@ -50,14 +50,14 @@ pub const POSTMASTER: &str = "postmaster";
 /// Who serves a client, but for pgthaw.
 pub const CLIENT_BACKEND: &str = "client backend";
 
-/// The backends that serve this command.
+/// The backends that serve this command: they are in no account.
 pub const PGTHAW: &str = "pgthaw";
 
 /// Who came and went before anybody could ask who it is.
 pub const SHORT_LIVED: &str = "short-lived";
 
 /// Whose receipts are commands. Others hear from the server's own processes, as its statistics collector did (13 and 14), or from a primary.
-const SERVE_CLIENTS: [&str; 4] = [CLIENT_BACKEND, "walsender", SHORT_LIVED, PGTHAW];
+const SERVE_CLIENTS: [&str; 3] = [CLIENT_BACKEND, "walsender", SHORT_LIVED];
 
 /// `where::part::detail`: who, what of his time, and what exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,9 +126,9 @@ impl NamedStatistic {
         named
     }
 
-    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
+    /// Is it of who has nothing to do? Such have most of the time, and are asked for least.
     pub fn is_aside(&self) -> bool {
-        self.place == PGTHAW || is_idle(&self.part, &self.detail)
+        is_idle(&self.part, &self.detail)
     }
 }
 
@@ -275,6 +275,8 @@ pub struct TimeSpan {
     pub second: TimeSecond,
     /// The client backends alone.
     pub clients: TimeShares,
+    /// The places that client backends have.
+    pub client_places: BTreeSet<String>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
     /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
     pub open: BTreeMap<StatisticName, Lasting>,
@@ -287,12 +289,28 @@ pub struct TimeSpan {
 struct Told {
     first: ProcessTimes,
     last: ProcessTimes,
+    /// The queries in which the wait and the command began that last at `last`, by query; `None` where that is not known, or nothing lasts.
+    begun_in: [Option<String>; 2],
 }
 
 impl Told {
     fn all_of(reading: Vec<ProcessTimes>) -> HashMap<(u32, u64), Told> {
-        let told = |last: ProcessTimes| ((last.pid, last.birth), Told { first: last.clone(), last });
-        reading.into_iter().map(told).collect()
+        let told = |last: ProcessTimes| Told { first: last.clone(), last, ..Told::default() };
+        reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
+    }
+
+    /// The queries of the wait and of the command that last now: those in which they began. What begins now has this `query`.
+    fn begun_in(&self, process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
+        let is_same = |open: &OpenWait| {
+            let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
+            self.last.open.as_ref().is_some_and(|last| last.event == open.event) && count(process) == count(&self.last)
+        };
+        let wait = process.open.as_ref().map(is_same);
+        let command = process.handling_ns.map(|_| process.handled.count == self.last.handled.count);
+        let begun = |lasts: Option<bool>, before: &Option<String>| {
+            before.as_ref().filter(|_| lasts == Some(true)).or(query.filter(|_| lasts.is_some())).cloned()
+        };
+        [begun(wait, &self.begun_in[0]), begun(command, &self.begun_in[1])]
     }
 
     /// What was added to the waits for this event.
@@ -350,6 +368,9 @@ pub struct Accounting {
     pub statistics: BTreeMap<StatisticName, Statistic>,
     /// Of each place, the commands that it handled, and its own shares of the total.
     pub handled: BTreeMap<String, Statistic>,
+    /// Of these, the commands that had begun before the look, and those that lasted when it ended.
+    pub begun_before: u64,
+    pub lasting: u64,
     pub places: BTreeMap<String, TimeShares>,
     pub seconds: Vec<TimeSecond>,
     pub total: TimeShares,
@@ -357,7 +378,9 @@ pub struct Accounting {
     pub failed: FailedLooks,
     /// Processes that were there at some time.
     pub processes: u32,
-    clients: TimeShares,
+    /// The client backends alone: their shares, and their places.
+    pub clients: TimeShares,
+    pub client_places: BTreeSet<String>,
     /// Does the source count them now?
     counts_commands: bool,
     /// The source that begins next is that of another server.
@@ -376,6 +399,18 @@ impl Accounting {
             before: Told::all_of(first.processes),
             counts_commands: first.counts_commands,
             ..Accounting::default()
+        }
+    }
+
+    /// Names what lasts at the begin, by who its process is then, and counts no process of pgthaw.
+    pub fn name_first(&mut self, who: impl Fn(&ProcessTimes) -> Who) {
+        self.before.retain(|_, told| who(&told.first).kind != PGTHAW);
+        self.processes = self.before.len() as u32;
+        for told in self.before.values_mut() {
+            let who = who(&told.first);
+            let is_handled = told.first.handling_ns.is_some() && SERVE_CLIENTS.contains(&&*who.kind);
+            self.begun_before += u64::from(is_handled);
+            told.begun_in = told.begun_in(&told.first, who.query.as_ref().filter(|_| self.by == By::Query));
         }
     }
 
@@ -398,32 +433,35 @@ impl Accounting {
         if let Some(begin) = reading.begins_from {
             lived_from_ns = begin.at_ns;
             let are_new = std::mem::take(&mut self.is_another_server);
-            self.processes += if are_new { begin.processes.len() as u32 } else { 0 };
+            let are_counted = |process: &&ProcessTimes| are_new && who(process).kind != PGTHAW;
+            self.processes += begin.processes.iter().filter(are_counted).count() as u32;
             self.before = Told::all_of(begin.processes);
         }
-        let mut second = TimeSecond {
-            until_ns: at_ns - self.begin_ns,
-            length_ns: at_ns - from_ns,
-            processes: reading.processes.len() as u32,
-            ..TimeSecond::default()
-        };
+        let mut second =
+            TimeSecond { until_ns: at_ns - self.begin_ns, length_ns: at_ns - from_ns, ..TimeSecond::default() };
         self.open.clear();
         self.handling.clear();
         let mut now = HashMap::new();
         for process in reading.processes {
             let key = (process.pid, process.birth);
             let told = self.before.remove(&key);
+            let who = who(&process);
+            if who.kind == PGTHAW {
+                continue;
+            }
             self.processes += u32::from(told.is_none());
             let told = told.unwrap_or_default();
-            let who = who(&process);
             let process = if SERVE_CLIENTS.contains(&&*who.kind) { process } else { process.without_commands() };
             let shares = self.add_process(&process, &told, &who, lived_from_ns, at_ns);
+            second.processes += 1;
             second.shares.add(&shares);
             if who.kind == CLIENT_BACKEND {
                 self.clients.add(&shares);
+                self.client_places.insert(self.place(process.pid, &who));
             }
             if process.ended_ns.is_none() {
-                now.insert(key, Told { last: process, ..told });
+                let begun_in = told.begun_in(&process, who.query.as_ref().filter(|_| self.by == By::Query));
+                now.insert(key, Told { last: process, begun_in, ..told });
             }
         }
         second.explained = second.shares.explained();
@@ -469,11 +507,17 @@ impl Accounting {
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
+        // What follows in this span the wait and the command that lasted at its begin has their place too.
+        let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
+        let wait_place = |event: &WaitEvent| {
+            let lasted = earlier.open.as_ref().is_some_and(|open| open.event == *event);
+            if lasted { wait_place } else { &place }
+        };
         if handled.total_ns > 0 || handled.count > 0 {
-            self.handled.entry(place.clone()).or_default().merge(&handled);
+            self.handled.entry(command_place.clone()).or_default().merge(&handled);
         }
         let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
-        self.handling.extend(told.handling_ns(process).map(|length_ns| (place.clone(), length_ns)));
+        self.handling.extend(told.handling_ns(process).map(|length_ns| (command_place.clone(), length_ns)));
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
             self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
@@ -483,13 +527,13 @@ impl Accounting {
             let (part, detail) = self.name(event, who);
             shares.charge(&part, &detail, since.total_ns);
             if since.total_ns > 0 || since.count > 0 {
-                self.merge(&place, &part, &detail, &since);
+                self.merge(wait_place(event), &part, &detail, &since);
             }
         }
         if let Some(open) = &process.open {
             let (part, detail) = self.name(&open.event, who);
             let length_ns = told.lasts_ns(process, open);
-            self.open.push((StatisticName { place: place.clone(), part, detail }, length_ns));
+            self.open.push((StatisticName { place: wait_place(&open.event).clone(), part, detail }, length_ns));
         }
         self.places.entry(place).or_default().add(&shares);
         shares
@@ -508,6 +552,7 @@ impl Accounting {
         TimeSpan {
             second,
             clients: std::mem::take(&mut self.clients),
+            client_places: std::mem::take(&mut self.client_places),
             statistics: std::mem::take(&mut self.statistics),
             open,
             imperfect: std::mem::take(&mut self.imperfect),
@@ -523,6 +568,7 @@ impl Accounting {
             // The source may have begun a little before.
             self.statistics.entry(name).or_default().count(length_ns.min(length));
         }
+        self.lasting = self.handling.len() as u64;
         for (place, length_ns) in std::mem::take(&mut self.handling) {
             self.handled.entry(place).or_default().count(length_ns.min(length));
         }
@@ -553,8 +599,6 @@ impl Accounting {
             By::User => or_kind(&who.user),
             By::Database => or_kind(&who.database),
             By::Query => or_kind(&who.query),
-            // Those of pgthaw are one, as in every other account.
-            By::Backend if who.kind == PGTHAW => who.kind.clone(),
             By::Backend => match &who.user {
                 Some(user) => format!("{pid} {} {user}", who.kind),
                 None => format!("{pid} {}", who.kind),

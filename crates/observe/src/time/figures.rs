@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::RefusedSource;
-use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, PGTHAW, StatisticName, add_known};
+use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, StatisticName, add_known};
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
@@ -250,7 +250,7 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
         lost_processes: looking.lost as f64,
         ..TimeUse::default()
     };
-    let background = within.places.iter().filter(|(place, _)| place.as_str() != clients && place.as_str() != PGTHAW);
+    let background = within.places.iter().filter(|(place, _)| place.as_str() != clients);
     for (_, one) in background {
         used.background_running_seconds += seconds(one.running_ns);
         used.background_ready_seconds += seconds(one.ready_ns.unwrap_or(0));

@@ -1,6 +1,7 @@
 //! Where the time of a server's processes goes: sources of it, the readings added up, and the names.
 
 mod account;
+mod culprits;
 mod event_word;
 mod figures;
 mod looks;
@@ -13,9 +14,11 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, PGTHAW, StatisticName, TimeSecond, TimeShares,
-    TimeSpan, Who, is_idle,
+    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, StatisticName, TimeSecond, TimeShares, TimeSpan,
+    Who, is_idle,
 };
+pub(crate) use culprits::shown_lock;
+pub use culprits::{Blocker, Culprits, TemporaryFiles};
 pub use event_word::EventWord;
 pub use figures::{ACCOUNT_DEAR, TimeFigures, TimeUse, TrialTime};
 pub use looks::{LOOKS_PER_SECOND, MemoryLooks, OwnTransactions, SqlLooks};

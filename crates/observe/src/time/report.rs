@@ -2,9 +2,12 @@
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::account::{By, Imperfect, NamedStatistic, StatisticName, TimeSecond, TimeShares};
+use super::culprits::{Blocker, TemporaryFiles};
 use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
 use super::watch::Watched;
 use crate::budget::{BudgetedSource, Reduction, RefusedSource};
@@ -39,19 +42,30 @@ pub struct TimeReport {
     pub refused: Vec<RefusedSource>,
     pub by: By,
     pub length_ns: u64,
-    /// That were there at some time.
+    /// That were there at some time, without pgthaw's own.
     pub processes: u32,
     #[serde(flatten)]
     pub total: TimeShares,
     pub explained: Option<f64>,
+    /// The client backends alone, and the places that they have.
+    pub clients: TimeShares,
+    #[serde(skip)]
+    pub client_places: BTreeSet<String>,
     /// Commands from their receipt until the next is waited for, by who handled them: most time first. They lie across the kinds of time.
     pub handled_by: Vec<NamedStatistic>,
-    /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
+    /// Of these, the commands that had begun before the look, and those that lasted when it ended. What of them lay within it counts.
+    pub begun_before: u64,
+    pub lasting: u64,
+    /// Those with the most time first; who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
     /// Those with the longest syncs first.
     pub files: Vec<FileTimes>,
+    /// Those that others waited for longest first, then those that were idle in a transaction.
+    pub blockers: Vec<Blocker>,
+    /// Of each query the most that it had at a time, the most bytes first.
+    pub temporary_files: Vec<TemporaryFiles>,
     /// What was given up to stay within the budget.
     pub reductions: Vec<Reduction>,
     #[serde(flatten)]
@@ -78,6 +92,8 @@ impl TimeReport {
         files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
             handled_by: NamedStatistic::all_of(handled),
+            begun_before: accounting.begun_before,
+            lasting: accounting.lasting,
             source: source.tier(),
             refused,
             by,
@@ -85,10 +101,14 @@ impl TimeReport {
             processes: accounting.processes,
             total: accounting.total,
             explained: accounting.total.explained(),
+            clients: accounting.clients,
+            client_places: accounting.client_places,
             statistics: NamedStatistic::all_of(accounting.statistics),
             seconds: accounting.seconds,
             stalls: watched.stalls,
             files,
+            blockers: watched.culprits.seen_blockers,
+            temporary_files: watched.culprits.seen_temporary,
             reductions: source.reductions.clone(),
             imperfect: accounting.imperfect,
             cost,

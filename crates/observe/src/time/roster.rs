@@ -37,6 +37,11 @@ impl Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
+    /// Does this backend serve pgthaw? By the server's own number for it.
+    pub fn is_own(&self, pid: u32) -> bool {
+        self.own_pids.contains(&pid)
+    }
+
     /// The postmaster, where the server calls its processes by the same numbers as this machine.
     pub fn postmaster_of_same_pids(&self) -> Option<u32> {
         self.postmaster_pid.filter(|_| !self.numbers.is_below)
@@ -62,7 +67,7 @@ impl Roster {
                 _ if self.postmaster_pid == Some(process.pid) => {
                     Some(Who { kind: POSTMASTER.into(), ..Who::default() })
                 }
-                _ if number.is_some_and(|number| self.own_pids.contains(&number)) => {
+                _ if number.is_some_and(|number| self.is_own(number)) => {
                     Some(Who { kind: PGTHAW.into(), ..Who::default() })
                 }
                 // Numbers come round after thousands of processes: within a second it is the same one.

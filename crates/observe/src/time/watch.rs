@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
@@ -9,13 +10,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::Error;
 use crate::stall::{Stall, StallWatch};
 use crate::time::account::{Accounting, By};
+use crate::time::culprits::{Culprits, waits_for_lock};
 use crate::time::event_word::EventWord;
 use crate::time::looks::OwnTransactions;
 use crate::time::names::WaitNames;
 use crate::time::roster::Roster;
 use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource};
 use host::failure::Explain as _;
-use postgres::read_sessions;
+use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
 /// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
 /// often the source is read too where stalls are looked for.
@@ -23,6 +25,10 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Where that is too dear it is asked once in so long.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
+
+/// Temporary files are read this often, and lock waits while there are any. Together they take one of so many parts of the time at most.
+const CULPRITS_LOOK: Duration = Duration::from_millis(400);
+const PARTS_OF_LOOKS: u32 = 20;
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
@@ -33,12 +39,18 @@ pub struct Watch {
     /// Transactions of this connection besides its looks, which the server counts with the next look.
     untold: u64,
     asked_at: Instant,
+    /// When lock waits and temporary files are due, and whether this role may know the latter.
+    culprits_at: Instant,
+    knows_temporary: bool,
+    /// Lock waits that were read since the last reading.
+    locks: Vec<LockProcess>,
+    pub(crate) culprits: Culprits,
     /// Is told when the server does not answer any more, and why.
     gone: Option<oneshot::Sender<String>>,
-    accounting: Accounting,
+    pub(crate) accounting: Accounting,
     names: WaitNames,
     /// `None` where stalls are not looked for.
-    stalls: Option<StallWatch>,
+    pub(crate) stalls: Option<StallWatch>,
     /// Those of servers that were looked at before this one.
     earlier_stalls: Vec<Stall>,
     /// The last reading, when it has not been added up, and those who ended before it and have not been either.
@@ -55,6 +67,7 @@ pub struct Watched {
     pub accounting: Accounting,
     pub stalls: Vec<Stall>,
     pub files: Vec<FileTimes>,
+    pub culprits: Culprits,
     /// Did the server answer until the end?
     pub answered: bool,
 }
@@ -64,19 +77,26 @@ impl Watch {
     pub async fn begin(
         source: &mut dyn TimeSource,
         (connection, own): (PgConnection, Option<OwnTransactions>),
-        roster: Roster,
+        mut roster: Roster,
         by: By,
         names: WaitNames,
         stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
-        let accounting = Accounting::begin(source.read()?, by, names.clone());
-        let connection = Some(connection);
+        let first = source.read()?;
+        roster.learn(&first.processes, &[]);
+        let mut accounting = Accounting::begin(first, by, names.clone());
+        accounting.name_first(|process| roster.who(process));
+        let (connection, now) = (Some(connection), Instant::now());
         Ok(Watch {
             roster,
             connection,
             own,
             untold: 0,
-            asked_at: Instant::now(),
+            asked_at: now,
+            culprits_at: now,
+            knows_temporary: true,
+            locks: Vec::new(),
+            culprits: Culprits::default(),
             gone: None,
             accounting,
             names,
@@ -110,14 +130,14 @@ impl Watch {
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
 
-    /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
+    /// Reads at each `step` until `end` is there, and once more then. `hear` is called after each reading, and may take out what was
     /// added up.
     pub async fn until<T, S: TimeSource>(
         &mut self,
         source: &mut S,
         step: Duration,
         end: impl Future<Output = T>,
-        mut hear: impl FnMut(&mut Accounting, &S, Option<&StallWatch>),
+        mut hear: impl FnMut(&mut Watch, &S),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         // As many looks, evenly, as fit into a step.
@@ -146,7 +166,7 @@ impl Watch {
             }
             if is_due {
                 self.add_up();
-                hear(&mut self.accounting, &*source, self.stalls.as_ref());
+                hear(self, &*source);
             }
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -157,6 +177,7 @@ impl Watch {
     /// Asks who the processes are, and what events without a name are called. `word` is where those have their numbers.
     async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
+        let since_ns = self.asked_at.elapsed().as_nanos() as u64;
         self.asked_at = Instant::now();
         let numbered = word.zip(self.roster.postmaster_of_same_pids());
         let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
@@ -169,6 +190,7 @@ impl Watch {
                     self.names.learn(&sessions, before, &after);
                 }
                 own.inspect(|(own, _)| own.add(std::mem::take(&mut self.untold)));
+                self.look_for_culprits(&sessions, since_ns).await;
                 self.roster.see(sessions);
             }
             // A server that is stopped meanwhile ends no measurement.
@@ -179,6 +201,30 @@ impl Watch {
                 (failed.count, failed.why) = (failed.count + 1, error.with_hint());
             }
             Err(_) => {}
+        }
+    }
+
+    /// Asks for lock waits while somebody waits for one, and for temporary files.
+    async fn look_for_culprits(&mut self, sessions: &[Session], since_ns: u64) {
+        let Some(connection) = &mut self.connection else { return };
+        let sessions: Vec<Session> = sessions.iter().filter(|one| !self.roster.is_own(one.pid)).cloned().collect();
+        let (begin, prepared) = (Instant::now(), connection.cached_statements_size());
+        let (is_due, mut locks) = (self.culprits_at <= begin, None);
+        if is_due && sessions.iter().any(waits_for_lock) {
+            locks = timeout(LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
+            self.locks.extend(locks.iter().flatten().cloned());
+            self.untold += 1;
+        }
+        self.culprits.look(&sessions, locks, since_ns);
+        if is_due && self.knows_temporary {
+            let files = timeout(LOOK, read_temporary_files(connection)).await;
+            self.knows_temporary = !matches!(files, Ok(Err(_)));
+            self.culprits.see_temporary(&files.ok().and_then(Result::ok).unwrap_or_default(), &sessions);
+            self.untold += 1;
+        }
+        if is_due {
+            self.untold += connection.cached_statements_size().saturating_sub(prepared) as u64;
+            self.culprits_at = begin + CULPRITS_LOOK.max(begin.elapsed() * PARTS_OF_LOOKS);
         }
     }
 
@@ -199,7 +245,8 @@ impl Watch {
         });
         self.roster.learn(&reading.processes, &self.ended);
         if let Some(stalls) = &mut self.stalls {
-            self.untold += stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
+            let locks = std::mem::take(&mut self.locks);
+            self.untold += stalls.add(&reading, &self.roster, locks, self.connection.as_mut()).await;
         }
         if let Some(begins_from) = begins_from {
             reading.begins_from = begins_from;
@@ -233,6 +280,7 @@ impl Watch {
             accounting: self.accounting,
             stalls: self.earlier_stalls.into_iter().chain(found).collect(),
             files,
+            culprits: self.culprits,
             answered: self.connection.is_some(),
         })
     }

@@ -79,7 +79,7 @@ impl Metric {
     }
 }
 
-const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database.";
+const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database, but for pgthaw's own.";
 const SESSIONS: &str = "Sessions of clients, but for pgthaw's own.";
 const CHECKPOINTS: &str = "Checkpoints that began.";
 

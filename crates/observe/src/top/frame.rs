@@ -11,7 +11,8 @@ use crate::budget::Reduction;
 use crate::gauges::OsSample;
 use crate::stall::Stall;
 use crate::time::{
-    By, Imperfect, Lasting, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, class_until_18, is_idle,
+    Blocker, By, Imperfect, Lasting, LookingCost, NamedStatistic, TemporaryFiles, Tier, TimeShares, TimeSpan,
+    class_until_18, is_idle,
 };
 use crate::top::checkpoint::CheckpointStep;
 use host::units::Bytes;
@@ -25,16 +26,18 @@ pub struct TopFrame {
     /// Where the times come from; `None` while there is no server.
     pub source: Option<Tier>,
     pub by: By,
-    /// Processes of the server that were there.
+    /// Processes of the server that were there, without pgthaw's own here and below.
     pub processes: u32,
-    /// Their times together.
+    /// Their times together, and those of the client backends.
     pub time: TimeShares,
+    #[serde(default)]
+    pub clients: TimeShares,
     /// What of the time that they lived is explained, 0 to 1.
     pub explained: Option<f64>,
-    /// What processes did in the mean, without pgthaw's own.
+    /// What processes did in the mean.
     pub activity: Activity,
     pub rates: Rates,
-    /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
+    /// Those with the most time first; who has nothing to do behind all others.
     pub statistics: Vec<TopStatistic>,
     /// What the server counted; `None` where it was not asked in this step, or did not answer.
     pub server: Option<ServerStep>,
@@ -43,6 +46,11 @@ pub struct TopFrame {
     pub machine: Option<MachineStep>,
     /// Those of the last minute, and the one that lasts.
     pub stalls: Vec<Stall>,
+    /// Who blocks others now, most waiters first, and then who is idle in a transaction; who writes temporary files.
+    #[serde(default)]
+    pub blockers: Vec<Blocker>,
+    #[serde(default)]
+    pub temporary_files: Vec<TemporaryFiles>,
     pub imperfect: Imperfect,
     pub cost: LookingCost,
     /// What cannot be seen, and why.
@@ -96,7 +104,7 @@ impl Activity {
     /// Adds up what was charged within a span.
     pub fn of(span: &TimeSpan) -> Activity {
         let mut activity = Activity { ready: span.second.shares.ready_ns.map(|_| 0.0), ..Activity::default() };
-        for (name, statistic) in span.statistics.iter().filter(|(name, _)| name.place != PGTHAW) {
+        for (name, statistic) in &span.statistics {
             let processes = statistic.total_ns as f64 / span.second.length_ns.max(1) as f64;
             let part = match (class_until_18(&name.part, &name.detail), name.detail.as_str()) {
                 ("processor", "ready") => activity.ready.get_or_insert(0.0),
@@ -146,6 +154,9 @@ pub struct Rates {
 pub struct TopStatistic {
     #[serde(flatten)]
     pub named: NamedStatistic,
+    /// Is it of client backends?
+    #[serde(default)]
+    pub is_of_clients: bool,
     /// Waits of this name that last: they are not counted yet.
     pub open: u32,
     /// How long the longest of them has lasted.
@@ -164,7 +175,8 @@ impl TopStatistic {
         for (name, statistic) in &span.statistics {
             let lasting: Lasting = span.open.get(name).copied().unwrap_or_default();
             let named = NamedStatistic::with_lasting(name.clone(), *statistic, lasting.within_ns);
-            all.push(TopStatistic { named, open: lasting.count, open_ns: lasting.longest_ns });
+            let is_of_clients = span.client_places.contains(&name.place);
+            all.push(TopStatistic { named, is_of_clients, open: lasting.count, open_ns: lasting.longest_ns });
         }
         all.sort_by_key(|one| (one.named.is_aside(), std::cmp::Reverse(one.named.statistic.total_ns)));
         all
@@ -172,9 +184,15 @@ impl TopStatistic {
 }
 
 impl ServerStep {
-    /// Those of all but pgthaw itself, as far as that is known.
     pub fn transactions(&self) -> f64 {
-        self.commits as f64 + self.rollbacks as f64 - self.own_transactions as f64
+        self.commits as f64 + self.rollbacks as f64
+    }
+
+    /// Takes pgthaw's own transactions off the commits, with those that are `owed`: a server before version 15 tells them later.
+    pub fn without_own(self, owed: &mut u64) -> ServerStep {
+        let own = self.own_transactions + *owed;
+        *owed = own.saturating_sub(self.commits);
+        ServerStep { commits: self.commits.saturating_sub(own), ..self }
     }
 }
 
@@ -183,9 +201,10 @@ impl ServerStep {
 pub struct ServerStep {
     /// Since it was asked before.
     pub length_ns: u64,
+    /// Without pgthaw's own, as far as that is known.
     pub commits: u64,
     pub rollbacks: u64,
-    /// What pgthaw itself asked the server: among the commits, which a server before version 15 tells up to a second later.
+    /// What pgthaw itself asked the server.
     pub own_transactions: u64,
     pub blocks_hit: u64,
     pub blocks_read: u64,
@@ -272,8 +291,7 @@ impl RateWindow {
 
     fn compute(&self) -> Rates {
         let sum = |of: fn(&ServerStep) -> u64| self.server.iter().map(|step| of(step) as f64).sum::<f64>();
-        // Over several steps it matters little that a server may count pgthaw's own a moment later.
-        let transactions = self.server.iter().map(ServerStep::transactions).sum::<f64>().max(0.0);
+        let transactions = self.server.iter().map(ServerStep::transactions).sum::<f64>();
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let seconds = sum(|step| step.length_ns) / 1e9;
         let (hit, read) = (sum(|step| step.blocks_hit), sum(|step| step.blocks_read));
@@ -328,7 +346,6 @@ pub mod tests {
             (name("client backend", "Client", "ClientRead"), lengths(2 * SECOND, &[40_000; 500])),
             (name("client backend", "Lock", "transactionid"), lengths(SECOND, &[])),
             (name("checkpointer", "Activity", "CheckpointerMain"), lengths(SECOND, &[])),
-            (name(PGTHAW, "Client", "ClientRead"), lengths(2 * SECOND, &[])),
             (name("walwriter", "IO", "WALSync"), lengths(SECOND / 2, &[SECOND / 4, SECOND / 4])),
         ];
         let clients = TimeShares {
@@ -349,6 +366,7 @@ pub mod tests {
                 until_ns: SECOND,
             },
             clients,
+            client_places: ["client backend".to_owned()].into(),
             statistics: statistics.into_iter().collect(),
             open: [(
                 name("client backend", "Lock", "transactionid"),
@@ -362,7 +380,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_processes_did_adds_up_and_pgthaw_is_not_among_them() {
+    fn what_processes_did_adds_up() {
         let activity = Activity::of(&span());
         assert_eq!((activity.running, activity.ready, activity.lock), (0.8, Some(0.2), 1.0));
         assert_eq!((activity.io, activity.client, activity.idle, activity.other), (0.5, 2.0, 1.0, 0.0));
@@ -374,8 +392,7 @@ pub mod tests {
         let all = TopStatistic::all_of(&span());
         let lock = all.iter().find(|one| one.named.part == "Lock").unwrap();
         assert_eq!((lock.open, lock.longest_ns(), lock.named.statistic.count), (1, Some(3 * SECOND), 0));
-        let last = &all[all.len() - 2..];
-        assert!(last.iter().all(|one| one.named.is_aside()), "{last:?}");
+        assert!(all.last().unwrap().named.is_aside() && lock.is_of_clients, "{all:?}");
     }
 
     #[test]
@@ -391,7 +408,7 @@ pub mod tests {
         });
         span.open.insert(reads, lasting);
         let all = TopStatistic::all_of(&span);
-        let reads = all.iter().find(|one| one.named.detail == "ClientRead" && one.named.place != PGTHAW).unwrap();
+        let reads = all.iter().find(|one| one.named.detail == "ClientRead").unwrap();
         assert_eq!((reads.named.average_ns, reads.named.statistic.max_ns), (Some(2_000_000), Some(2_100_000)));
     }
 }
@@ -429,8 +446,8 @@ mod rates_tests {
 
     #[test]
     fn what_was_served_in_the_first_steps_counts_where_ours_are_told_at_once() {
-        let served = ServerStep { length_ns: SECOND, commits: 12, own_transactions: 4, ..ServerStep::default() };
-        let idle = ServerStep { commits: 4, ..served };
+        let served = ServerStep { length_ns: SECOND, commits: 8, ..ServerStep::default() };
+        let idle = ServerStep { commits: 0, ..served };
         let [at_once, late] = [false, true].map(|is_late| {
             let mut window = RateWindow::new(is_late);
             let rates = [served, idle, idle, idle].map(|server| window.take(&span(), Some(&server), None));
@@ -440,16 +457,18 @@ mod rates_tests {
     }
 
     #[test]
-    fn of_a_server_that_idles_pgthaws_own_transactions_are_none() {
-        let mut window = RateWindow::new(true);
-        let mut rates = Rates::default();
+    fn of_a_server_that_idles_pgthaws_own_transactions_are_none_and_no_other_is_lost() {
         // The server tells them a second later.
-        for (told, asked) in [(0, 6), (6, 6), (7, 6), (5, 6), (6, 6)] {
-            let server =
-                ServerStep { length_ns: SECOND, commits: told, own_transactions: asked, ..ServerStep::default() };
-            rates = window.take(&span(), Some(&server), None);
-        }
-        assert_eq!(rates.transactions_per_second, Some(0.0));
+        let told = |steps: &[(u64, u64)]| -> Vec<u64> {
+            let mut owed = 0;
+            let step = |(commits, own_transactions): &(u64, u64)| {
+                let (commits, own_transactions) = (*commits, *own_transactions);
+                ServerStep { commits, own_transactions, ..ServerStep::default() }.without_own(&mut owed).commits
+            };
+            steps.iter().map(step).collect()
+        };
+        assert_eq!(told(&[(0, 6), (6, 6), (7, 6), (5, 6), (6, 6)]), [0; 5]);
+        assert_eq!(told(&[(0, 6), (16, 6), (106, 6)]), [0, 4, 100], "ten were somebody else's: six are told later");
     }
 
     #[test]

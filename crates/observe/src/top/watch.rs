@@ -14,7 +14,7 @@ use crate::budget::RefusedSource;
 use crate::gauges::GaugeReading;
 use crate::stall::StallWatch;
 use crate::time::{
-    Accounting, By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
+    By, LookingCost, OwnTransactions, ProbeCost, Roster, Tier, TimeSource as _, TimeSpan, WaitNames, Watch,
 };
 use crate::top::checkpoint::CheckpointWatch;
 use crate::top::frame::{Activity, MachineStep, Missing, RateWindow, ServerStep, TopFrame, TopStatistic};
@@ -126,6 +126,7 @@ impl TopWatch {
             kernel_before: source.cost(),
             cpu_before,
             missing,
+            owed: 0,
         };
         let (frames, who_is_gone) = (self.frames.clone(), watch.hear_gone());
         let end = async {
@@ -136,10 +137,10 @@ impl TopWatch {
             }
         };
         let step = self.step;
-        let hear = |accounting: &mut Accounting, source: &BudgetedSource, stalls: Option<&StallWatch>| {
-            let span = accounting.take_span();
+        let hear = |watch: &mut Watch, source: &BudgetedSource| {
+            let span = watch.accounting.take_span();
             if span.second.length_ns > 0 {
-                let frame = steps.take(span, source, stalls);
+                let frame = steps.take(span, source, watch);
                 self.send(frame);
             }
         };
@@ -187,10 +188,12 @@ struct Steps {
     kernel_before: Option<ProbeCost>,
     cpu_before: Duration,
     missing: Vec<Missing>,
+    /// Transactions of pgthaw's that the server has not told yet.
+    owed: u64,
 }
 
 impl Steps {
-    fn take(&mut self, span: TimeSpan, source: &BudgetedSource, stalls: Option<&StallWatch>) -> TopFrame {
+    fn take(&mut self, span: TimeSpan, source: &BudgetedSource, watch: &Watch) -> TopFrame {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
         let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
@@ -222,6 +225,7 @@ impl Steps {
             by: self.by,
             processes: span.second.processes,
             time: span.second.shares,
+            clients: span.clients,
             explained: span.second.explained,
             activity: Activity::of(&span),
             rates: self.window.take(&span, server.as_ref(), machine.as_ref()),
@@ -229,7 +233,9 @@ impl Steps {
             server,
             checkpoint,
             machine,
-            stalls: stalls.map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
+            stalls: watch.stalls.as_ref().map(|watch| watch.stalls.recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
+            blockers: watch.culprits.blockers.clone(),
+            temporary_files: watch.culprits.temporary.clone(),
             imperfect: span.imperfect,
             cost,
             missing: self.missing.iter().cloned().chain([own_limit(source)]).chain(unanswered).chain(unasked).collect(),
@@ -262,6 +268,7 @@ impl Steps {
             longest_query_ns: ns(now.server.longest_query_seconds),
             longest_transaction_ns: ns(now.server.longest_transaction_seconds),
         }
+        .without_own(&mut self.owed)
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::facts::{LABEL_CELLS, facts_of, help_lines, missing_line, told};
 use super::state::{Kind, LiveTop};
+use crate::waits::culprit_text::render_blocker;
 use crate::waits::time_text::render_top_statistics;
 use observe::top::{Activity, Brief};
 use terminal::{Canvas, printable, shorten_middle, wrap_text};
@@ -22,14 +23,14 @@ const SUBJECT_CELLS: usize = 36;
 
 /// What the keys do, in the words that there is room for.
 const KEYS: [&str; 3] = [
-    "q quit  ? help  s sort  i idle  p pause  ←→ step  PgUp PgDn minute  End now",
-    "q quit  ? help  s sort  i idle  p pause  ←→ PgUp PgDn End",
-    "q quit ? help s sort i idle p pause",
+    "q quit  ? help  l locks  s sort  i idle  p pause  ←→ step  PgUp PgDn  End now",
+    "q quit  ? help  l locks  s sort  i idle  p pause  ←→ PgUp PgDn End",
+    "q quit ? help l locks s sort i idle p pause",
 ];
 const KEYS_OF_RECORD: [&str; 3] = [
-    "q quit  ? help  s sort  i idle  p stop, go on  f faster  ←→ step  PgUp PgDn minute",
-    "q quit  ? help  s sort  i idle  p stop  f faster  ←→ step",
-    "q quit ? help s sort i idle p stop f faster",
+    "q quit  ? help  l locks  s sort  i idle  p stop, go on  f faster  ←→ step  PgUp PgDn minute",
+    "q quit  ? help  l locks  s sort  i idle  p stop  f faster  ←→ step",
+    "q quit ? help l locks s sort i idle p stop f faster",
 ];
 
 /// The lines of the whole screen.
@@ -57,7 +58,7 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     lines.extend(fact_lines(live, width, most, canvas));
     // The names have half of what is left, and the chart the other half; but neither is squeezed to nothing.
     let room = height.saturating_sub(lines.len() + 1);
-    if room >= CHART_LINES + NAME_LINES + 2 {
+    if room >= CHART_LINES + NAME_LINES + 2 && !live.with_locks {
         let chart_lines = ((room - 2) / 2).clamp(CHART_LINES, (room - 2 - NAME_LINES).max(CHART_LINES)).min(16);
         let end = live.place() + 1;
         let briefs: Vec<&Brief> = live.history.briefs(end.saturating_sub(columns(width)), end).collect();
@@ -65,7 +66,8 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
         lines.push(legend(&live.shown.activity, canvas, width));
     }
     let room = height.saturating_sub(lines.len() + 1);
-    lines.extend(name_lines(live, width, room, canvas));
+    let below = if live.with_locks { lock_lines } else { name_lines };
+    lines.extend(below(live, width, room, canvas));
     lines
 }
 
@@ -151,11 +153,25 @@ fn name_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
     live.scroll(fitting, count);
     let rows = live.rows();
     let shown = &rows[live.first.min(count)..(live.first + fitting).min(count)];
-    let mut lines = render_top_statistics(shown, live.shown.time.lived_ns, width, canvas.mark());
+    let mut lines = render_top_statistics(shown, live.shown.clients.lived_ns, width, canvas.mark());
     if let Some(titles) = lines.first_mut() {
         *titles = painted(Style::new().underlined(), titles);
     }
     lines
+}
+
+/// Who blocks whom, and who is idle in a transaction.
+fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> Vec<String> {
+    let of_root = |root| render_blocker(root, Some(width), canvas.mark());
+    let mut lines: Vec<String> =
+        live.shown.blockers.iter().flat_map(of_root).map(|line| told(&line, canvas.unicode)).collect();
+    if lines.is_empty() {
+        lines.push("nobody waits for a lock, and nobody is idle in a transaction".to_owned());
+    }
+    let fitting = room.saturating_sub(1);
+    live.scroll(fitting, lines.len());
+    let titles = painted(Style::new().underlined(), &format!("{:<width$}", "WHO BLOCKS WHOM  (l: the names)"));
+    [titles].into_iter().chain(lines.into_iter().skip(live.first).take(fitting)).collect()
 }
 
 fn key_line(live: &LiveTop, width: usize, canvas: Canvas) -> &'static str {
@@ -287,7 +303,7 @@ fn nice(value: f64) -> f64 {
 mod tests {
     use console::strip_ansi_codes;
 
-    use super::super::fixture::frame;
+    use super::super::fixture::{blocker, frame, spilled};
     use super::super::state::Title;
     use super::*;
     use observe::stall::{Stall, StallKind};
@@ -416,6 +432,31 @@ mod tests {
         live.press(Key::Char('?'));
         (0..99).for_each(|_| _ = live.press(Key::ArrowDown));
         assert!(screen(&mut live, 80, 60).join(" ").contains("the end."), "the help has all of it");
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_stands_on_the_screen_and_a_key_shows_the_tree() {
+        let mut live = live();
+        assert!(!screen(&mut live, 80, 24).join("\n").contains("locks      "), "nobody waits");
+        live.take(&TopFrame { blockers: vec![blocker()], temporary_files: vec![spilled()], ..frame(100) });
+        let text = screen(&mut live, 80, 24).join("\n");
+        let told = "locks      2 wait for 4711 app@shop psql  idle in transaction for 12.3 s";
+        assert!(text.contains(told) && text.contains("temp files 312 MB of 4799 app@shop"), "{text}");
+        live.press(Key::Char('l'));
+        for (width, height, canvas) in [(80, 24, PLAIN), (200, 50, PLAIN), (80, 24, Canvas { unicode: false, ..PLAIN })]
+        {
+            let text = screen_of(&mut live, width, height, canvas).join("\n").replace('µ', "u");
+            for part in
+                ["WHO BLOCKS WHOM", "idle in transaction for 12.3 s, holds accounts", "last query: UPDATE", "4712 app"]
+            {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+            assert!(canvas.unicode || text.is_ascii(), "{text}");
+        }
+        assert!(!live.press(Key::Escape) && screen(&mut live, 80, 24).iter().any(|line| line.starts_with("NAME")));
+        live.take(&frame(101));
+        live.press(Key::Char('l'));
+        assert!(screen(&mut live, 80, 24).join("\n").contains("nobody waits for a lock"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is told in words: throughput, hits, device, checkpoint, memory, cost. A line has as many of its parts as fit. And the help.
 
 use super::state::Kind;
+use crate::waits::culprit_text::{describe_state, held_relation, name_session};
 use crate::waits::time_text::{render_given_up, render_reduction};
 use host::units::{Bytes, counted, group_digits};
 use observe::DeviceUse;
@@ -50,8 +51,37 @@ impl Fact {
 
 /// All lines of a step. `server_at_ms` is when the server said what is told of it.
 pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64) -> Vec<Fact> {
-    let (throughput, hits) = (throughput_of(frame, server_at_ms), hits_of(frame));
-    vec![throughput, hits, device_of(frame), checkpoint_of(frame), machine_of(frame), cost_of(frame)]
+    let mut facts = vec![throughput_of(frame, server_at_ms)];
+    facts.extend(locks_of(frame));
+    facts.extend(temporary_files_of(frame));
+    facts.extend([hits_of(frame), device_of(frame), checkpoint_of(frame), machine_of(frame), cost_of(frame)]);
+    facts
+}
+
+/// The process that most wait for, or that is idle in a transaction longest.
+fn locks_of(frame: &TopFrame) -> Option<Fact> {
+    let worst = frame.blockers.first()?;
+    let session = &worst.process.session;
+    let count = worst.count();
+    let mut fact = Fact::of(if count > 0 { "locks" } else { "idle in tx" });
+    let name = name_session(session);
+    fact.add(0, if count > 0 { format!("{count} wait for {name}") } else { name });
+    fact.add_some(1, describe_state(session), |state| state);
+    fact.add_some(3, held_relation(worst), |relation| format!("holds {relation}"));
+    fact.add(2, "(l)");
+    fact.add_some(4, session.query.as_deref(), |query| printable(query).into_owned());
+    Some(fact)
+}
+
+/// The process with the most bytes in temporary files.
+fn temporary_files_of(frame: &TopFrame) -> Option<Fact> {
+    let most = frame.temporary_files.first()?;
+    let mut fact = Fact::of("temp files");
+    fact.add(0, format!("{} of {}", most.bytes, name_session(&most.session)));
+    let others = frame.temporary_files.len() - 1;
+    fact.add_some(2, (others > 0).then_some(others), |others| format!("and of {others} more"));
+    fact.add_some(1, most.session.query.as_deref(), |query| printable(query).into_owned());
+    Some(fact)
 }
 
 fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
@@ -259,19 +289,20 @@ fn number(value: f64) -> String {
 
 // ---- help ----
 
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 7] = [
     "← →        a step back, and forward",
     "PgUp PgDn  a minute back, and forward",
     "Home End   the oldest step, and now",
     "↑ ↓        scroll the names",
-    "s  i       sort by the next column; show who has nothing to do, and pgthaw's own",
+    "l          who blocks whom and who is idle in a transaction, instead of chart and names",
+    "s  i       sort by the next column; show who has nothing to do",
     "?  q       this; quit, as Ctrl-C does",
 ];
 
 const LIVE: &str = "p          pause: looking goes on behind, and the last hour is kept";
 const RECORD: &str = "p  f       stop and go on; faster";
 
-const FIGURES: [&str; 14] = [
+const FIGURES: [&str; 15] = [
     "(10 s)          over so long, and not in this step alone: sessions tell their transactions and blocks about once a second",
     "tps             transactions by pg_stat_database",
     "commands/s      receipts from clients in this step, by the kernel",
@@ -281,6 +312,7 @@ const FIGURES: [&str; 14] = [
     "page cache      of what was read into shared_buffers, the part that no device had to deliver; read-ahead counts against it",
     "the chart       how many processes did what in the mean of each step; waiting for a client and for something to do is left out",
     "COUNT           waits that have ended; of a processor how often it was given",
+    "SHARE           of the time of all client backends",
     "AVERAGE         of waits that have ended: the time that they had of this step, by their number",
     "MAX             longest, up to twice too much where a longer one was before; with a + it lasts still",
     "P99             the upper bound of a bucket: up to twice too much",

@@ -1,11 +1,14 @@
 //! Steps for tests of the screen.
 
 use host::units::Bytes;
-use observe::time::{LookingCost, NamedStatistic, PGTHAW, ProbeCost, ProgramCost, StatisticName, Tier, TimeShares};
+use observe::time::{
+    Blocker, LookingCost, NamedStatistic, ProbeCost, ProgramCost, StatisticName, TemporaryFiles, Tier, TimeShares,
+};
 use observe::top::{
     Activity, CheckpointPhase, CheckpointStep, MachineStep, Missing, Rates, ServerStep, TopFrame, TopStatistic,
 };
 use observe::{DeviceUse, OsSample, Statistic};
+use postgres::{LockProcess, Session};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -17,6 +20,7 @@ pub fn frame(second: i64) -> TopFrame {
         source: Some(Tier::Bpf),
         processes: 22,
         time: TimeShares { lived_ns: 22 * SECOND, running_ns: SECOND / 2, ready_ns: Some(0), ..TimeShares::default() },
+        clients: TimeShares { lived_ns: 16 * SECOND, ..TimeShares::default() },
         explained: Some(1.0),
         activity: Activity {
             running: 1.5 + (second % 7) as f64 / 10.0,
@@ -73,7 +77,8 @@ fn statistics() -> Vec<TopStatistic> {
         let mut statistic = Statistic::of_time(0, lengths.iter().sum::<u64>() + more_ns);
         lengths.iter().for_each(|length| statistic.count(*length));
         let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
-        TopStatistic { named: NamedStatistic::new(name, statistic), open: u32::from(open_ns > 0), open_ns }
+        let named = NamedStatistic::new(name, statistic);
+        TopStatistic { named, is_of_clients: place == "client backend", open: u32::from(open_ns > 0), open_ns }
     };
     let mut running = row("client backend", "processor", "running", &[], SECOND / 2, 0);
     running.named.statistic.count = 40_000;
@@ -82,7 +87,6 @@ fn statistics() -> Vec<TopStatistic> {
         running,
         row("walwriter", "IO", "WALSync", &[2_000_000, 9_000_000], 0, 0),
         row("checkpointer", "Activity", "CheckpointerMain", &[], SECOND, 0),
-        row(PGTHAW, "Client", "ClientRead", &[], 2 * SECOND, 0),
     ]
 }
 
@@ -124,4 +128,37 @@ fn machine() -> MachineStep {
         },
         ..MachineStep::default()
     }
+}
+
+fn session(pid: u32, state: &str, query: &str) -> Session {
+    Session {
+        pid,
+        user: Some("app".into()),
+        database: Some("shop".into()),
+        application_name: Some("psql".into()),
+        state: Some(state.into()),
+        state_ms: Some(12_300),
+        query: Some(query.into()),
+        ..Session::default()
+    }
+}
+
+/// Who is idle in a transaction, and two who wait for it.
+pub fn blocker() -> Blocker {
+    let waiter = |pid| LockProcess {
+        session: session(pid, "active", "UPDATE accounts SET balance = ?"),
+        relation: Some("accounts".into()),
+        waited_ms: Some(2800),
+        ..LockProcess::default()
+    };
+    let of = |process, behind| Blocker { process, behind, held_up_ns: 0 };
+    let session = session(4711, "idle in transaction", "UPDATE accounts SET balance = ? WHERE id = ?");
+    let behind = [4712, 4713].map(|pid| of(waiter(pid), Vec::new())).to_vec();
+    of(LockProcess { session, waiters: 2, ..LockProcess::default() }, behind)
+}
+
+/// A sort that does not fit in work_mem.
+pub fn spilled() -> TemporaryFiles {
+    let session = session(4799, "active", "SELECT * FROM orders ORDER BY amount");
+    TemporaryFiles { session, files: 1, bytes: Bytes(312 << 20) }
 }

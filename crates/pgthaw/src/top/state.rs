@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use observe::time::PGTHAW;
 use observe::top::{History, TopFrame, TopStatistic};
 use terminal::Key;
 
@@ -59,8 +58,10 @@ pub struct LiveTop {
     pub server_at_ms: i64,
     /// The place among all orders.
     order: usize,
-    /// Are names shown too of who has nothing to do, and of pgthaw's own?
+    /// Are names shown too of who has nothing to do?
     pub with_idle: bool,
+    /// Is it shown who blocks whom, instead of the chart and the names?
+    pub with_locks: bool,
     pub is_help: bool,
     /// The first line shown of the names, or of the help.
     pub first: usize,
@@ -83,6 +84,7 @@ impl LiveTop {
             server_at_ms: 0,
             order: 0,
             with_idle: false,
+            with_locks: false,
             is_help: false,
             first: 0,
             at,
@@ -136,6 +138,7 @@ impl LiveTop {
         match key {
             Key::CtrlC | Key::Char('q') => return true,
             Key::Escape if self.is_help => self.close_help(),
+            Key::Escape if self.with_locks => (self.with_locks, self.first) = (false, 0),
             Key::Escape if self.is_back() && self.kind == Kind::Live => self.go_now(),
             Key::Escape => return true,
             Key::Char('?') if self.is_help => self.close_help(),
@@ -154,6 +157,7 @@ impl LiveTop {
             Key::Char('p' | ' ') => self.pause(),
             Key::Char('s') => (self.order, self.first) = ((self.order + 1) % ORDERS.len(), 0),
             Key::Char('i') => self.with_idle = !self.with_idle,
+            Key::Char('l') => (self.with_locks, self.first) = (!self.with_locks, 0),
             Key::Char('f') if self.kind == Kind::Record => self.speed = (self.speed + 1) % SPEEDS.len(),
             _ => {}
         }
@@ -240,8 +244,6 @@ impl LiveTop {
             // What is equal, or not known, goes by its time.
             rows.sort_by_key(|one| Reverse((figure(one), one.named.statistic.total_ns)));
         }
-        // Nobody asks for pgthaw's own before all others.
-        rows.sort_by_key(|one| one.named.place == PGTHAW);
         rows
     }
 

@@ -1,5 +1,6 @@
 //! `pgthaw waits`: the work is done in `crates/observe/src/time/`.
 
+pub mod culprit_text;
 mod locks;
 mod table;
 pub mod time_text;
@@ -31,7 +32,7 @@ use host::units::counted;
 use observe::stall::StallWatch;
 use observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
 use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
-use postgres::read_postmaster_start;
+use postgres::{read_postmaster_start, read_sessions};
 use terminal::{Canvas, Progress};
 
 /// Looked at for so long when nobody says how long.
@@ -42,6 +43,7 @@ const STEP: Duration = Duration::from_secs(1);
 
 /// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
 ///
+/// Shows too who blocks whom, who is idle in a transaction, and who writes temporary files.
 /// Looks for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30. With root's rights a small program in the kernel
 /// charges every nanosecond of every process, and what it costs is told. With fewer rights the wait events are looked at now and then:
 /// in the processes' memory, or over SQL alone; then nothing is counted, and times are estimates. docs/waits.md says what is measured.
@@ -186,7 +188,8 @@ impl Here {
         let started_at = read_postmaster_start(&mut who).await?;
         let names = WaitNames::of_server(version_num, &mut who).await;
         let (source, refused) = open_time_source(wanted, postmaster_pid, looks, None).await?;
-        let roster = Roster::new(postmaster_pid, own_pids);
+        let mut roster = Roster::new(postmaster_pid, own_pids);
+        roster.see(read_sessions(&mut who).await?);
         Ok(Here { who, roster, postmaster_pid, started_at, names, source, refused })
     }
 
@@ -229,7 +232,7 @@ impl Following<'_> {
                     back = come_back(target, wanted, gone) => Err(Box::new(back)),
                 }
             };
-            match watch.until(source, step, next, |_, _, _| hear()).await? {
+            match watch.until(source, step, next, |_, _| hear()).await? {
                 Ok(ended) => return Ok(ended),
                 Err(back) => self.go_on(*back, watch, source)?,
             }

@@ -1,10 +1,9 @@
 //! Where the time of a server's processes went, for people.
 
+use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
 use observe::stall::Stall;
-use observe::time::{
-    FileKind, FileTimes, LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond,
-};
+use observe::time::{FileKind, FileTimes, LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
 use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
 use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};
@@ -18,21 +17,31 @@ const SPANS_SHOWN: usize = 20;
 /// The statistics, the account of the seconds, what could not be seen, and what looking cost.
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     let mut lines = vec![render_head(report), String::new()];
-    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
-    lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name, report.total.lived_ns), width, "…"));
-    let hidden: Vec<u64> = of_server(&report.statistics).skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).collect();
-    if !hidden.is_empty() {
-        let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
-        lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
+    let (idle, rest): (Vec<&NamedStatistic>, Vec<_>) = report.statistics.iter().partition(|one| one.is_aside());
+    let shown: Vec<Row<'_>> = rest.iter().take(NAMES_SHOWN).map(|one| Row::of(report, one)).collect();
+    lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name, report.clients.lived_ns), width, "…"));
+    let sum = |all: &[&NamedStatistic]| render_ns(all.iter().map(|one| one.statistic.total_ns).sum());
+    if let Some(hidden) = rest.get(NAMES_SHOWN..).filter(|hidden| !hidden.is_empty()) {
+        lines.push(format!("{} more with {} together: --json has them", counted(hidden.len(), "name"), sum(hidden)));
     }
-    lines.extend(render_own(&report.statistics, report.total.lived_ns));
-    if of_server(&report.handled_by).next().is_some() {
+    if !idle.is_empty() {
+        let told =
+            format!("background processes had nothing to do for {}, in {}", sum(&idle), counted(idle.len(), "name"));
+        lines.push(wrap_text(&format!("{told}: --json has them"), width));
+    }
+    if !report.handled_by.is_empty() {
         lines.push(String::new());
         lines.extend(render_columns(handled_columns(report), width, "…"));
+        lines.extend(render_unfinished(report).map(|told| wrap_text(&told, width)));
     }
     lines.push(String::new());
     lines.extend(render_columns(seconds_columns(report), width, "…"));
-    for part in [render_files(report, width), render_stalls(&report.stalls, width)] {
+    for part in [
+        render_files(report, width),
+        render_temporary_files(&report.temporary_files, width),
+        render_blockers(&report.blockers, width),
+        render_stalls(&report.stalls, width),
+    ] {
         if !part.is_empty() {
             lines.push(String::new());
             lines.extend(part);
@@ -56,24 +65,12 @@ fn render_head(report: &TimeReport) -> String {
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
 }
 
-/// Without pgthaw's own backends, which nobody asks for; `--json` has them.
-fn of_server(named: &[NamedStatistic]) -> impl Iterator<Item = &NamedStatistic> {
-    named.iter().filter(|one| one.place != PGTHAW)
-}
-
-/// What the names lack of the whole, for they are told without it.
-fn render_own(statistics: &[NamedStatistic], lived_ns: u64) -> Option<String> {
-    let own: u64 = statistics.iter().filter(|one| one.place == PGTHAW).map(|one| one.statistic.total_ns).sum();
-    (own > 0).then(|| {
-        format!("pgthaw's own sessions had {} ({}): --json has them", render_ns(own), render_share(own, lived_ns))
-    })
-}
-
 /// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
 /// step to step.
-pub fn render_top_statistics(shown: &[&TopStatistic], lived_ns: u64, width: usize, mark: &str) -> Vec<String> {
+/// A share is of `clients_ns`, the time of all client backends.
+pub fn render_top_statistics(shown: &[&TopStatistic], clients_ns: u64, width: usize, mark: &str) -> Vec<String> {
     let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
-    let mut columns = columns_of("NAME", &rows, |one| &one.name, lived_ns);
+    let mut columns = columns_of("NAME", &rows, |one| &one.name, clients_ns);
     for column in columns.iter_mut().skip(1) {
         column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
     }
@@ -102,35 +99,42 @@ const NAME_CELLS: usize = 34;
 /// A line of the table.
 struct Row<'a> {
     named: &'a NamedStatistic,
+    is_of_clients: bool,
     longest_ns: Option<u64>,
     /// The longest lasts still.
     lasts: bool,
 }
 
 impl Row<'_> {
-    fn ended(named: &NamedStatistic) -> Row<'_> {
-        Row { named, longest_ns: named.statistic.max_ns, lasts: false }
+    fn of<'a>(report: &TimeReport, named: &'a NamedStatistic) -> Row<'a> {
+        let is_of_clients = report.client_places.contains(&named.place);
+        Row { named, is_of_clients, longest_ns: named.statistic.max_ns, lasts: false }
     }
 
     fn lasting(one: &TopStatistic) -> Row<'_> {
         let longest_ns = one.longest_ns();
-        Row { named: &one.named, longest_ns, lasts: one.open > 0 && longest_ns == Some(one.open_ns) }
+        let lasts = one.open > 0 && longest_ns == Some(one.open_ns);
+        Row { named: &one.named, is_of_clients: one.is_of_clients, longest_ns, lasts }
     }
 }
 
-fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str, lived_ns: u64) -> Vec<Column> {
+fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str, clients_ns: u64) -> Vec<Column> {
     let cells = |cell: &dyn Fn(&Row<'_>) -> String| rows.iter().map(cell).collect::<Vec<String>>();
     let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
     let count = |row: &Row<'_>| match row.named.statistic.count {
         0 => "-".to_owned(),
         count => count.to_string(),
     };
+    let share = |row: &Row<'_>| match row.is_of_clients && clients_ns > 0 {
+        true => render_share(row.named.statistic.total_ns, clients_ns),
+        false => "-".to_owned(),
+    };
     let longest = |row: &Row<'_>| optional(row.longest_ns) + if row.lasts { "+" } else { "" };
     vec![
         Column::text(title, NAME_CELLS, cells(&|row| printable(name(row.named)).into_owned())),
         Column::number("COUNT", 1, cells(&count)),
         Column::number("TOTAL", 0, cells(&|row| render_ns(row.named.statistic.total_ns))),
-        Column::number("SHARE", 4, cells(&|row| render_share(row.named.statistic.total_ns, lived_ns))),
+        Column::number("SHARE", 4, cells(&share)),
         Column::number("AVERAGE", 3, cells(&|row| optional(row.named.average_ns))),
         Column::number("MAX", 2, cells(&longest)),
         Column::number("P99", 3, cells(&|row| optional(row.named.p99_ns))),
@@ -141,11 +145,21 @@ fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str, 
 const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
-    let shown: Vec<Row<'_>> = of_server(&report.handled_by).take(HANDLED_SHOWN).map(Row::ended).collect();
-    let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place, report.total.lived_ns);
+    let shown = report.handled_by.iter().take(HANDLED_SHOWN);
+    let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
+    let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place, report.clients.lived_ns);
     // They lie across the kinds of time.
     columns.retain(|column| column.title != "SHARE");
     columns
+}
+
+/// Commands of which a part alone was seen; nothing where there are none.
+fn render_unfinished(report: &TimeReport) -> Option<String> {
+    let parts =
+        [(report.begun_before, "had begun before pgthaw looked"), (report.lasting, "had not ended when it stopped")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = parts.map(|(count, what)| format!("{} {what}", counted(count, "command"))).collect();
+    (!told.is_empty()).then(|| format!("{}: only the time that was seen counts", told.join(", ")))
 }
 
 /// Seconds of processes in each span, the whole below.
@@ -278,7 +292,6 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
         Column::text("FILE", 24, cells(&render_name)),
         Column::number("SYNCS", 1, cells(&|file| file.syncs.count.to_string())),
         Column::number("TOTAL", 0, cells(&|file| render_ns(file.syncs.total_ns))),
-        Column::number("SHARE", 5, cells(&|file| render_share(file.syncs.total_ns, report.total.lived_ns))),
         Column::number("MAX", 2, cells(&|file| or_dash(file.syncs.count > 0, render_longest(file)))),
         Column::number("WRITES", 3, cells(&|file| written(file, file.written.writes.to_string()))),
         Column::number("WRITTEN", 4, cells(&|file| written(file, Bytes(file.written.bytes).to_string()))),
@@ -330,29 +343,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_add_up_with_those_of_pgthaws_own_sessions() {
-        use observe::Statistic;
-        use observe::time::StatisticName;
-        let row = |place: &str, detail: &str, ns| {
-            let name = StatisticName { place: place.into(), part: "Client".into(), detail: detail.into() };
-            NamedStatistic::new(name, Statistic::of_time(0, ns))
-        };
-        let backend = row("client backend", "ClientRead", 9_000_000_000);
-        let all = [backend.clone(), row(PGTHAW, "ClientRead", 700_000_000), row(PGTHAW, "ClientWrite", 300_000_000)];
-        assert_eq!(
-            render_own(&all, 10_000_000_000).unwrap(),
-            "pgthaw's own sessions had 1.00 s (10.00 %): --json has them"
-        );
-        assert_eq!(render_own(&[backend], 9_000_000_000), None);
-    }
-
-    #[test]
     fn a_step_has_its_columns_where_they_were_and_says_what_lasts() {
         use observe::Statistic;
         use observe::time::StatisticName;
         let row = |detail: &str, statistic, open_ns| {
             let name = StatisticName { place: "client backend".into(), part: "Lock".into(), detail: detail.into() };
-            TopStatistic { named: NamedStatistic::new(name, statistic), open: u32::from(open_ns > 0), open_ns }
+            let named = NamedStatistic::new(name, statistic);
+            TopStatistic { named, is_of_clients: true, open: u32::from(open_ns > 0), open_ns }
         };
         let mut ended = Statistic::of_time(0, 7_000_000);
         ended.count(7_000_000);
@@ -372,6 +369,10 @@ mod tests {
             }
             assert_eq!(both[0].contains("SHARE"), width == 120);
         }
+        // A background process has no part of the clients' time.
+        let walwriter = TopStatistic { is_of_clients: false, ..lasts.clone() };
+        let shares = |one: &TopStatistic| render_top_statistics(&[one], 4_000_000_000, 120, "…")[1].contains("25.00 %");
+        assert_eq!((shares(&lasts), shares(&walwriter)), (true, false));
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub(super) const ENDED: usize = 17;
 const UNKNOWN: u32 = u32::MAX;
 const FURTHER: u32 = u32::MAX - 1;
 
+/// Events in which a client backend handles no command: ClientRead, as the program has it, and those of the class Activity, in the highest byte.
+const CLIENT_READ: u32 = 0x0600_0000;
+const ACTIVITY: u32 = 0x05;
+
 /// What a process was doing when its slot was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
@@ -52,7 +56,8 @@ pub(super) enum First {
     Waiting(Option<u32>),
 }
 
-/// The slot of a process that was there before the program: what it does, and what it has had of the processors.
+/// The slot of a process that was there before the program: what it does, and what it has had of the processors. Of a command that it handles
+/// the receipt is this instant: the part before was not seen.
 pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
     const READY: u64 = 2;
     const WAITING: u64 = 3;
@@ -63,6 +68,11 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words[PID] = pid.into();
     words[STARTED] = now_ns;
     words[BIRTH] = birth;
+    let is_handling = match first {
+        First::Ready => true,
+        First::Waiting(event) => event.is_some_and(|event| event != CLIENT_READ && event >> 24 != ACTIVITY),
+    };
+    words[RECEIVED] = if is_handling { now_ns } else { 0 };
     if let First::Waiting(event) = first {
         let event = event.unwrap_or(UNKNOWN);
         // Where the program looks first for it.
@@ -181,7 +191,6 @@ mod tests {
 
     #[test]
     fn who_was_woken_from_no_lock_waits_no_more() {
-        const CLIENT_READ: u32 = 0x0600_0000;
         let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(CLIENT_READ)));
         (words[1], words[OWED], words[4]) = (1300, 300, 300);
         words[3] = 2 | words[3] >> 32 << 32;
@@ -199,6 +208,23 @@ mod tests {
         assert_eq!((handling.count, handling.total_ns), (3, 1200), "one that is handled now has its time so far");
         words[RECEIVED] = 0;
         assert_eq!(parse_slot(&words, 1500).handled.total_ns, 900);
+    }
+
+    #[test]
+    fn a_command_that_was_received_before_has_the_part_that_is_seen() {
+        let waits = |event| First::Waiting(Some(event));
+        for (first, handled_ns) in [
+            (First::Ready, 500),
+            (waits(LOCK), 500),
+            (waits(0), 500),
+            (waits(CLIENT_READ), 0),
+            (waits(0x0500_0003), 0),
+            (First::Waiting(None), 0),
+        ] {
+            let told = parse_slot(&new_slot(7, 5, 1000, 40, first), 1500);
+            assert_eq!((told.handled.total_ns, told.handling_ns.unwrap_or(0)), (handled_ns, handled_ns), "{first:?}");
+            assert_eq!((told.commands, told.handled.count), (0, 0), "it is counted when it ends");
+        }
     }
 
     #[test]

@@ -235,19 +235,78 @@ fn a_command_that_had_been_received_before_the_look_begins_with_it() {
     assert_eq!((lasts.count, lasts.total_ns, lasts.max_ns), (1, 6 * MS, Some(6 * MS)));
 }
 
+fn asks(query: &'static str) -> impl Fn(&ProcessTimes) -> Who {
+    move |_| Who { kind: CLIENT_BACKEND.into(), query: Some(query.into()), ..Who::default() }
+}
+
+/// Name, count, total and longest of all statistics, by query.
+fn by_query(accounting: Accounting) -> Vec<(String, u64, u64, Option<u64>)> {
+    let told = accounting.statistics.into_iter();
+    told.map(|(name, one)| (name.place, one.count, one.total_ns, one.max_ns)).collect()
+}
+
 #[test]
-fn a_wait_whose_process_changed_its_name_is_no_longer_than_what_the_name_had_of_it() {
-    let begin = reading(0, vec![process(1, 0, 0, Statistic::default())]);
-    let mut accounting = Accounting::begin(begin, By::Query, WaitNames::of_version(150_000));
-    let asks = |query: &'static str| move |_: &ProcessTimes| Who { query: Some(query.into()), ..Who::default() };
-    accounting.add(reading(SECOND, vec![lasting(&[], SECOND)]), asks("first"));
-    let ended = process(1, 0, 0, waits(&[SECOND + 5 * MS], 0));
-    accounting.add(reading(2 * SECOND, vec![ended]), asks("second"));
+fn a_wait_has_the_query_that_it_began_in() {
+    let begin = || {
+        let begin = reading(0, vec![process(1, 0, 0, Statistic::default())]);
+        let mut accounting = Accounting::begin(begin, By::Query, WaitNames::of_version(150_000));
+        accounting.add(reading(SECOND, vec![lasting(&[], SECOND)]), asks("first"));
+        accounting
+    };
+    // It ends, and the second query waits for nothing.
+    let mut accounting = begin();
+    accounting.add(reading(2 * SECOND, vec![process(1, 0, 0, waits(&[SECOND + 5 * MS], 0))]), asks("second"));
     accounting.finish();
-    let told =
-        accounting.statistics.iter().map(|(name, one)| (name.place.as_str(), one.count, one.total_ns, one.max_ns));
-    let told: Vec<_> = told.collect();
-    assert_eq!(told, [("first", 0, SECOND, None), ("second", 1, 5 * MS, Some(5 * MS))]);
+    assert_eq!(by_query(accounting), [("first".to_owned(), 1, SECOND + 5 * MS, Some(SECOND + 5 * MS))]);
+    // The second waits too, and still does: from the next second on that has its own name.
+    let mut accounting = begin();
+    let ended = SECOND + 5 * MS;
+    let next =
+        |lasting_ns| ProcessTimes { waits: vec![(LOCK, waits(&[ended], lasting_ns))], ..lasting(&[], lasting_ns) };
+    accounting.add(reading(2 * SECOND, vec![next(300 * MS)]), asks("second"));
+    assert_eq!(accounting.open[0].0.place, "first");
+    accounting.add(reading(3 * SECOND, vec![next(1300 * MS)]), asks("third"));
+    accounting.finish();
+    let expected =
+        [("first".to_owned(), 1, ended + 300 * MS, Some(ended)), ("second".to_owned(), 1, SECOND, Some(SECOND))];
+    assert_eq!(by_query(accounting), expected);
+}
+
+#[test]
+fn what_lasts_at_the_begin_has_the_query_of_then() {
+    let handling = |count, handling_ns: Option<u64>, wait: ProcessTimes| {
+        let handled = waits(&vec![11 * MS; count], handling_ns.unwrap_or(0));
+        ProcessTimes { handled, handling_ns, ..wait }
+    };
+    let begin = reading(SECOND, vec![handling(0, Some(MS), lasting(&[], MS))]);
+    let mut accounting = Accounting::begin(begin, By::Query, WaitNames::of_version(150_000));
+    accounting.name_first(asks("first"));
+    let ended = handling(1, None, process(1, 0, 0, waits(&[11 * MS], 0)));
+    accounting.add(Reading { counts_commands: true, ..reading(2 * SECOND, vec![ended]) }, asks("second"));
+    accounting.finish();
+    let handled = accounting.handled.clone();
+    assert_eq!((handled.len(), handled["first"].count, handled["first"].max_ns), (1, 1, Some(10 * MS)));
+    assert_eq!((accounting.begun_before, accounting.lasting), (1, 0));
+    assert_eq!(by_query(accounting), [("first".to_owned(), 1, 10 * MS, Some(10 * MS))]);
+}
+
+#[test]
+fn pgthaws_own_sessions_are_in_no_figure() {
+    let who = |process: &ProcessTimes| match process.pid {
+        1 => Who { kind: PGTHAW.into(), ..Who::default() },
+        _ => backend(process),
+    };
+    for by in [By::Kind, By::User, By::Query, By::Backend] {
+        let both = |at_ns| vec![process(1, 0, at_ns, waits(&[], at_ns)), process(2, 0, at_ns, Statistic::default())];
+        let mut accounting = Accounting::begin(reading(0, both(0)), by, WaitNames::of_version(180_000));
+        accounting.name_first(who);
+        accounting.add(reading(SECOND, both(SECOND)), who);
+        let second = accounting.seconds[0];
+        assert_eq!((accounting.processes, second.processes, second.shares.lived_ns), (1, 1, SECOND));
+        assert_eq!((second.shares.waiting_ns, second.explained), (0, Some(1.0)));
+        accounting.finish();
+        assert_eq!((accounting.statistics.len(), accounting.places.len(), accounting.open.len()), (1, 1, 0));
+    }
 }
 
 #[test]

@@ -1,0 +1,247 @@
+//! Who blocks whom, who is idle in a transaction, and who writes temporary files: from looks at a server's sessions. No clock and no
+//! server here.
+//!
+//! Field names are part of `--json` and of records (docs/formats.md): add, never rename.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::roster::show_query;
+use host::units::Bytes;
+use postgres::{LockProcess, Session};
+
+/// A process, and those that wait for a lock of it: pg_blocking_pids as a tree. Without any it is idle in a transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocker {
+    #[serde(flatten)]
+    pub process: LockProcess,
+    /// What all behind a root have waited in all since pgthaw looks, to within a look; 0 of one that waits itself.
+    pub held_up_ns: u64,
+    /// The longest wait first. A process that several block stands behind a root where it can.
+    pub behind: Vec<Blocker>,
+}
+
+/// A process and its temporary files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemporaryFiles {
+    #[serde(flatten)]
+    pub session: Session,
+    pub files: u64,
+    pub bytes: Bytes,
+}
+
+/// A transaction in which the client has been silent for so long is told.
+const IDLE_MS: u64 = 1000;
+
+/// Levels of a tree: whoever reads JSON has a limit for them too.
+const DEEPEST: usize = 20;
+
+/// So many of each are kept, those that matter most.
+const KEPT: usize = 100;
+
+impl Blocker {
+    fn new(process: LockProcess, behind: Vec<Blocker>) -> Blocker {
+        Blocker { process, held_up_ns: 0, behind }
+    }
+
+    /// The trees of all that block somebody: most waiters first.
+    pub fn trees(mut processes: Vec<LockProcess>) -> Vec<Blocker> {
+        processes.sort_by_key(|one| (Reverse(one.waited_ms), one.session.pid));
+        let pids: Vec<u32> = processes.iter().map(|one| one.session.pid).collect();
+        let waits = |one: &LockProcess| one.blocked_by.iter().any(|pid| pids.contains(pid));
+        let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
+        let mut trees = grow(roots, &mut waiting, DEEPEST);
+        while !waiting.is_empty() {
+            // They wait for each other, until the server finds the deadlock.
+            let first = vec![waiting.remove(0)];
+            trees.extend(grow(first, &mut waiting, DEEPEST));
+        }
+        trees.retain(|tree| !tree.behind.is_empty());
+        trees.sort_by_key(|tree| Reverse(tree.count()));
+        trees
+    }
+
+    /// How many wait behind it.
+    pub fn count(&self) -> usize {
+        self.behind.iter().map(|one| 1 + one.count()).sum()
+    }
+
+    fn key(&self) -> (u32, u64) {
+        (self.process.session.pid, self.process.session.started_us)
+    }
+}
+
+/// What waits for one of these stands behind it. What is deeper than `levels` stands on the last one.
+fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize) -> Vec<Blocker> {
+    let of = |parent: &LockProcess| {
+        let is_behind = |one: &mut LockProcess| levels == 1 || one.blocked_by.contains(&parent.session.pid);
+        waiting.extract_if(.., is_behind).collect::<Vec<LockProcess>>()
+    };
+    let behind: Vec<Vec<LockProcess>> = parents.iter().map(of).collect();
+    let with = |(process, behind)| Blocker::new(process, grow(behind, waiting, (levels - 1).max(1)));
+    parents.into_iter().zip(behind).map(with).collect()
+}
+
+/// What was seen of them: now, and since the begin.
+#[derive(Clone, Debug, Default)]
+pub struct Culprits {
+    pub blockers: Vec<Blocker>,
+    pub temporary: Vec<TemporaryFiles>,
+    /// Each as it was when most waited behind it, those that others waited for longest first; of temporary files the most bytes that a
+    /// query had at a time.
+    pub seen_blockers: Vec<Blocker>,
+    pub seen_temporary: Vec<TemporaryFiles>,
+}
+
+impl Culprits {
+    /// Adds a look: the server's sessions, and its lock waits where they were asked for. `since_ns`: since the look before.
+    pub fn look(&mut self, sessions: &[Session], locks: Option<Vec<LockProcess>>, since_ns: u64) {
+        match locks {
+            Some(locks) => self.blockers = Blocker::trees(locks.into_iter().map(shown_lock).collect()),
+            // Those of a moment ago are still there, unless nobody waits any more.
+            None if sessions.iter().any(waits_for_lock) => self.blockers.retain(|blocker| !blocker.behind.is_empty()),
+            None => self.blockers.clear(),
+        }
+        let is_idle = |one: &&Session| {
+            one.state.as_deref().is_some_and(|state| state.starts_with("idle in transaction"))
+                && one.state_ms >= Some(IDLE_MS)
+                && !self.blockers.iter().any(|blocker| blocker.process.session.pid == one.pid)
+        };
+        let mut idle: Vec<Session> = sessions.iter().filter(is_idle).map(shown).collect();
+        idle.sort_by_key(|one| Reverse(one.state_ms));
+        let alone = |session| Blocker::new(LockProcess { session, ..LockProcess::default() }, Vec::new());
+        self.blockers.extend(idle.into_iter().map(alone));
+        self.blockers.truncate(KEPT);
+        for now in &mut self.blockers {
+            let seen = self.seen_blockers.iter_mut().find(|seen| seen.key() == now.key());
+            let before_ns = seen.as_ref().map_or(0, |seen| seen.held_up_ns);
+            now.held_up_ns = before_ns + now.count() as u64 * since_ns;
+            match seen {
+                Some(seen) if now.count() < seen.count() => seen.held_up_ns = now.held_up_ns,
+                Some(seen) => *seen = now.clone(),
+                None => self.seen_blockers.push(now.clone()),
+            }
+        }
+        self.seen_blockers.sort_by_key(|one| Reverse((one.held_up_ns, one.process.session.state_ms)));
+        self.seen_blockers.truncate(KEPT);
+    }
+
+    /// Adds what temporary files there are, by pid.
+    pub fn see_temporary(&mut self, files: &[(u32, u64, u64)], sessions: &[Session]) {
+        let whose = |&(pid, files, bytes): &(u32, u64, u64)| {
+            let session = sessions.iter().find(|one| one.pid == pid).map(shown);
+            let session = session.unwrap_or_else(|| Session { pid, ..Session::default() });
+            TemporaryFiles { session, files, bytes: Bytes(bytes) }
+        };
+        self.temporary = files.iter().map(whose).collect();
+        // Of the same query the most comes first, and the others are left out.
+        self.seen_temporary.extend(self.temporary.iter().cloned());
+        for files in [&mut self.temporary, &mut self.seen_temporary] {
+            files.sort_by_key(|one| Reverse(one.bytes));
+            let mut told = HashSet::new();
+            files.retain(|one| told.insert((one.session.pid, one.session.started_us, one.session.query.clone())));
+            files.truncate(KEPT);
+        }
+    }
+}
+
+/// Is it shown to wait for a lock of SQL?
+pub(crate) fn waits_for_lock(session: &Session) -> bool {
+    session.event_type.as_deref() == Some("Lock")
+}
+
+fn shown(session: &Session) -> Session {
+    Session { query: session.query.as_deref().map(show_query), ..session.clone() }
+}
+
+/// As it may be shown: without the values of its query.
+pub(crate) fn shown_lock(process: LockProcess) -> LockProcess {
+    LockProcess { session: shown(&process.session), ..process }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, waiters: u32, blocked_by: &[u32]) -> LockProcess {
+        let waited_ms = (!blocked_by.is_empty()).then_some(1000 - u64::from(pid));
+        let session = Session { pid, query: Some(format!("SELECT {pid}")), ..Session::default() };
+        LockProcess { session, waiters, blocked_by: blocked_by.to_vec(), waited_ms, ..LockProcess::default() }
+    }
+
+    /// `1(2(3) 4)`.
+    fn text(trees: &[Blocker]) -> String {
+        let one = |tree: &Blocker| match tree.behind.is_empty() {
+            true => tree.process.session.pid.to_string(),
+            false => format!("{}({})", tree.process.session.pid, text(&tree.behind)),
+        };
+        trees.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn each_process_stands_once_and_as_near_to_the_root_as_it_can() {
+        // All wait for one lock, each behind those that came before: pg_blocking_pids has these too.
+        let queue = vec![process(4, 0, &[1, 2, 3]), process(3, 1, &[1, 2]), process(2, 2, &[1]), process(1, 3, &[])];
+        assert_eq!(text(&Blocker::trees(queue)), "1(2 3 4)");
+        // Whoever has the row waits for the table, and others for the row.
+        let chain = vec![process(3, 0, &[2]), process(5, 0, &[2]), process(2, 2, &[1]), process(1, 1, &[])];
+        assert_eq!(text(&Blocker::trees(chain)), "1(2(3 5))");
+        let two =
+            vec![process(1, 1, &[]), process(2, 0, &[1]), process(6, 2, &[]), process(7, 0, &[6]), process(8, 0, &[6])];
+        assert_eq!(text(&Blocker::trees(two)), "6(7 8) 1(2)");
+        // Of a deadlock there is no root.
+        assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[2]), process(2, 1, &[1])])), "1(2)");
+        // A holder that has let go meanwhile blocks nobody.
+        assert_eq!(text(&Blocker::trees(vec![process(2, 0, &[9])])), "");
+        assert_eq!(
+            text(&Blocker::trees(vec![process(0, 1, &[]), process(2, 0, &[0])])),
+            "0(2)",
+            "a prepared transaction"
+        );
+    }
+
+    #[test]
+    fn what_was_seen_is_kept_as_it_was_at_its_worst() {
+        let waits = |pid| Session { pid, event_type: Some("Lock".into()), ..Session::default() };
+        let idle = |state_ms| Session {
+            pid: 1,
+            state: Some("idle in transaction".into()),
+            state_ms: Some(state_ms),
+            query: Some("UPDATE t SET a = 'secret'".into()),
+            ..Session::default()
+        };
+        let holder = |state_ms, waiters| LockProcess { session: idle(state_ms), waiters, ..LockProcess::default() };
+        let mut culprits = Culprits::default();
+        culprits.look(&[idle(900)], None, 5);
+        assert!(culprits.blockers.is_empty(), "it has been silent for a moment");
+        culprits.look(&[idle(1100)], None, 5);
+        assert_eq!((culprits.blockers.len(), culprits.seen_blockers[0].held_up_ns), (1, 0));
+        let both = vec![holder(1200, 2), process(2, 0, &[1]), process(3, 0, &[1])];
+        culprits.look(&[idle(1200), waits(2), waits(3)], Some(both), 5);
+        // The next look does not ask for locks, and the one after it finds one waiter less.
+        culprits.look(&[idle(1300), waits(2), waits(3)], None, 5);
+        let one = vec![holder(1400, 1), process(2, 0, &[1])];
+        culprits.look(&[idle(1400), waits(2)], Some(one), 5);
+        assert_eq!(text(&culprits.blockers), "1(2)");
+        let [seen] = &culprits.seen_blockers[..] else { panic!("{:?}", culprits.seen_blockers) };
+        assert_eq!((seen.held_up_ns, text(std::slice::from_ref(seen)).as_str()), (25, "1(2 3)"));
+        assert_eq!(seen.process.session.query.as_deref(), Some("UPDATE t SET a = ?"));
+        culprits.look(&[], None, 5);
+        assert!(culprits.blockers.is_empty() && culprits.seen_blockers.len() == 1);
+    }
+
+    #[test]
+    fn temporary_files_are_those_of_a_query_at_their_most() {
+        let sorts = Session { pid: 7, query: Some("SELECT 1".into()), ..Session::default() };
+        let mut culprits = Culprits::default();
+        for bytes in [10, 30, 20] {
+            culprits.see_temporary(&[(7, 1, bytes), (9, 1, 5)], std::slice::from_ref(&sorts));
+        }
+        assert_eq!((culprits.temporary[0].bytes, culprits.seen_temporary[0].bytes), (Bytes(20), Bytes(30)));
+        assert_eq!(culprits.seen_temporary.len(), 2, "a process that has ended left one");
+        culprits.see_temporary(&[], &[]);
+        assert!(culprits.temporary.is_empty());
+    }
+}
