@@ -14,8 +14,8 @@ use sqlparser::parser::Parser;
 use syn::visit::Visit as _;
 
 /// What PostgreSQL's grammar knows by itself: no schema is searched for it.
-const GRAMMAR: [&str; 7] =
-    ["coalesce", "greatest", "least", "nullif", "current_user", "session_user", "current_timestamp"];
+const GRAMMAR: [&str; 8] =
+    ["array", "coalesce", "greatest", "least", "nullif", "current_user", "session_user", "current_timestamp"];
 
 /// What stands for the schema of an extension.
 const EXTENSION_SCHEMA: &str = "extension_schema";

@@ -162,7 +162,10 @@ fn pgthaws_own_sessions_are_in_no_figure_table_or_metric() {
         assert!(counted.iter().all(|one| one.as_u64().unwrap_or(0) == 0), "{source}: {counted:?}");
         let text = server.pgthaw(&["waits", "--source", source, "--seconds", "1"]).ok().stdout;
         assert!(!text.contains("pgthaw::") && !text.contains("own sessions"), "{text}");
-        assert!(text.contains("background processes had nothing to do for ") && !text.contains("::Activity::"), "{text}");
+        assert!(
+            text.contains("background processes had nothing to do for ") && !text.contains("::Activity::"),
+            "{text}"
+        );
         let steps = server.pgthaw(&["top", "--source", source, "--seconds", "4"]).ok().stdout;
         for step in steps.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
             assert_eq!((names(&step), &step["processes"]), (Vec::new(), &others), "{source}: {step:#}");

@@ -463,7 +463,9 @@ fn who_may_not_see_the_page_cache_records_nothing() {
 
 #[test]
 fn what_is_told_of_shared_buffers_is_there() {
-    for version in [15, servers::newest()] {
+    // One job pushes out nearly all of `u`. The other pushes out a part, and leaves free buffers and idle ones of `u` side by side.
+    let part = JOB.replace("ORDER BY j", "WHERE j < 2500 ORDER BY j");
+    for (version, job) in [(15, JOB), (servers::newest(), JOB), (15, &*part), (servers::newest(), &*part)] {
         let server = server(version);
         server.psql("SELECT pg_prewarm('u')");
         let buffers = || {
@@ -471,11 +473,11 @@ fn what_is_told_of_shared_buffers_is_there() {
             server.psql(of_u).trim().parse::<u64>().unwrap()
         };
         let before = buffers();
-        let (_, receipt) = run(&server, &["--protect"], JOB);
+        let (_, receipt) = run(&server, &["--protect"], job);
         let still_gone = before.saturating_sub(buffers());
         let of = |path| number(&receipt["put_back"], path) / 8192;
         let (gone, back) = (of("/buffers_gone_bytes"), of("/buffers_back_bytes"));
-        assert!(gone > 500, "{version}: the job pushed next to nothing out: {receipt:#}");
+        assert!(gone > if job == JOB { 500 } else { 100 }, "{version}: too few were pushed out: {receipt:#}");
         assert!((gone - back).abs_diff(still_gone) <= 60, "{version}: {still_gone} are not there: {receipt:#}");
         // Since 17 a server lets go what the job brought.
         assert!(version < 17 || back as f64 >= 0.95 * gone as f64, "{version}: {receipt:#}");

@@ -7,8 +7,8 @@ use host::failure::{ErrorKind, Explain as _};
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
     ConnectOptions, DataDirectory, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server,
-    apply_create_extension, read_buffers, read_databases, read_fork_blocks, read_relations, read_settings,
-    read_usage_summary,
+    apply_create_extension, apply_evict_buffers, read_buffers, read_databases, read_fork_blocks, read_relations,
+    read_settings, read_usage_summary,
 };
 use sqlx::postgres::PgConnection;
 
@@ -292,6 +292,13 @@ test_every_version! {
                 );
                 assert_eq!(error.kind(), ErrorKind::Privilege);
                 assert!(error.hint().is_some_and(|hint| hint.contains("GRANT pg_monitor TO \"poor\"")));
+            }
+            server.psql("GRANT pg_monitor TO poor");
+            let evicted = apply_evict_buffers(&mut connection, &[1]).await;
+            // Only a superuser may; before PostgreSQL 17 there is nothing to be refused.
+            match evicted {
+                Err(error) => assert!(error.to_string().contains("pg_buffercache_evict"), "{error}"),
+                Ok(is_done) => assert!(!is_done, "who may not evict says so"),
             }
             let mut prewarmer = Prewarmer::open(connection).await.unwrap();
             let first = BlockRange::new(0, 1);

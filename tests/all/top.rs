@@ -116,7 +116,7 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
         assert!(sum("own_transactions") >= 12, "the server counts them: {}", sum("own_transactions"));
         // One may be asked while the server counts.
         let last = steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap();
-        assert!(sum("commits") <= 1 && last <= 0.1, "{source}: {last}, {} in all", sum("commits"));
+        assert!(sum("commits") <= 1 && last < 0.11, "{source}: {last}, {} in all", sum("commits"));
     }
 }
 

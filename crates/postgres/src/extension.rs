@@ -209,7 +209,8 @@ pub(super) async fn explain_refusal(
     match (read_identity(connection).await, read_lacking(connection, name).await) {
         // It loads what its caller may read.
         (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
-        (Ok((database, role)), Ok(lacking)) => Error::ExtensionPrivilege { name, database, role, lacking },
+        (Ok((database, role)), Ok(Some(lacking))) => Error::ExtensionPrivilege { name, database, role, lacking },
+        // The server names what only a superuser may, such as evicting.
         _ => error,
     }
 }

@@ -54,6 +54,7 @@ impl From<cache::Error> for Error {
     fn from(error: cache::Error) -> Error {
         match error {
             cache::Error::Flawed { path, flaw } => Error::Flawed { path, flaw },
+            cache::Error::File { action, path, source } => Error::File { action, path, source },
             other => Error::Cache(other),
         }
     }
@@ -134,7 +135,12 @@ impl Error {
                 Privilege,
                 "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing",
             ),
-            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => return (Privilege, None),
+            Error::File { action: "open" | "read", source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                return (Privilege, None);
+            }
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                (Privilege, "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the user whose home it is")
+            }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => (Failed, LISTED),
             Error::File { .. } => return (Failed, None),
             other => return other.inner().map_or((Failed, None), |inner| (inner.kind(), inner.hint())),

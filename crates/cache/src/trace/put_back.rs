@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::error::Error;
-use super::record::Came;
+use super::record::{Came, runs};
 use crate::files::Files;
 use crate::read::key_of;
 use crate::sealed_file::DRAFT_PREFIX;
@@ -35,7 +35,8 @@ use host::linux::cgroup::LeftCgroup;
 use host::linux::page_cache::PageCache;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
-    DataDirectory, Database, PG_BUFFERCACHE, Prewarmer, PrewarmMode, Relation, RelationPath, Server, apply_evict_buffers, read_buffers,
+    DataDirectory, Database, PG_BUFFERCACHE, PrewarmMode, Prewarmer, Relation, RelationPath, Server,
+    apply_evict_buffers, read_buffers,
 };
 
 /// Connections that load shared_buffers.
@@ -120,8 +121,6 @@ impl PuttingBack<'_> {
             // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
             let passing = compute_passing(&left.brought, &gone);
             if missing > 0 {
-                // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
-                let _ = self.use_stayed(before, &now).await;
                 self.make_room(before, &left.brought, missing, &mut done).await;
             }
             self.bring_back(gone, bytes(missing), &mut done).await;
@@ -169,56 +168,32 @@ impl PuttingBack<'_> {
         gone
     }
 
-    /// Uses once what stayed in shared_buffers. What is loaded takes the place of buffers that nobody used since the server's clock came
-    /// by, and with a count of 0 what stayed would go before the clock reaches those that are free.
-    async fn use_stayed(&self, before: &Map, now: &Map) -> Result<(), postgres::Error> {
-        let Some(server) = &self.server else { return Ok(()) };
-        let there = forks_of(now);
-        let mut stayed: BTreeMap<&str, Vec<(u32, Fork, Vec<BlockRange>)>> = BTreeMap::new();
-        for (relation, fork) in before.forks().filter(|(relation, _)| !relation.name.is_of_template()) {
-            let Some(now) = there.get(&(&relation.path, fork.fork)) else { continue };
-            let blocks = fork.all_buffers() & now.all_buffers();
-            let (mut runs, mut ranges) = (blocks.iter(), Vec::new());
-            while let Some(run) = runs.next_range() {
-                ranges.push(BlockRange::new(u64::from(*run.start()), u64::from(*run.end()) + 1));
-            }
-            let database = &relation.name.database;
-            let database = if database.is_empty() { &server.database } else { database };
-            stayed.entry(database).or_default().push((relation.oid, fork.fork, ranges));
-        }
-        for (database, forks) in stayed {
-            let mut prewarmer = Prewarmer::open(server.connect_to(database).await?).await?;
-            for (oid, fork, ranges) in forks {
-                prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &ranges, 1).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes out of shared_buffers what was not there before, as much as is needed for the `missing` blocks: otherwise these push out
     /// what stayed. What the jobs brought goes first, then what is used least. Before PostgreSQL 17 nothing goes.
     async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
         let Some(server) = &self.server else { return };
         let made = async {
-            let databases = self.databases.iter().filter(|database| database.allows_connections);
-            let databases: Vec<String> = databases.map(|database| database.name.clone()).collect();
-            let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
+            let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &[]).await?;
             let kept: HashMap<_, RoaringBitmap> = before
                 .forks()
                 .map(|(relation, fork)| ((key_of(&relation.path), fork.fork), fork.all_buffers()))
                 .collect();
             let brought: HashMap<_, _> =
                 brought.iter().map(|((path, fork), blocks)| ((key_of(path), *fork), blocks)).collect();
-            let (mut used, mut others) = (0, Vec::new());
+            let (mut used, mut others, mut idle) = (0, Vec::new(), HashMap::<_, RoaringBitmap>::new());
             read_buffers(&mut connection, |buffer| {
                 used += 1;
                 let place = (buffer.relation(), buffer.fork);
                 if kept.get(&place).is_none_or(|blocks| !blocks.contains(buffer.block)) {
                     let is_brought = brought.get(&place).is_some_and(|blocks| blocks.contains(buffer.block));
                     others.push((!is_brought, buffer.usage_count, buffer.id));
+                } else if buffer.usage_count == 0 {
+                    idle.entry(place).or_default().insert(buffer.block);
                 }
             })
             .await?;
+            // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
+            let _ = use_once(server, before, &idle).await;
             let facts = &server.facts;
             let free = (facts.shared_buffers_bytes.0 / u64::from(facts.block_size)).saturating_sub(used);
             others.sort_unstable();
@@ -302,6 +277,31 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
         (!own.is_empty()).then(|| (place.clone(), own))
     };
     came.iter().filter_map(own).collect()
+}
+
+/// Uses once each of these blocks, which nobody used since the server's clock came by. What is loaded takes the place of such
+/// blocks, and the clock may come to them before it comes to the free ones.
+async fn use_once(
+    server: &Server,
+    before: &Map,
+    idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>,
+) -> Result<(), postgres::Error> {
+    let mut forks: BTreeMap<&str, Vec<(u32, Fork, Vec<BlockRange>)>> = BTreeMap::new();
+    for (relation, fork) in before.forks() {
+        let Some(blocks) = idle.get(&(key_of(&relation.path), fork.fork)) else { continue };
+        let database = &relation.name.database;
+        // Shared catalogs are of none.
+        let database = if database.is_empty() { &server.database } else { database };
+        forks.entry(database).or_default().push((relation.oid, fork.fork, runs(blocks)));
+    }
+    for (database, forks) in forks {
+        let mut prewarmer = Prewarmer::open(server.connect_to(database).await?).await?;
+        for (oid, fork, ranges) in forks {
+            // One that has gone meanwhile costs itself.
+            let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &ranges, 1).await;
+        }
+    }
+    Ok(())
 }
 
 /// Blocks that are cached now, and neither were before nor are the jobs' by what they read.

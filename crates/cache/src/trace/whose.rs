@@ -212,7 +212,7 @@ impl Whose {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
             let unknown = host::units::counted(self.unknown, "process");
-            remarks.push(format!("{unknown} ended before it was known whose they were, and count as the command's"));
+            remarks.push(format!("{unknown} ended before pgthaw knew for whom: counted as the command's"));
         }
         if self.alone > 0 {
             let alone = host::units::counted(self.alone, "process");

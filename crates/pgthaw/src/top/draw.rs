@@ -447,7 +447,7 @@ mod tests {
         {
             let text = screen_of(&mut live, width, height, canvas).join("\n").replace('µ', "u");
             for part in
-                ["WHO BLOCKS WHOM", "idle in transaction for 12.3 s, holds accounts", "last query: UPDATE", "4712 app"]
+                ["WHO BLOCKS WHOM", "idle in transaction for 12.3 s, holds accounts", "last query: update", "4712 app"]
             {
                 assert!(text.contains(part), "{part}: {text}");
             }

@@ -146,19 +146,19 @@ fn session(pid: u32, state: &str, query: &str) -> Session {
 /// Who is idle in a transaction, and two who wait for it.
 pub fn blocker() -> Blocker {
     let waiter = |pid| LockProcess {
-        session: session(pid, "active", "UPDATE accounts SET balance = ?"),
+        session: session(pid, "active", "update accounts set balance = ?"),
         relation: Some("accounts".into()),
         waited_ms: Some(2800),
         ..LockProcess::default()
     };
     let of = |process, behind| Blocker { process, behind, held_up_ns: 0 };
-    let session = session(4711, "idle in transaction", "UPDATE accounts SET balance = ? WHERE id = ?");
+    let session = session(4711, "idle in transaction", "update accounts set balance = ? where id = ?");
     let behind = [4712, 4713].map(|pid| of(waiter(pid), Vec::new())).to_vec();
     of(LockProcess { session, waiters: 2, ..LockProcess::default() }, behind)
 }
 
 /// A sort that does not fit in work_mem.
 pub fn spilled() -> TemporaryFiles {
-    let session = session(4799, "active", "SELECT * FROM orders ORDER BY amount");
+    let session = session(4799, "active", "select * from orders order by amount");
     TemporaryFiles { session, files: 1, bytes: Bytes(312 << 20) }
 }
