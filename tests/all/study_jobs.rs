@@ -40,7 +40,7 @@ fn a_job_runs_beside_the_load_alone_and_by_its_film() {
     fs::write(home.path().join("table.sql"), TABLE).unwrap();
     fs::write(home.path().join("report.sql"), JOB).unwrap();
     let study = format!(
-        "repeats = 1\n[points]\nseconds = 10\nrate = 20\nstart = 'cold'\ndisk = 'gp3'\n\
+        "repeats = 1\n[points]\nseconds = 15\nrate = 20\nstart = 'cold'\ndisk = 'gp3'\n\
          strategy = ['job', 'run', 'isolate', 'replay']\n[settings]\nmax_parallel_workers_per_gather = 0\n\
          [database]\nsetup = 'table.sql'\n[job]\ncommand = ['{}', '-Xqf', 'report.sql']\n",
         psql()

@@ -63,7 +63,7 @@ fn cold_servers_are_warmed_by_what_the_study_names() {
     let (home, place) = (Home::new(), Place::new());
     let path = spec(
         &home,
-        "repeats = 1\n[points]\nscale = 2\nseconds = 10\nrate = 2000\nstart = 'cold'\n\
+        "repeats = 1\n[points]\nscale = 2\nseconds = 15\nrate = 2000\nstart = 'cold'\n\
          strategy = ['nothing', 'cat', 'autoprewarm', 'pgthaw']\n[settings]\nshared_buffers = '64MB'\n",
     );
     let output = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap();
