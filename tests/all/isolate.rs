@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use host::linux::DiskLimit;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::films::{number, psql, receipt};
-use crate::servers::{self, Output, TestServer};
+use crate::servers::{self, Output, TestServer, wait_until};
 
 /// What a session says of its own cgroups. It is found within a look, and every look is soon.
 const WHERE: &str = "SELECT pg_sleep(1); SELECT pg_read_file('/proc/self/cgroup')";
@@ -19,14 +18,6 @@ const WHERE: &str = "SELECT pg_sleep(1); SELECT pg_read_file('/proc/self/cgroup'
 const OURS: &str = "pgthaw-";
 
 /// Waits until something is so.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < until, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// A server whose sessions can be set apart; `None` where no cgroup can be made.
 fn server() -> Option<TestServer> {
     // Workers that read for the sessions are not set apart.

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use host::linux::DiskLimit;
 use postgres::{Programs, ScratchCluster, StopMode};
@@ -171,6 +171,15 @@ pub fn installed() -> u32 {
 /// Is there a server of this major version?
 pub fn has(version: u32) -> bool {
     servers().iter().any(|(major, _)| *major == version)
+}
+
+/// Looks again and again, for a minute.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.

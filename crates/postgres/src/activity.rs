@@ -1,5 +1,7 @@
 //! A database's activity, from the cumulative statistics.
 
+use std::collections::{BTreeSet, HashMap};
+
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -329,7 +331,7 @@ pub struct LockProcess {
     pub blocked_by: Vec<u32>,
     /// The mode of the lock that it waits for: `ShareLock`.
     pub mode: Option<String>,
-    /// The table of that lock: `accounts`, or `relation 16385` of another database.
+    /// The table of that lock: `accounts`, or `relation 16385` of another database; of a lock of no table its kind: `advisory lock`.
     pub relation: Option<String>,
     /// How long it has waited; `None` before PostgreSQL 14.
     pub waited_ms: Option<u64>,
@@ -342,14 +344,20 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
         let pids: Vec<i32> = row.try_get("blocked_by")?;
         Ok(Some(LockProcess {
             session: Session::decode(row)?,
-            waiters: count(row, "waiters")? as u32,
+            waiters: 0,
             blocked_by: pids.into_iter().map(|pid| pid.max(0) as u32).collect(),
             mode: row.try_get("mode")?,
             relation: row.try_get("relation")?,
             waited_ms: milliseconds(row, "waited_ms")?,
         }))
     };
-    ask_rows(connection, "ask who holds the locks", question, decode).await
+    let mut all = ask_rows(connection, "ask who holds the locks", question, decode).await?;
+    let mut waiters: HashMap<u32, u32> = HashMap::new();
+    // The processes of a parallel query can block one more than once.
+    let blockers = all.iter().flat_map(|one| one.blocked_by.iter().collect::<BTreeSet<_>>());
+    blockers.for_each(|pid| *waiters.entry(*pid).or_default() += 1);
+    all.iter_mut().for_each(|one| one.waiters = waiters.remove(&one.session.pid).unwrap_or_default());
+    Ok(all)
 }
 
 /// Number and bytes of the temporary files that exist now, by the pid of the process that writes them. pg_monitor may know it.

@@ -21,8 +21,8 @@ pub fn render_age(at: Timestamp) -> String {
 // Lengths of time from nanoseconds on, and shares of them.
 
 /// A part of the whole.
-pub fn render_share(part_ns: u64, whole_ns: u64) -> String {
-    format!("{:.2} %", 100.0 * part_ns as f64 / whole_ns.max(1) as f64)
+pub fn render_share(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
 }
 
 /// Three digits, and the unit that fits.

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use host::linux::DiskLimit;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::servers::{self, TestServer};
+use crate::servers::{self, TestServer, wait_until};
 
 use super::strace::{self, Point};
 
@@ -21,14 +21,6 @@ fn points_to_try() -> usize {
 fn spread(points: Vec<Point>) -> Vec<Point> {
     let step = points.len().div_ceil(points_to_try()).max(1);
     points.into_iter().step_by(step).collect()
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < until, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Processes that strace has started, or that they have.

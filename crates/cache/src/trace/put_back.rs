@@ -192,8 +192,7 @@ impl PuttingBack<'_> {
                 }
             })
             .await?;
-            // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
-            let _ = use_once(server, before, &idle).await;
+            use_once(server, before, &idle).await;
             let facts = &server.facts;
             let free = (facts.shared_buffers_bytes.0 / u64::from(facts.block_size)).saturating_sub(used);
             others.sort_unstable();
@@ -281,11 +280,7 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
 
 /// Uses once each of these blocks, which nobody used since the server's clock came by. What is loaded takes the place of such
 /// blocks, and the clock may come to them before it comes to the free ones.
-async fn use_once(
-    server: &Server,
-    before: &Map,
-    idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>,
-) -> Result<(), postgres::Error> {
+async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut forks: BTreeMap<&str, Vec<(u32, Fork, Vec<BlockRange>)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
         let Some(blocks) = idle.get(&(key_of(&relation.path), fork.fork)) else { continue };
@@ -295,13 +290,14 @@ async fn use_once(
         forks.entry(database).or_default().push((relation.oid, fork.fork, runs(blocks)));
     }
     for (database, forks) in forks {
-        let mut prewarmer = Prewarmer::open(server.connect_to(database).await?).await?;
+        // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
+        let Ok(connection) = server.connect_to(database).await else { continue };
+        let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
         for (oid, fork, ranges) in forks {
             // One that has gone meanwhile costs itself.
             let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &ranges, 1).await;
         }
     }
-    Ok(())
 }
 
 /// Blocks that are cached now, and neither were before nor are the jobs' by what they read.

@@ -6,7 +6,7 @@
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
@@ -269,14 +269,33 @@ pub struct Lasting {
     pub within_ns: u64,
 }
 
+/// How long the processes of each place lived, and whether a client backend is one of them: a query has parallel workers too, and a database
+/// autovacuum.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lived(BTreeMap<String, (u64, bool)>);
+
+impl Lived {
+    pub fn add(&mut self, place: String, lived_ns: u64, is_client: bool) {
+        let (sum, has_client) = self.0.entry(place).or_default();
+        *sum += lived_ns;
+        *has_client |= is_client;
+    }
+
+    /// The part, 0 to 1, that time of a place is of all that lived in places with client backends; `None` in another place.
+    pub fn shares(&self) -> impl Fn(&str, u64) -> Option<f64> {
+        let has_client = |place: &str| self.0.get(place).is_some_and(|(_, has_client)| *has_client);
+        let whole: u64 = self.0.values().filter(|(_, has_client)| *has_client).map(|(lived_ns, _)| lived_ns).sum();
+        move |place, ns| (whole > 0 && has_client(place)).then(|| ns as f64 / whole as f64)
+    }
+}
+
 /// What was added up between two times that it was taken out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeSpan {
     pub second: TimeSecond,
     /// The client backends alone.
     pub clients: TimeShares,
-    /// The places that client backends have.
-    pub client_places: BTreeSet<String>,
+    pub lived: Lived,
     pub statistics: BTreeMap<StatisticName, Statistic>,
     /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
     pub open: BTreeMap<StatisticName, Lasting>,
@@ -378,9 +397,9 @@ pub struct Accounting {
     pub failed: FailedLooks,
     /// Processes that were there at some time.
     pub processes: u32,
-    /// The client backends alone: their shares, and their places.
+    /// The client backends alone.
     pub clients: TimeShares,
-    pub client_places: BTreeSet<String>,
+    pub lived: Lived,
     /// Does the source count them now?
     counts_commands: bool,
     /// The source that begins next is that of another server.
@@ -455,10 +474,11 @@ impl Accounting {
             let shares = self.add_process(&process, &told, &who, lived_from_ns, at_ns);
             second.processes += 1;
             second.shares.add(&shares);
-            if who.kind == CLIENT_BACKEND {
+            let is_client = who.kind == CLIENT_BACKEND;
+            if is_client {
                 self.clients.add(&shares);
-                self.client_places.insert(self.place(process.pid, &who));
             }
+            self.lived.add(self.place(process.pid, &who), shares.lived_ns, is_client);
             if process.ended_ns.is_none() {
                 let begun_in = told.begun_in(&process, who.query.as_ref().filter(|_| self.by == By::Query));
                 now.insert(key, Told { last: process, begun_in, ..told });
@@ -552,7 +572,7 @@ impl Accounting {
         TimeSpan {
             second,
             clients: std::mem::take(&mut self.clients),
-            client_places: std::mem::take(&mut self.client_places),
+            lived: std::mem::take(&mut self.lived),
             statistics: std::mem::take(&mut self.statistics),
             open,
             imperfect: std::mem::take(&mut self.imperfect),

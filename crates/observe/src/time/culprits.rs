@@ -17,7 +17,7 @@ use postgres::{LockProcess, Session};
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// What all behind a root have waited in all since pgthaw looks, to within a look; 0 of one that waits itself.
+    /// What all behind a root were seen to wait in all since pgthaw looks: not less than that. 0 of one that waits itself.
     pub held_up_ns: u64,
     /// The longest wait first. A process that several block stands behind a root where it can.
     pub behind: Vec<Blocker>,
@@ -54,8 +54,14 @@ impl Blocker {
         let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
         let mut trees = grow(roots, &mut waiting, DEEPEST);
         while !waiting.is_empty() {
-            // They wait for each other, until the server finds the deadlock.
-            let first = vec![waiting.remove(0)];
+            // They wait for each other, until the server finds the deadlock, and others may wait for these. Whoever is come by twice on
+            // the way from one to the one that blocks it is one of those.
+            let (mut at, mut passed) = (0, HashSet::new());
+            while passed.insert(at) {
+                let blocks = |one: &LockProcess| waiting[at].blocked_by.contains(&one.session.pid);
+                at = waiting.iter().position(blocks).unwrap_or(at);
+            }
+            let first = vec![waiting.remove(at)];
             trees.extend(grow(first, &mut waiting, DEEPEST));
         }
         trees.retain(|tree| !tree.behind.is_empty());
@@ -66,6 +72,13 @@ impl Blocker {
     /// How many wait behind it.
     pub fn count(&self) -> usize {
         self.behind.iter().map(|one| 1 + one.count()).sum()
+    }
+
+    /// What all behind it have waited of the last `since_ns`.
+    fn waited_ns(&self, since_ns: u64) -> u64 {
+        let waited =
+            |one: &Blocker| one.process.waited_ms.map_or(since_ns, |ms| since_ns.min(ms.saturating_mul(1_000_000)));
+        self.behind.iter().map(|one| waited(one) + one.waited_ns(since_ns)).sum()
     }
 
     fn key(&self) -> (u32, u64) {
@@ -93,17 +106,21 @@ pub struct Culprits {
     /// query had at a time.
     pub seen_blockers: Vec<Blocker>,
     pub seen_temporary: Vec<TemporaryFiles>,
+    /// Since the lock waits were read the last time.
+    unread_ns: u64,
 }
 
 impl Culprits {
     /// Adds a look: the server's sessions, and its lock waits where they were asked for. `since_ns`: since the look before.
     pub fn look(&mut self, sessions: &[Session], locks: Option<Vec<LockProcess>>, since_ns: u64) {
-        match locks {
-            Some(locks) => self.blockers = Blocker::trees(locks.into_iter().map(shown_lock).collect()),
-            // Those of a moment ago are still there, unless nobody waits any more.
-            None if sessions.iter().any(waits_for_lock) => self.blockers.retain(|blocker| !blocker.behind.is_empty()),
-            None => self.blockers.clear(),
-        }
+        self.unread_ns += since_ns;
+        self.blockers = match locks {
+            Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
+            // Those of a moment ago are still there, and who else blocks somebody is not known.
+            None if sessions.iter().any(waits_for_lock) => return,
+            None => Vec::new(),
+        };
+        let since_ns = std::mem::take(&mut self.unread_ns);
         let is_idle = |one: &&Session| {
             one.state.as_deref().is_some_and(|state| state.starts_with("idle in transaction"))
                 && one.state_ms >= Some(IDLE_MS)
@@ -117,9 +134,10 @@ impl Culprits {
         for now in &mut self.blockers {
             let seen = self.seen_blockers.iter_mut().find(|seen| seen.key() == now.key());
             let before_ns = seen.as_ref().map_or(0, |seen| seen.held_up_ns);
-            now.held_up_ns = before_ns + now.count() as u64 * since_ns;
+            now.held_up_ns = before_ns + now.waited_ns(since_ns);
+            let matters = |one: &Blocker| (one.count(), one.process.session.state_ms);
             match seen {
-                Some(seen) if now.count() < seen.count() => seen.held_up_ns = now.held_up_ns,
+                Some(seen) if matters(now) < matters(seen) => seen.held_up_ns = now.held_up_ns,
                 Some(seen) => *seen = now.clone(),
                 None => self.seen_blockers.push(now.clone()),
             }
@@ -193,6 +211,8 @@ mod tests {
         assert_eq!(text(&Blocker::trees(two)), "6(7 8) 1(2)");
         // Of a deadlock there is no root.
         assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[2]), process(2, 1, &[1])])), "1(2)");
+        let beside = vec![process(4, 0, &[5]), process(5, 2, &[6]), process(6, 1, &[5])];
+        assert_eq!(text(&Blocker::trees(beside)), "5(4 6)", "who waits for them is not left out");
         // A holder that has let go meanwhile blocks nobody.
         assert_eq!(text(&Blocker::trees(vec![process(2, 0, &[9])])), "");
         assert_eq!(
@@ -226,7 +246,7 @@ mod tests {
         culprits.look(&[idle(1400), waits(2)], Some(one), 5);
         assert_eq!(text(&culprits.blockers), "1(2)");
         let [seen] = &culprits.seen_blockers[..] else { panic!("{:?}", culprits.seen_blockers) };
-        assert_eq!((seen.held_up_ns, text(std::slice::from_ref(seen)).as_str()), (25, "1(2 3)"));
+        assert_eq!((seen.held_up_ns, text(std::slice::from_ref(seen)).as_str()), (20, "1(2 3)"));
         assert_eq!(seen.process.session.query.as_deref(), Some("UPDATE t SET a = ?"));
         culprits.look(&[], None, 5);
         assert!(culprits.blockers.is_empty() && culprits.seen_blockers.len() == 1);

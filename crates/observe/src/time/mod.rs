@@ -14,8 +14,8 @@ mod watch;
 
 pub(crate) use account::CLIENT_BACKEND;
 pub use account::{
-    Accounting, By, FailedLooks, Imperfect, Lasting, NamedStatistic, StatisticName, TimeSecond, TimeShares, TimeSpan,
-    Who, is_idle,
+    Accounting, By, FailedLooks, Imperfect, Lasting, Lived, NamedStatistic, StatisticName, TimeSecond, TimeShares,
+    TimeSpan, Who, is_idle,
 };
 pub(crate) use culprits::shown_lock;
 pub use culprits::{Blocker, Culprits, TemporaryFiles};

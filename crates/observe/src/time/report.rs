@@ -2,11 +2,9 @@
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
-use super::account::{By, Imperfect, NamedStatistic, StatisticName, TimeSecond, TimeShares};
+use super::account::{By, Imperfect, Lived, NamedStatistic, StatisticName, TimeSecond, TimeShares};
 use super::culprits::{Blocker, TemporaryFiles};
 use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _};
 use super::watch::Watched;
@@ -47,10 +45,10 @@ pub struct TimeReport {
     #[serde(flatten)]
     pub total: TimeShares,
     pub explained: Option<f64>,
-    /// The client backends alone, and the places that they have.
+    /// The client backends alone.
     pub clients: TimeShares,
     #[serde(skip)]
-    pub client_places: BTreeSet<String>,
+    pub lived: Lived,
     /// Commands from their receipt until the next is waited for, by who handled them: most time first. They lie across the kinds of time.
     pub handled_by: Vec<NamedStatistic>,
     /// Of these, the commands that had begun before the look, and those that lasted when it ended. What of them lay within it counts.
@@ -102,7 +100,7 @@ impl TimeReport {
             total: accounting.total,
             explained: accounting.total.explained(),
             clients: accounting.clients,
-            client_places: accounting.client_places,
+            lived: accounting.lived,
             statistics: NamedStatistic::all_of(accounting.statistics),
             seconds: accounting.seconds,
             stalls: watched.stalls,

@@ -29,6 +29,8 @@ const SELDOM_LOOK: Duration = Duration::from_secs(2);
 /// Temporary files are read this often, and lock waits while there are any. Together they take one of so many parts of the time at most.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
+/// Whoever was refused the temporary files asks for them again after this.
+const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
@@ -39,9 +41,9 @@ pub struct Watch {
     /// Transactions of this connection besides its looks, which the server counts with the next look.
     untold: u64,
     asked_at: Instant,
-    /// When lock waits and temporary files are due, and whether this role may know the latter.
+    /// When lock waits are due, and temporary files.
     culprits_at: Instant,
-    knows_temporary: bool,
+    temporary_at: Instant,
     /// Lock waits that were read since the last reading.
     locks: Vec<LockProcess>,
     pub(crate) culprits: Culprits,
@@ -94,7 +96,7 @@ impl Watch {
             untold: 0,
             asked_at: now,
             culprits_at: now,
-            knows_temporary: true,
+            temporary_at: now,
             locks: Vec::new(),
             culprits: Culprits::default(),
             gone: None,
@@ -212,14 +214,20 @@ impl Watch {
         let (is_due, mut locks) = (self.culprits_at <= begin, None);
         if is_due && sessions.iter().any(waits_for_lock) {
             locks = timeout(LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
-            self.locks.extend(locks.iter().flatten().cloned());
+            locks.iter_mut().for_each(|locks| locks.retain(|one| !self.roster.is_own(one.session.pid)));
+            // Stalls are told with them.
+            let looks_for_stalls = self.stalls.is_some();
+            self.locks.extend(locks.iter().flatten().filter(|_| looks_for_stalls).cloned());
             self.untold += 1;
         }
         self.culprits.look(&sessions, locks, since_ns);
-        if is_due && self.knows_temporary {
-            let files = timeout(LOOK, read_temporary_files(connection)).await;
-            self.knows_temporary = !matches!(files, Ok(Err(_)));
-            self.culprits.see_temporary(&files.ok().and_then(Result::ok).unwrap_or_default(), &sessions);
+        if is_due && self.temporary_at <= begin {
+            match timeout(LOOK, read_temporary_files(connection)).await {
+                Ok(Ok(files)) => self.culprits.see_temporary(&files, &sessions),
+                // A role that may not know it may tomorrow.
+                Ok(Err(_)) => self.temporary_at = begin + REFUSED_TEMPORARY,
+                Err(_) => {}
+            }
             self.untold += 1;
         }
         if is_due {

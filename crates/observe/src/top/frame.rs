@@ -154,9 +154,9 @@ pub struct Rates {
 pub struct TopStatistic {
     #[serde(flatten)]
     pub named: NamedStatistic,
-    /// Is it of client backends?
+    /// Its part of the time that processes lived in places with client backends, 0 to 1; `None` elsewhere.
     #[serde(default)]
-    pub is_of_clients: bool,
+    pub share: Option<f64>,
     /// Waits of this name that last: they are not counted yet.
     pub open: u32,
     /// How long the longest of them has lasted.
@@ -171,12 +171,12 @@ impl TopStatistic {
 
     /// All of a span, in the order in which they are told.
     pub fn all_of(span: &TimeSpan) -> Vec<TopStatistic> {
-        let mut all: Vec<TopStatistic> = Vec::new();
+        let (share, mut all) = (span.lived.shares(), Vec::new());
         for (name, statistic) in &span.statistics {
             let lasting: Lasting = span.open.get(name).copied().unwrap_or_default();
             let named = NamedStatistic::with_lasting(name.clone(), *statistic, lasting.within_ns);
-            let is_of_clients = span.client_places.contains(&name.place);
-            all.push(TopStatistic { named, is_of_clients, open: lasting.count, open_ns: lasting.longest_ns });
+            let share = share(&name.place, named.statistic.total_ns);
+            all.push(TopStatistic { named, share, open: lasting.count, open_ns: lasting.longest_ns });
         }
         all.sort_by_key(|one| (one.named.is_aside(), std::cmp::Reverse(one.named.statistic.total_ns)));
         all
@@ -348,6 +348,10 @@ pub mod tests {
             (name("checkpointer", "Activity", "CheckpointerMain"), lengths(SECOND, &[])),
             (name("walwriter", "IO", "WALSync"), lengths(SECOND / 2, &[SECOND / 4, SECOND / 4])),
         ];
+        let mut lived = crate::time::Lived::default();
+        lived.add("client backend".into(), 3 * SECOND, true);
+        lived.add("checkpointer".into(), SECOND, false);
+        lived.add("client backend".into(), SECOND, false);
         let clients = TimeShares {
             lived_ns: 4 * SECOND,
             running_ns: 8 * SECOND / 10,
@@ -366,7 +370,7 @@ pub mod tests {
                 until_ns: SECOND,
             },
             clients,
-            client_places: ["client backend".to_owned()].into(),
+            lived,
             statistics: statistics.into_iter().collect(),
             open: [(
                 name("client backend", "Lock", "transactionid"),
@@ -392,7 +396,7 @@ pub mod tests {
         let all = TopStatistic::all_of(&span());
         let lock = all.iter().find(|one| one.named.part == "Lock").unwrap();
         assert_eq!((lock.open, lock.longest_ns(), lock.named.statistic.count), (1, Some(3 * SECOND), 0));
-        assert!(all.last().unwrap().named.is_aside() && lock.is_of_clients, "{all:?}");
+        assert!(all.last().unwrap().named.is_aside() && lock.share == Some(0.25), "{all:?}");
     }
 
     #[test]

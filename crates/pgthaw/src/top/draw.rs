@@ -153,7 +153,7 @@ fn name_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
     live.scroll(fitting, count);
     let rows = live.rows();
     let shown = &rows[live.first.min(count)..(live.first + fitting).min(count)];
-    let mut lines = render_top_statistics(shown, live.shown.clients.lived_ns, width, canvas.mark());
+    let mut lines = render_top_statistics(shown, width, canvas.mark());
     if let Some(titles) = lines.first_mut() {
         *titles = painted(Style::new().underlined(), titles);
     }

@@ -78,7 +78,12 @@ fn statistics() -> Vec<TopStatistic> {
         lengths.iter().for_each(|length| statistic.count(*length));
         let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
         let named = NamedStatistic::new(name, statistic);
-        TopStatistic { named, is_of_clients: place == "client backend", open: u32::from(open_ns > 0), open_ns }
+        TopStatistic {
+            named,
+            share: (place == "client backend").then_some(0.25),
+            open: u32::from(open_ns > 0),
+            open_ns,
+        }
     };
     let mut running = row("client backend", "processor", "running", &[], SECOND / 2, 0);
     running.named.statistic.count = 40_000;

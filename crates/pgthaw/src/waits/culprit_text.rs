@@ -23,7 +23,9 @@ pub fn name_session(session: &Session) -> String {
 
 /// `idle in transaction for 12.3 s`; nothing of a prepared transaction.
 pub fn describe_state(session: &Session) -> Option<String> {
-    let state = session.state.as_deref().or((session.pid != 0).then_some("at work"))?;
+    let works = session.backend.as_deref().is_some_and(|backend| backend != "client backend");
+    let hidden = is_hidden(session).then_some("in a state that this role may not see (GRANT pg_monitor)");
+    let state = session.state.as_deref().or(works.then_some("at work")).or(hidden)?;
     let length = session.state_ms.map(|ms| format!(" for {}", render_length(ms))).unwrap_or_default();
     let event = session.event_type.as_deref().zip(session.event.as_deref()).filter(|_| state == "active");
     let event = event.map(|(class, event)| format!(" in {class}:{event}")).unwrap_or_default();
@@ -55,11 +57,14 @@ pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<S
     let state = describe_state(session).map(|state| format!(", {state}")).unwrap_or_default();
     let holds = held_relation(root).map(|relation| format!(", holds {relation}")).unwrap_or_default();
     let waited = render_ns(root.held_up_ns);
-    let behind = match root.count() {
-        0 => "; nobody waits for it".to_owned(),
+    let mut behind = match root.count() {
+        0 => String::new(),
         1 => format!(": 1 waits behind it, {waited} in all"),
         count => format!(": {count} wait behind it, {waited} in all"),
     };
+    if !root.process.blocked_by.is_empty() {
+        behind.push_str("; it waits for one of them");
+    }
     let first = wrap_text(&format!("{}{state}{holds}{behind}", name_session(session)), width);
     let mut lines: Vec<String> = first.lines().map(str::to_owned).collect();
     let title = if session.state.as_deref() == Some("active") { "query" } else { "last query" };
@@ -86,7 +91,16 @@ fn add_behind(blocker: &Blocker, level: usize, lines: &mut Vec<String>) {
 }
 
 fn query_of(session: &Session) -> Option<String> {
-    session.query.as_deref().filter(|query| !query.is_empty()).map(|query| printable(query).into_owned())
+    session
+        .query
+        .as_deref()
+        .filter(|query| !query.is_empty() && !is_hidden(session))
+        .map(|query| printable(query).into_owned())
+}
+
+/// PostgreSQL writes this to roles that may not see what a session does.
+fn is_hidden(session: &Session) -> bool {
+    session.query.as_deref() == Some("<insufficient privilege>")
 }
 
 /// The processes with the most bytes in temporary files; nothing where nobody wrote any.

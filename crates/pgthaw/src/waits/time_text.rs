@@ -19,7 +19,7 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     let mut lines = vec![render_head(report), String::new()];
     let (idle, rest): (Vec<&NamedStatistic>, Vec<_>) = report.statistics.iter().partition(|one| one.is_aside());
     let shown: Vec<Row<'_>> = rest.iter().take(NAMES_SHOWN).map(|one| Row::of(report, one)).collect();
-    lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name, report.clients.lived_ns), width, "…"));
+    lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name), width, "…"));
     let sum = |all: &[&NamedStatistic]| render_ns(all.iter().map(|one| one.statistic.total_ns).sum());
     if let Some(hidden) = rest.get(NAMES_SHOWN..).filter(|hidden| !hidden.is_empty()) {
         lines.push(format!("{} more with {} together: --json has them", counted(hidden.len(), "name"), sum(hidden)));
@@ -67,10 +67,9 @@ fn render_head(report: &TimeReport) -> String {
 
 /// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
 /// step to step.
-/// A share is of `clients_ns`, the time of all client backends.
-pub fn render_top_statistics(shown: &[&TopStatistic], clients_ns: u64, width: usize, mark: &str) -> Vec<String> {
+pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) -> Vec<String> {
     let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
-    let mut columns = columns_of("NAME", &rows, |one| &one.name, clients_ns);
+    let mut columns = columns_of("NAME", &rows, |one| &one.name);
     for column in columns.iter_mut().skip(1) {
         column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
     }
@@ -99,7 +98,7 @@ const NAME_CELLS: usize = 34;
 /// A line of the table.
 struct Row<'a> {
     named: &'a NamedStatistic,
-    is_of_clients: bool,
+    share: Option<f64>,
     longest_ns: Option<u64>,
     /// The longest lasts still.
     lasts: bool,
@@ -107,28 +106,25 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn of<'a>(report: &TimeReport, named: &'a NamedStatistic) -> Row<'a> {
-        let is_of_clients = report.client_places.contains(&named.place);
-        Row { named, is_of_clients, longest_ns: named.statistic.max_ns, lasts: false }
+        let share = report.lived.shares()(&named.place, named.statistic.total_ns);
+        Row { named, share, longest_ns: named.statistic.max_ns, lasts: false }
     }
 
     fn lasting(one: &TopStatistic) -> Row<'_> {
         let longest_ns = one.longest_ns();
         let lasts = one.open > 0 && longest_ns == Some(one.open_ns);
-        Row { named: &one.named, is_of_clients: one.is_of_clients, longest_ns, lasts }
+        Row { named: &one.named, share: one.share, longest_ns, lasts }
     }
 }
 
-fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str, clients_ns: u64) -> Vec<Column> {
+fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str) -> Vec<Column> {
     let cells = |cell: &dyn Fn(&Row<'_>) -> String| rows.iter().map(cell).collect::<Vec<String>>();
     let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
     let count = |row: &Row<'_>| match row.named.statistic.count {
         0 => "-".to_owned(),
         count => count.to_string(),
     };
-    let share = |row: &Row<'_>| match row.is_of_clients && clients_ns > 0 {
-        true => render_share(row.named.statistic.total_ns, clients_ns),
-        false => "-".to_owned(),
-    };
+    let share = |row: &Row<'_>| row.share.map_or_else(|| "-".to_owned(), render_share);
     let longest = |row: &Row<'_>| optional(row.longest_ns) + if row.lasts { "+" } else { "" };
     vec![
         Column::text(title, NAME_CELLS, cells(&|row| printable(name(row.named)).into_owned())),
@@ -147,7 +143,7 @@ const HANDLED_SHOWN: usize = 5;
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
-    let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place, report.clients.lived_ns);
+    let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
     // They lie across the kinds of time.
     columns.retain(|column| column.title != "SHARE");
     columns
@@ -194,7 +190,7 @@ fn seconds_columns(report: &TimeReport) -> Vec<Column> {
 fn render_foot(report: &TimeReport) -> Vec<String> {
     let mut lines = Vec::new();
     let imperfect = report.imperfect;
-    let unknown = render_share(report.total.unknown_ns, report.total.lived_ns);
+    let unknown = render_share(report.total.unknown_ns as f64 / report.total.lived_ns.max(1) as f64);
     lines.push(format!(
         "not explained: {} ({unknown}) with an event that could not be read; {} not followed",
         render_ns(report.total.unknown_ns),
@@ -349,15 +345,15 @@ mod tests {
         let row = |detail: &str, statistic, open_ns| {
             let name = StatisticName { place: "client backend".into(), part: "Lock".into(), detail: detail.into() };
             let named = NamedStatistic::new(name, statistic);
-            TopStatistic { named, is_of_clients: true, open: u32::from(open_ns > 0), open_ns }
+            TopStatistic { named, share: Some(0.25), open: u32::from(open_ns > 0), open_ns }
         };
         let mut ended = Statistic::of_time(0, 7_000_000);
         ended.count(7_000_000);
         let (lasts, ended) =
             (row("transactionid", Statistic::of_time(0, 1_000_000_000), 3_000_000_000), row("tuple", ended, 0));
         for width in [80, 120] {
-            let both = render_top_statistics(&[&lasts, &ended], 2_000_000_000, width, "…");
-            let alone = render_top_statistics(&[&ended], 2_000_000_000, width, "…");
+            let both = render_top_statistics(&[&lasts, &ended], width, "…");
+            let alone = render_top_statistics(&[&ended], width, "…");
             assert_eq!((&both[0], &both[2]), (&alone[0], &alone[1]));
             assert!(both.iter().all(|line| line.chars().count() <= width), "{both:#?}");
             assert!(
@@ -370,8 +366,8 @@ mod tests {
             assert_eq!(both[0].contains("SHARE"), width == 120);
         }
         // A background process has no part of the clients' time.
-        let walwriter = TopStatistic { is_of_clients: false, ..lasts.clone() };
-        let shares = |one: &TopStatistic| render_top_statistics(&[one], 4_000_000_000, 120, "…")[1].contains("25.00 %");
+        let walwriter = TopStatistic { share: None, ..lasts.clone() };
+        let shares = |one: &TopStatistic| render_top_statistics(&[one], 120, "…")[1].contains("25.00 %");
         assert_eq!((shares(&lasts), shares(&walwriter)), (true, false));
     }
 
