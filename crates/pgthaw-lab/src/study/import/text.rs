@@ -37,12 +37,12 @@ fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRe
     };
     let text = DecodeReaderBytesBuilder::new().encoding(encoding).strip_bom(true).build(source);
     let mut source = BufReader::with_capacity(BUFFER_BYTES, text);
-    let head = source.fill_buf()?;
-    let is_kept = head.starts_with(&DOCKER);
-    if !is_kept && (head.contains(&b'\n') || !head.contains(&b'\r')) {
-        return Ok(Box::new(source));
-    }
     let mut text = Vec::new();
+    note_cut(source.by_ref().take(1 << 12).read_to_end(&mut text), &mut false)?;
+    let is_kept = text.starts_with(&DOCKER);
+    if !is_kept && (text.contains(&b'\n') || !text.contains(&b'\r')) {
+        return Ok(Box::new(Cursor::new(text).chain(source)));
+    }
     note_cut(source.by_ref().take(TEXT_BYTES_MAX).read_to_end(&mut text), &mut false)?;
     let text = String::from_utf8_lossy(&text);
     let log_of = |line| Some(serde_json::from_str::<Value>(line).ok()?["log"].as_str()?.to_owned());
