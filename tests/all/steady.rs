@@ -87,8 +87,14 @@ fn a_log_is_read_however_it_was_kept() {
     let prefixed: String = plain.lines().map(|line| format!("[web1] out: {line}\n")).collect();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut packed, plain.as_bytes()).unwrap();
+    let docker = plain.split_inclusive('\n').map(|line| {
+        serde_json::json!({ "log": line, "stream": "stderr", "time": "2026-11-28T16:00:00Z" }).to_string() + "\n"
+    });
     for (name, bytes) in [
+        ("no-mark.txt", utf_16[2..].to_vec()),
         ("powershell.txt", utf_16),
+        ("cr.txt", plain.replace('\n', "\r").into_bytes()),
+        ("abc-json.log", docker.collect::<String>().into_bytes()),
         ("crlf.txt", plain.replace('\n', "\r\n").into_bytes()),
         ("mark.txt", [&b"\xef\xbb\xbf"[..], plain.as_bytes()].concat()),
         ("prefixed.txt", prefixed.into_bytes()),
@@ -105,6 +111,28 @@ fn a_log_is_read_however_it_was_kept() {
         assert_eq!(imported["trials"][0]["transactions"], 499_703, "{name}");
         let version = imported["sweep"]["pgbench_version"].as_str().unwrap();
         assert!(version.contains("15.18 (Debian"), "{name}: {version}");
+    }
+}
+
+#[test]
+fn what_is_there_of_a_compressed_file_that_was_cut_is_judged_and_the_cut_told() {
+    let home = Home::new();
+    let progress = progress_lines((0..3000).map(|second| 4000.0 + f64::from(second * 37 % 101)));
+    let transactions: String = (0..60_000)
+        .map(|number| format!("0 {number} {} 0 {} 5\n", 900 + number * 37 % 101, 1_700_000_000 + number / 20))
+        .collect();
+    for (name, text) in [("progress.gz", progress), ("pgbench_log.7.gz", transactions)] {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+        let bytes = packed.finish().unwrap();
+        fs::write(home.path().join(name), &bytes[..bytes.len() / 2]).unwrap();
+        let path = format!("./{name}");
+        let judged = home.pgthaw(&["judge", &path, "--json"]).ends_with(0).json()["curves"][0].clone();
+        let seconds = judged["run_seconds"].as_f64().unwrap();
+        assert!((1000.0..2000.0).contains(&seconds), "{judged}");
+        assert_eq!(judged["remarks"][0], format!("{path} is cut: what is there of it was read"));
+        let imported = home.pgthaw(&["results", "import", "--results", &format!("{name}.sqlite"), &path]).ok();
+        assert!(imported.stdout.contains("is cut: what is there of it was read"), "{}", imported.stdout);
     }
 }
 
@@ -165,6 +193,16 @@ fn the_logs_of_a_runs_threads_are_one_curve() {
         assert_eq!(curves.as_array().unwrap().len(), 1, "{curves}");
         assert!((curves[0]["steady_tps"].as_f64().unwrap() - 603.0).abs() < 4.0, "{curves}");
     }
+    fs::remove_file(home.path().join("pgbench_log.7.1")).unwrap();
+    let gap = "pgbench_log.7.1 is missing, and its transactions are not counted";
+    for files in [&["./pgbench_log.7"][..], &["./pgbench_log.7", "./pgbench_log.7.2"]] {
+        let curve = home.pgthaw(&[&["judge", "--json"][..], files].concat()).ends_with(0).json()["curves"][0].clone();
+        assert_eq!(curve["remarks"][0], format!("./{gap}"));
+        assert!((curve["steady_tps"].as_f64().unwrap() - 402.0).abs() < 4.0, "{curve}");
+    }
+    let imported = home.pgthaw(&["results", "import", "./pgbench_log.7", "./pgbench_log.7.2"]).ok();
+    assert!(imported.stdout.contains(gap), "{}", imported.stdout);
+    fs::write(home.path().join("pgbench_log.7.1"), log(200)).unwrap();
     let both = home.pgthaw(&["judge", "--json", "./pgbench_log.8", "./pgbench_log.7"]).ends_with(0).json();
     let levels: Vec<f64> =
         both["curves"].as_array().unwrap().iter().map(|curve| curve["steady_tps"].as_f64().unwrap()).collect();

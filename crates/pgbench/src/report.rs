@@ -82,6 +82,8 @@ pub struct PgbenchReport {
     pub aborted_clients: u32,
     /// Does it say that the whole run did?
     pub is_aborted: bool,
+    /// Does the text lack its end, as whoever read it knows?
+    pub is_cut: bool,
     /// Above it a transaction is late.
     pub latency_limit_ms: Option<f64>,
     /// `None`: it did not get to its end.
@@ -151,6 +153,7 @@ impl PgbenchReport {
         self.version = self.version.take().or(other.version);
         self.has_rate |= other.has_rate;
         self.is_aborted |= other.is_aborted;
+        self.is_cut |= other.is_cut;
         self.aborted_clients += other.aborted_clients;
     }
 

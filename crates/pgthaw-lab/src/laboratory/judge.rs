@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::laboratory::text::{render_judged_forecasts, render_judgement, render_sweep_verdict};
-use crate::study::{Error, decode, first_thread, threads_of};
+use crate::study::{DOCKER, Error, decode, first_thread, missing_thread, note_cut, threads_of};
 use crate::verdict::{JudgedForecast, judge_curve, judge_sweep, outline_trials};
 use host::failure::{ErrorKind, Explain};
 use host::files::{open_regular_or_pipe, read_text_at_most};
@@ -116,10 +116,13 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Is it a file of JSON? A pipe, which could be read once only, is none.
+/// Is it a file of JSON, and no log of Docker's? A pipe, which could be read once only, is none.
 fn is_document(path: &Path) -> bool {
-    let mut first = [0];
-    path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
+    let mut first = DOCKER;
+    path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok())
+        && first[0] == b'{'
+        && first != DOCKER
 }
 
 /// How far off forecasts were, one by one and together.
@@ -181,38 +184,34 @@ fn worst(codes: impl Iterator<Item = u8>) -> u8 {
 
 /// No line that pgbench writes is longer.
 const LONGEST_LINE: u64 = 64 << 10;
+const LONG_LINE: &str = "it has a line of more than 65536 bytes, and pgbench writes none";
 
-/// What is wrong with the file itself.
+/// A file that cannot be read, or is none of pgbench's.
 #[derive(Debug, thiserror::Error)]
-pub enum MeasuredError {
-    #[error("cannot read {}: {source}", path.display())]
-    Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} has a line of more than {LONGEST_LINE} bytes: it is no text that pgbench wrote", .0.display())]
-    LongLine(PathBuf),
+#[error("cannot read {}: {source}", path.display())]
+pub struct Unreadable {
+    path: PathBuf,
+    source: io::Error,
 }
 
-impl Explain for MeasuredError {
+impl Explain for Unreadable {
     fn kind(&self) -> ErrorKind {
-        match self {
-            MeasuredError::Unreadable { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => ErrorKind::Usage,
-                io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-                _ => ErrorKind::Failed,
-            },
-            MeasuredError::LongLine(_) => ErrorKind::Usage,
+        match self.source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::FileTooLarge => ErrorKind::Usage,
+            io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            _ => ErrorKind::Failed,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        match self {
-            MeasuredError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("a stored run is named without a dot or a slash; `pgthaw results` lists them".into())
+        let hint = match self.source.kind() {
+            io::ErrorKind::NotFound => "a stored run is named without a dot or a slash; `pgthaw results` lists them",
+            io::ErrorKind::IsADirectory => {
+                "name a file in it: what `pgbench --progress` printed, or one of its logs, pgbench_log.*"
             }
-            MeasuredError::Unreadable { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
-                Some("name a file in it: what `pgbench --progress` printed, or one of its logs, pgbench_log.*".into())
-            }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -220,12 +219,12 @@ impl Explain for MeasuredError {
 /// that are named, or lie beside it, are read after it.
 fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
     let mut reader = Reader::default();
-    let mut others = paths[1..].to_vec();
-    read_lines(&paths[0], &mut reader)?;
-    if reader.is_log() && others.is_empty() {
-        others = threads_of(&paths[0]).split_off(1);
+    let (mut paths, mut remarks) = (paths.to_vec(), Vec::new());
+    remarks.extend(read_lines(&paths[0], &mut reader)?);
+    if reader.is_log() && paths.len() == 1 {
+        paths = threads_of(&paths[0]);
     }
-    for path in others {
+    for path in &paths[1..] {
         if !reader.is_log() {
             return Err(Error::Unfit {
                 problem: format!("{} and {} are not logs of one run", paths[0].display(), path.display()),
@@ -234,24 +233,28 @@ fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
             .into());
         }
         reader.next_log();
-        read_lines(&path, &mut reader)?;
+        remarks.extend(read_lines(path, &mut reader)?);
     }
-    reader.finish().with_context(|| paths[0].display().to_string())
+    let mut series = reader.finish().with_context(|| paths[0].display().to_string())?;
+    series.remarks.extend(remarks.into_iter().chain(missing_thread(&paths)));
+    Ok(series)
 }
 
-fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<()> {
-    let unreadable = |source| MeasuredError::Unreadable { path: path.to_owned(), source };
+/// Returns what is to be said of the file.
+fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<Option<String>> {
+    let unreadable = |source| Unreadable { path: path.to_owned(), source };
     let mut source = match path == Path::new("-") {
         true => decode(io::stdin().lock()),
         false => open_regular_or_pipe(path).and_then(decode),
     }
     .map_err(unreadable)?;
-    let mut line = Vec::new();
+    let (mut line, mut is_cut) = (Vec::new(), false);
     loop {
         line.clear();
-        match source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)? as u64 {
-            0 => return Ok(()),
-            LONGEST_LINE => return Err(MeasuredError::LongLine(path.to_owned()).into()),
+        let read = source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+        match note_cut(read, &mut is_cut).map_err(unreadable)? as u64 {
+            0 => return Ok(is_cut.then(|| format!("{} is cut: what is there of it was read", path.display()))),
+            LONGEST_LINE => return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, LONG_LINE)).into()),
             _ => reader.push_line(&String::from_utf8_lossy(&line)).with_context(|| path.display().to_string())?,
         }
     }

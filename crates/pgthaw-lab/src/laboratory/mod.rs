@@ -8,7 +8,7 @@ pub mod serve;
 mod store;
 pub mod text;
 
-pub use judge::MeasuredError;
+pub use judge::Unreadable;
 pub use store::StoreArguments;
 
 // Hidden: the laboratory starts it as a process of its own.
@@ -19,4 +19,4 @@ use command::{Cast, cast};
 
 /// The error types of the laboratory, one a line.
 pub const ERRORS: &[Cast] =
-    &[cast::<crate::lab::Error>, cast::<crate::study::Error>, cast::<crate::results::Error>, cast::<MeasuredError>];
+    &[cast::<crate::lab::Error>, cast::<crate::study::Error>, cast::<crate::results::Error>, cast::<Unreadable>];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::text::decode;
+use super::text::{TEXT_BYTES_MAX, decode, note_cut};
 use crate::study::error::Error;
 use crate::study::finding::Finding;
 use host::files::open_regular;
@@ -157,27 +157,41 @@ fn add_thread(mut run: Log, thread: Log) -> Log {
     run
 }
 
+/// A name, and how it ends if the file is compressed.
+fn split_packed(name: &str) -> (&str, &str) {
+    name.strip_suffix(".gz").map_or((name, ""), |bare| (bare, ".gz"))
+}
+
 /// The log that this one continues by its name: pgbench calls them `pgbench_log.4711`, `pgbench_log.4711.1`, `pgbench_log.4711.2`.
 pub fn first_thread(path: &Path) -> Option<PathBuf> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let name = path.file_name()?.to_str()?;
-    let (name, packed) = name.strip_suffix(PACKED).map_or((name, ""), |name| (name, PACKED));
+    let (name, packed) = split_packed(path.file_name()?.to_str()?);
     let (first, thread) = name.rsplit_once('.')?;
     let has_number = first.rsplit_once('.').is_some_and(|(_, process)| is_number(process));
     (is_number(thread) && has_number).then(|| path.with_file_name(format!("{first}{packed}")))
 }
 
-/// The logs of one run: this one, and the others of its threads that are beside it.
-pub fn threads_of(first: &Path) -> Vec<PathBuf> {
+/// The log of another thread, by that of the first.
+fn name_thread(first: &Path, thread: usize) -> PathBuf {
     let name = first.to_string_lossy();
-    let (name, packed) = name.strip_suffix(PACKED).map_or((&*name, ""), |name| (name, PACKED));
-    let others = (1..).map(|thread| PathBuf::from(format!("{name}.{thread}{packed}")));
-    let others = others.take_while(|other| first_thread(other).as_deref() == Some(first) && other.is_file());
+    let (name, packed) = split_packed(&name);
+    format!("{name}.{thread}{packed}").into()
+}
+
+/// The logs of one run: this one, and the others of its threads that are beside it. More than so many threads help nobody.
+pub fn threads_of(first: &Path) -> Vec<PathBuf> {
+    let others = (1..1024).map(|thread| name_thread(first, thread));
+    let others = others.filter(|other| first_thread(other).as_deref() == Some(first) && other.is_file());
     std::iter::once(first.to_owned()).chain(others).collect()
 }
 
-/// How the name of a compressed log ends.
-const PACKED: &str = ".gz";
+/// What is to be said where one is missing among the logs of a run: pgbench numbers them without a gap.
+pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
+    let first = paths.iter().find_map(|path| first_thread(path).filter(|first| paths.contains(first)))?;
+    let others = paths.iter().filter(|path| first_thread(path).as_ref() == Some(&first)).count();
+    let missing = (1..=others).map(|thread| name_thread(&first, thread)).find(|path| !paths.contains(path))?;
+    Some(format!("{} is missing, and its transactions are not counted", missing.display()))
+}
 
 /// Logs of the threads of one run: by their names, or by clients that are not in the other, at the same time.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
@@ -378,12 +392,12 @@ fn is_sample(log: &Log, report: &Report) -> bool {
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
 /// Shows what each line of a file means. One that means nothing is told. The last one counts where it ends as a line does: one that is
-/// torn may still look like another.
-pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
+/// torn may still look like another. `true`: the file was cut.
+pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
-    let (mut line, mut number) = (String::new(), 0);
-    while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
+    let (mut line, mut number, mut is_cut) = (String::new(), 0, false);
+    while note_cut((&mut lines).take(LINE_BYTES_MAX).read_line(&mut line), &mut is_cut).map_err(failed)? > 0 {
         number += 1;
         match parse(line.trim_end()) {
             _ if !line.ends_with('\n') => {}
@@ -395,7 +409,7 @@ pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: im
         }
         line.clear();
     }
-    Ok(())
+    Ok(is_cut)
 }
 
 const MICROSECONDS: i64 = 1_000_000;
@@ -408,6 +422,8 @@ const LATENCY_US_MAX: u64 = 31 * 24 * 3600 * 1_000_000;
 pub struct Survey {
     /// Or of transactions one by one.
     pub is_of_intervals: bool,
+    /// Is it compressed, and lacks its end?
+    pub is_cut: bool,
     /// Transactions that ended well, that failed, and that were due too long ago.
     pub transactions: u64,
     pub failed: u64,
@@ -437,12 +453,13 @@ impl Survey {
     pub fn of_transactions(path: &Path) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         let mut latest_us = i64::MIN;
-        for_each(path, parse_transaction, |one| {
+        let is_cut = for_each(path, parse_transaction, |one| {
             let ended_us = one.second.saturating_mul(MICROSECONDS).saturating_add(i64::from(one.microsecond));
             survey.back_us = survey.back_us.max(latest_us.saturating_sub(ended_us));
             latest_us = latest_us.max(ended_us);
             survey.add(one, ended_us);
         })?;
+        survey.is_cut = is_cut;
         if survey.clients().1 > CLIENTS_MAX {
             let most = CLIENTS_MAX - 1;
             let problem = format!("it numbers clients beyond {most}, and no server takes more than {CLIENTS_MAX}");
@@ -478,7 +495,7 @@ impl Survey {
     pub fn of_intervals(path: &Path) -> Result<Survey, Error> {
         let mut survey = Survey { is_of_intervals: true, ..Survey::default() };
         let mut latest = i64::MIN;
-        for_each(path, parse_interval, |(begun_at, interval)| {
+        let is_cut = for_each(path, parse_interval, |(begun_at, interval)| {
             let step = begun_at.saturating_sub(latest);
             if latest != i64::MIN && step > 0 {
                 survey.width = Some(survey.width.map_or(step, |width| width.min(step)));
@@ -489,6 +506,7 @@ impl Survey {
             let begun_us = begun_at.saturating_mul(MICROSECONDS);
             survey.widen(begun_us, begun_us);
         })?;
+        survey.is_cut = is_cut;
         // The last one begins there.
         let width_us = survey.width.unwrap_or(1).saturating_mul(MICROSECONDS);
         survey.span_us = survey.span_us.map(|(begun, last)| (begun, last.saturating_add(width_us)));
@@ -498,6 +516,7 @@ impl Survey {
     /// Adds what another thread of the same run logged.
     pub fn merge(&mut self, other: &Survey) {
         self.transactions = self.transactions.saturating_add(other.transactions);
+        self.is_cut |= other.is_cut;
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.scripts = self.scripts.max(other.scripts);
@@ -580,9 +599,6 @@ const LOG_PREFIX: &str = "pgbench_log.";
 
 /// How lines begin that pgbench prints.
 const REPORT_LINES: [&str; 4] = ["progress: ", "transaction type: ", "pgbench (", "pgbench: error: "];
-
-/// Of a text that is no log: a report with a day of progress has less.
-const REPORT_BYTES_MAX: u64 = 64 << 20;
 
 /// Files that were found beside each other.
 #[derive(Debug, Default)]
@@ -688,21 +704,14 @@ const TORN: [io::ErrorKind; 3] =
 fn recognize(path: &Path) -> Result<Kind, Error> {
     let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
     let mut lines = Vec::new();
-    match decode(file).and_then(|text| text.take(1 << 16).read_to_end(&mut lines)) {
-        Err(source) if TORN.contains(&source.kind()) => {}
-        read => {
-            read.map_err(|source| Error::file("read", path, source))?;
-        }
+    let read = decode(file).and_then(|text| text.take(1 << 16).read_to_end(&mut lines));
+    if let Some(source) = read.err().filter(|error| !TORN.contains(&error.kind())) {
+        return Err(Error::file("read", path, source));
     }
     let mut prefix = Prefix::default();
-    for line in lines.split_inclusive(|byte| *byte == b'\n').take(200) {
-        let Ok(text) = std::str::from_utf8(line) else { return Ok(Kind::Other) };
-        let kind = recognize_line(prefix.strip(text.trim_end()));
-        if kind != Kind::Other {
-            return Ok(kind);
-        }
-    }
-    Ok(Kind::Other)
+    let lines = lines.split_inclusive(|byte| *byte == b'\n').take(200).map_while(|line| std::str::from_utf8(line).ok());
+    let mut kinds = lines.map(|line| recognize_line(prefix.strip(line.trim_end())));
+    Ok(kinds.find(|kind| *kind != Kind::Other).unwrap_or(Kind::Other))
 }
 
 fn recognize_line(line: &str) -> Kind {
@@ -721,25 +730,20 @@ fn recognize_line(line: &str) -> Kind {
 
 fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     let failed = |source| Error::file("read", path, source);
-    let mut text = Vec::new();
-    open_regular(path)
-        .and_then(decode)
-        .map_err(failed)?
-        .take(REPORT_BYTES_MAX)
-        .read_to_end(&mut text)
-        .map_err(failed)?;
+    let (mut text, mut is_cut) = (Vec::new(), false);
+    let read = open_regular(path).and_then(decode).map_err(failed)?.take(TEXT_BYTES_MAX).read_to_end(&mut text);
+    note_cut(read, &mut is_cut).map_err(failed)?;
     let text = String::from_utf8_lossy(&text);
     // Of several nobody knows whose progress and whose logs are whose.
     let mut prefix = Prefix::default();
-    let counts = text.lines().map(|line| prefix.strip(line).starts_with("number of transactions actually processed: "));
-    let reports = counts.filter(|is_count| *is_count).count();
+    let is_count = |line: &&str| prefix.strip(line).starts_with("number of transactions actually processed: ");
+    let reports = text.lines().filter(is_count).count();
     if reports > 1 {
-        let path = path.display();
-        return Err(Error::Import(format!(
-            "{path} holds {reports} reports: write each run of pgbench into a file of its own"
-        )));
+        let problem =
+            format!("{} holds {reports} reports: write each run of pgbench into its own file", path.display());
+        return Err(Error::Import(problem));
     }
-    let report = parse_report(&text);
+    let report = PgbenchReport { is_cut, ..parse_report(&text) };
     check_report(path, &report)?;
     Ok(report)
 }
@@ -762,19 +766,11 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
         Some(format!("its {what} is {figure}, and pgbench takes 1 to {most}"))
     });
     let more_threads = report.threads.zip(report.clients).filter(|(threads, clients)| threads > clients);
-    let more_threads = || {
-        more_threads.map(|(threads, clients)| {
-            format!(
-                "it has {} for {}, and pgbench never more than clients",
-                counted(threads, "thread"),
-                counted(clients, "client")
-            )
-        })
-    };
-    match wrong.or_else(more_threads) {
-        Some(problem) => Err(edited(path, &problem)),
-        None => Ok(()),
-    }
+    let problem = wrong.or(more_threads.map(|(threads, clients)| {
+        let (threads, clients) = (counted(threads, "thread"), counted(clients, "client"));
+        format!("it has {threads} for {clients}, and pgbench never more than clients")
+    }));
+    problem.map_or(Ok(()), |problem| Err(edited(path, &problem)))
 }
 
 fn edited(path: &Path, problem: &str) -> Error {

@@ -26,9 +26,9 @@ mod seconds;
 mod text;
 
 use files::{TrialFiles, find_trials, name_files};
-pub use files::{first_thread, threads_of};
+pub use files::{first_thread, missing_thread, threads_of};
 use seconds::{Measured, read_trial};
-pub use text::decode;
+pub use text::{DOCKER, decode, note_cut};
 
 /// What is kept of it.
 #[derive(Debug)]
@@ -139,6 +139,12 @@ fn describe_trial(
     let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
+    let log = files.log.as_ref();
+    let is_cut = report.is_cut || log.is_some_and(|log| log.holds.is_cut);
+    let cut = is_cut.then(|| format!("{} is cut: what is there of it was read", files.label));
+    let missing = cut.into_iter().chain(log.and_then(|log| missing_thread(&log.paths)));
+    let how = "import the whole of the run".to_owned();
+    measured.findings.extend(missing.map(|what| Finding::Assumed { what, how: how.clone() }));
     let (point, facts) = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
     let started_at = measured.started_at.unwrap_or(files.written_at);
     // The sweep, and which of its trials it is, are known when all are read.
@@ -346,12 +352,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
 
 /// Names of what the points differ in.
 fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
-    let differs = |axis: &&'static str| {
-        let mut values: Vec<Option<String>> = trials.iter().map(|trial| trial.point.value(axis)).collect();
-        values.sort();
-        values.dedup();
-        values.len() > 1
-    };
+    let differs = |axis: &&str| trials.windows(2).any(|two| two[0].point.value(axis) != two[1].point.value(axis));
     let axes = FIXED_AXES.iter().map(|axis| axis.name).chain([CONNECT]);
     axes.filter(differs).map(str::to_owned).collect()
 }
@@ -361,10 +362,8 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
     let script = report.script.clone().filter(|_| is_builtin);
-    let connect = options.connect.then_some("a connection for each transaction");
-    let connects = report
-        .connects
-        .map(|connects| if connects { "a connection for each transaction" } else { "one for each client" });
+    let tell = |connects| if connects { "a connection for each transaction" } else { "one for each client" };
+    let (connect, connects) = (options.connect.then(|| tell(true)), report.connects.map(tell));
     let contradictions = [
         contradict("clients", options.clients, report.clients),
         contradict("jobs", options.jobs, report.threads),

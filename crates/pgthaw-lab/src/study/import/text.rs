@@ -1,9 +1,11 @@
-//! Text that others kept: compressed by gzip, or saved on Windows in UTF-16 or with a byte-order mark.
+//! Text that others kept: compressed by gzip, in an encoding of Windows, with other ends of lines, or in Docker's JSON.
 
-use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use encoding_rs::{UTF_16BE, UTF_16LE};
+use encoding_rs_io::DecodeReaderBytesBuilder;
 use flate2::bufread::MultiGzDecoder;
+use serde_json::Value;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -11,14 +13,13 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// The beginning of what gzip wrote.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Byte-order marks: of UTF-8, and of UTF-16 with the low or the high byte first.
-const UTF_8: [u8; 3] = [0xef, 0xbb, 0xbf];
-const UTF_16: [([u8; 2], Unit); 2] = [([0xff, 0xfe], u16::from_le_bytes), ([0xfe, 0xff], u16::from_be_bytes)];
+/// The beginning of each line that Docker keeps (`json-file`).
+pub const DOCKER: [u8; 7] = *br#"{"log":"#;
 
-/// Reads a unit of UTF-16.
-type Unit = fn([u8; 2]) -> u16;
+/// Of a text that is held: a report with a day of progress has less.
+pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// Returns the text of a source as UTF-8. What has neither mark is passed on as it is.
+/// Returns the text of a source as UTF-8, in lines that end with a line feed. What has no mark is passed on as it is.
 pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     match source.fill_buf()?.starts_with(&GZIP) {
@@ -28,35 +29,32 @@ pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
 }
 
 fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
-    let head = source.fill_buf()?;
-    if let Some((mark, unit)) = UTF_16.into_iter().find(|(mark, _)| head.starts_with(mark)) {
-        source.consume(mark.len());
-        return Ok(Box::new(BufReader::new(Utf16 { source, unit, ready: VecDeque::new() })));
+    let encoding = match source.fill_buf()? {
+        // UTF-16 without its mark: of ASCII the other byte is 0.
+        [b'\t'..=b'~', 0, b'\t'..=b'~', 0, ..] => Some(UTF_16LE),
+        [0, b'\t'..=b'~', 0, b'\t'..=b'~', ..] => Some(UTF_16BE),
+        _ => None,
+    };
+    let text = DecodeReaderBytesBuilder::new().encoding(encoding).strip_bom(true).build(source);
+    let mut source = BufReader::with_capacity(BUFFER_BYTES, text);
+    let mut text = Vec::new();
+    note_cut(source.by_ref().take(1 << 12).read_to_end(&mut text), &mut false)?;
+    let is_kept = text.starts_with(&DOCKER);
+    if !is_kept && (text.contains(&b'\n') || !text.contains(&b'\r')) {
+        return Ok(Box::new(Cursor::new(text).chain(source)));
     }
-    let marked = if head.starts_with(&UTF_8) { UTF_8.len() } else { 0 };
-    source.consume(marked);
-    Ok(Box::new(source))
+    note_cut(source.by_ref().take(TEXT_BYTES_MAX).read_to_end(&mut text), &mut false)?;
+    let text = String::from_utf8_lossy(&text);
+    let log_of = |line| Some(serde_json::from_str::<Value>(line).ok()?["log"].as_str()?.to_owned());
+    let kept = text.lines().filter(|line| line.len() <= BUFFER_BYTES).filter_map(log_of);
+    let lines = if is_kept { kept.collect() } else { text.replace('\r', "\n") };
+    Ok(Box::new(Cursor::new(lines).chain(source)))
 }
 
-/// Reads UTF-16 as UTF-8.
-struct Utf16<R> {
-    source: R,
-    unit: Unit,
-    /// Bytes that were decoded and not read yet.
-    ready: VecDeque<u8>,
-}
-
-impl<R: BufRead> Read for Utf16<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.ready.is_empty() {
-            let mut bytes = Vec::new();
-            self.source.by_ref().take(BUFFER_BYTES as u64).read_to_end(&mut bytes)?;
-            let units = bytes.chunks_exact(2).map(|pair| (self.unit)([pair[0], pair[1]]));
-            let text = char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER));
-            self.ready = text.collect::<String>().into_bytes().into();
-        }
-        self.ready.read(buffer)
-    }
+/// Of a compressed file that was cut, what can be unpacked was read: its end is told, and is no error.
+pub fn note_cut(read: io::Result<usize>, is_cut: &mut bool) -> io::Result<usize> {
+    *is_cut |= read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+    if *is_cut { Ok(0) } else { read }
 }
 
 #[cfg(test)]
@@ -83,8 +81,10 @@ mod tests {
         let members = [packed(&TEXT.as_bytes()[..20]), packed(&TEXT.as_bytes()[20..])].concat();
         let kept = [
             TEXT.as_bytes().to_vec(),
-            [&UTF_8[..], TEXT.as_bytes()].concat(),
+            [&b"\xef\xbb\xbf"[..], TEXT.as_bytes()].concat(),
             utf_16(0xfeff, u16::to_be_bytes),
+            utf_16(0xfeff, u16::to_be_bytes).split_off(2),
+            low[2..].to_vec(),
             packed(&low),
             low,
             members,
@@ -94,6 +94,16 @@ mod tests {
             decode(Cursor::new(bytes.clone())).unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, TEXT, "{bytes:?}");
         }
+        let mut text = String::new();
+        decode(&b"a\rb\r"[..]).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a\nb\n");
+        let kept = br#"{"log":"\u003cscript \u00e9\u003e\n","stream":"stderr","time":"2026-11-28T16:00:00Z"}
+{"log":""}
+{"log":"b\n"}
+{"log":"torn"#;
+        text.clear();
+        decode(&kept[..]).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "<script é>\nb\n");
         let mut torn = Vec::new();
         assert!(
             decode(Cursor::new(packed(TEXT.as_bytes())[..30].to_vec()))
