@@ -103,11 +103,7 @@ fn what_a_role_may_not_see_is_not_told_as_if_it_were_seen() {
     server.psql("CREATE TABLE t AS SELECT 1 AS id; GRANT UPDATE, SELECT ON t TO PUBLIC; CREATE ROLE poor LOGIN");
     let _holder = Open::start(&server, "forgetful", "BEGIN; UPDATE t SET id = 2 WHERE id = 1;");
     wait_for(&server, "state = 'idle in transaction'", "1");
-    let _waiter = Open::start(
-        &server,
-        "patient",
-        "SET ROLE poor; SET SESSION AUTHORIZATION poor; UPDATE t SET id = 3 WHERE id = 1;",
-    );
+    let _waiter = Open::start(&server, "patient", "\\c - poor\nUPDATE t SET id = 3 WHERE id = 1;");
     // Another, which waits for a lock of no table, and has written to one.
     let _advisory = Open::start(&server, "first", "BEGIN; SELECT pg_advisory_lock(1);");
     wait_for(&server, "state = 'idle in transaction'", "2");

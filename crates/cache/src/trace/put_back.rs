@@ -281,21 +281,21 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
 /// Uses once each of these blocks, which nobody used since the server's clock came by. What is loaded takes the place of such
 /// blocks, and the clock may come to them before it comes to the free ones.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
-    let mut forks: BTreeMap<&str, Vec<(u32, Fork, Vec<BlockRange>)>> = BTreeMap::new();
+    let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
         let Some(blocks) = idle.get(&(key_of(&relation.path), fork.fork)) else { continue };
         let database = &relation.name.database;
         // Shared catalogs are of none.
         let database = if database.is_empty() { &server.database } else { database };
-        forks.entry(database).or_default().push((relation.oid, fork.fork, runs(blocks)));
+        of_databases.entry(database).or_default().push((relation.oid, fork.fork, blocks));
     }
-    for (database, forks) in forks {
+    for (database, forks) in of_databases {
         // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
         let Ok(connection) = server.connect_to(database).await else { continue };
         let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
-        for (oid, fork, ranges) in forks {
+        for (oid, fork, blocks) in forks {
             // One that has gone meanwhile costs itself.
-            let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &ranges, 1).await;
+            let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &runs(blocks), 1).await;
         }
     }
 }

@@ -29,6 +29,8 @@ const SELDOM_LOOK: Duration = Duration::from_secs(2);
 /// Temporary files are read this often, and lock waits while there are any. Together they take one of so many parts of the time at most.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
+/// With 500 waiters the answer takes a quarter of a second.
+const LOCKS_LOOK: Duration = Duration::from_secs(1);
 /// Whoever was refused the temporary files asks for them again after this.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
@@ -213,7 +215,7 @@ impl Watch {
         let (begin, prepared) = (Instant::now(), connection.cached_statements_size());
         let (is_due, mut locks) = (self.culprits_at <= begin, None);
         if is_due && sessions.iter().any(waits_for_lock) {
-            locks = timeout(LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
+            locks = timeout(LOCKS_LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
             locks.iter_mut().for_each(|locks| locks.retain(|one| !self.roster.is_own(one.session.pid)));
             // Stalls are told with them.
             let looks_for_stalls = self.stalls.is_some();

@@ -2,15 +2,15 @@
 -- waits for. A prepared transaction (its pid is 0) and a process that has ended have nothing but their pid. The relation of a wait for
 -- another transaction is that of the row's lock, else the only table that the process writes to; another lock without a relation has its
 -- kind. PostgreSQL 13 does not know since when a process waits. pg_blocking_pids locks the whole lock manager for a moment (some 0.1 ms), so
--- only the 1000 oldest waits are read. Of n processes that wait in one queue each has all before it: no part may go over these pairs twice.
+-- only 500 waits are read: the oldest, and first those that wait for no other waiter's place in the queue for a row (`tuple`). Of n processes that wait in one queue each has all before it: no part may go over these pairs twice.
 WITH activity AS MATERIALIZED (
     SELECT * FROM pg_catalog.pg_stat_get_activity(NULL)
 ), waiter AS MATERIALIZED (
     SELECT activity.pid, pg_catalog.pg_blocking_pids(activity.pid) AS blockers
     FROM activity
     WHERE activity.wait_event_type = 'Lock'
-    ORDER BY activity.state_change
-    LIMIT 1000
+    ORDER BY activity.wait_event = 'tuple', activity.state_change
+    LIMIT 500
 ), involved AS (
     SELECT waiter.pid FROM waiter WHERE pg_catalog.cardinality(waiter.blockers) > 0
     UNION

@@ -1,6 +1,6 @@
 -- The temporary files that exist now, by the process that writes them: its pid is in their names. The server does not list files that
 -- several processes of a parallel query share.
-SELECT CAST(pg_catalog.substr(file.name, 10, pg_catalog.strpos(file.name, '.') - 10) AS pg_catalog.int4) AS pid,
+SELECT CAST(pg_catalog.regexp_replace(file.name, '^pgsql_tmp([0-9]+).*', '\1') AS pg_catalog.int4) AS pid,
        pg_catalog.count(*) AS files, CAST(pg_catalog.sum(file.size) AS pg_catalog.int8) AS bytes
 FROM pg_catalog.pg_tablespace AS space
 CROSS JOIN LATERAL pg_catalog.pg_ls_tmpdir(space.oid) AS file
