@@ -108,6 +108,8 @@ pub(super) struct Tail {
     pub faster_before: Option<f64>,
     /// Logarithms between which the tail moved, but for some of its values.
     pub span: [f64; 2],
+    /// The median of the tail, in the same way.
+    pub middle: f64,
 }
 
 impl Tail {
@@ -142,18 +144,15 @@ impl Tail {
         let short = noise.level_error(SHORT_LEVEL).min(noise_of_rises.level_error(SHORT_LEVEL));
         let segments = find_segments(&logs, short * (SHORT_LEVEL as f64).sqrt());
         let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
-        // What was faster by less than that is no fall.
-        let tolerance = |length: usize, is_above: bool| {
-            let least = if is_above { FASTER_BEFORE } else { SAME_LEVEL };
-            least.max(SAME_ERRORS * error(length, is_above))
-        };
+        let tolerance = |length: usize, is_above: bool| SAME_LEVEL.max(SAME_ERRORS * error(length, is_above));
         let start = find_tail_start(&segments, mean, tolerance);
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
         // A rising end stands above its own median.
-        let last = start.min(rates.len() - end);
-        let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
+        let last = rates.len() - end;
+        let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < last;
+        let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
         let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(FASTER_ERRORS * error));
         // From the end of the rise, if enough is left, or that would be a trend.
@@ -174,6 +173,7 @@ impl Tail {
             first_share: first.exp().max(DEEPEST),
             faster_before: faster.map(|(log, _)| log.exp()).reduce(f64::max),
             span: find_span(&logs[start..]),
+            middle: compute_median(logs[start..].to_vec()).unwrap_or(0.0),
             rates,
             start,
             level,
