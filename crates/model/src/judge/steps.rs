@@ -6,6 +6,7 @@ use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend, compute_running_median};
 use super::warmth::{Floor, find_warmth, read_floor};
 use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Undecided, Verdict};
+use crate::compute_median;
 
 /// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
@@ -140,8 +141,8 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     if falls {
         return Reason::moved(Verdict::Degrading, "fell", moved(tail.fall.change), tail.trend_seconds);
     }
-    if tail.period.is_none() && is_unlike(tail) {
-        let [middle, level] = [tail.middle.exp() * tail.level, tail.level].map(tell_rate);
+    if let Some(middle) = find_unlike(tail).filter(|_| tail.period.is_none()) {
+        let [middle, level] = [middle * tail.level, tail.level].map(tell_rate);
         let sentence = format!("it served {level} tps at the end, and {middle} for most of what would be its level");
         return Reason::open(Undecided::TooShort, sentence);
     }
@@ -162,15 +163,17 @@ fn level_error(tail: &Tail, values: usize) -> f64 {
     (INTERVAL * tail.noise.level_error(values)).min(reach).hypot(LEAST_INTERVAL)
 }
 
-/// Is the tail's end unlike the rest of it, by more than single transactions?
-fn is_unlike(tail: &Tail) -> bool {
-    tail.middle.abs() > UNLIKE && tail.middle.exp_m1().abs() * tail.level * tail.width > LEAST_COUNTED
+/// The tail's median as a share of the level, where it differs much and by more than single transactions.
+fn find_unlike(tail: &Tail) -> Option<f64> {
+    let middle = compute_median(tail.logs[tail.start..].to_vec())?;
+    let differs = middle.abs() > UNLIKE && middle.exp_m1().abs() * tail.level * tail.width > LEAST_COUNTED;
+    differs.then_some(middle.exp())
 }
 
 /// Seconds after which the tail's level would be long enough, and distinguishable from noise.
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
     // What came back twice comes back four times.
-    let again = if is_unlike(tail) { 2.0 * series.seconds() } else { 0.0 };
+    let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
     let values = lengths.find(|values| level_error(tail, *values) <= TOLD_LEVEL)?;
@@ -193,19 +196,14 @@ fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
 /// Names the times from then on in which it served next to nothing.
 fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     let width = series.width_seconds;
-    let is_still = |bucket: &Bucket| bucket.rate().is_some_and(|rate| rate < STILL_SHARE * tail.level);
-    let mut still = Vec::new();
-    let mut place = (from / width) as usize;
-    for run in series.buckets.get(place..)?.chunk_by(|one, next| is_still(one) == is_still(next)) {
-        let seconds = run.len() as f64 * width;
-        still.extend((is_still(&run[0]) && seconds >= STILL_SECONDS).then_some((seconds, place as f64 * width)));
-        place += run.len();
-    }
-    let (longest, at) = still.iter().copied().reduce(|one, other| if other.0 > one.0 { other } else { one })?;
-    Some(match still.len() {
-        1 => format!("it stood still for {longest:.0} s, {at:.0} s into the run"),
-        many => format!("it stood still {many} times, the longest for {longest:.0} s, {at:.0} s into the run"),
-    })
+    let is_still = |place: &usize| series.buckets[*place].rate().is_some_and(|rate| rate < STILL_SHARE * tail.level);
+    let still: Vec<usize> = ((from / width) as usize..series.buckets.len()).filter(is_still).collect();
+    let mut stops: Vec<&[usize]> = still.chunk_by(|one, next| one + 1 == *next).collect();
+    stops.retain(|stop| stop.len() as f64 * width >= STILL_SECONDS);
+    let longest = stops.iter().max_by_key(|stop| stop.len())?;
+    let [lasts, at] = [longest.len(), longest[0]].map(|places| places as f64 * width);
+    let times = stops.len();
+    Some(format!("standstills within its level: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"))
 }
 
 /// The start of steady: where it has risen to its level, if enough is left.

@@ -18,9 +18,8 @@ const EARLY_SHARE: f64 = 0.3;
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// It was faster before if segments of this share of the run exceed the level by this, and by these deviations.
+/// It was faster before if segments of this share of the run exceed the level by this, and by as many deviations.
 const FASTER_BEFORE: f64 = 0.08;
-const FASTER_ERRORS: f64 = 3.0;
 const FASTER_SHARE: f64 = 0.05;
 
 /// Below this share of the end's level, the run's beginning shows a warm-up.
@@ -108,8 +107,6 @@ pub(super) struct Tail {
     pub faster_before: Option<f64>,
     /// Logarithms between which the tail moved, but for some of its values.
     pub span: [f64; 2],
-    /// The median of the tail, in the same way.
-    pub middle: f64,
 }
 
 impl Tail {
@@ -150,11 +147,10 @@ impl Tail {
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
         // A rising end stands above its own median.
-        let last = rates.len() - end;
-        let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < last;
+        let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
         let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
-        let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(FASTER_ERRORS * error));
+        let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(SAME_ERRORS * error));
         // From the end of the rise, if enough is left, or that would be a trend.
         let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
         let settled = &logs[start.max(has_come)..];
@@ -173,7 +169,6 @@ impl Tail {
             first_share: first.exp().max(DEEPEST),
             faster_before: faster.map(|(log, _)| log.exp()).reduce(f64::max),
             span: find_span(&logs[start..]),
-            middle: compute_median(logs[start..].to_vec()).unwrap_or(0.0),
             rates,
             start,
             level,

@@ -43,14 +43,14 @@ pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// The warmth of the tail's level, of a workload with this number of pages, if known. `is_late`: did it begin in the run's
+/// The warmth of the tail's level, of a workload with this number of pages, if known. `late`: did it begin in the run's
 /// second half?
 pub(super) fn find_warmth(
     series: &Series,
     tail: &Tail,
     floor: Option<Floor>,
     pages: Option<f64>,
-    is_late: bool,
+    late: bool,
 ) -> Warmth {
     let served = series.transactions() - series.transactions_until(tail.start_seconds());
     match floor {
@@ -70,12 +70,12 @@ pub(super) fn find_warmth(
                 false => Warmth::known(false, evidence),
             }
         }
-        None => find_unread_warmth(series, tail, pages, is_late),
+        None => find_unread_warmth(series, tail, pages, late),
     }
 }
 
 /// The same by the curve alone.
-fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, is_late: bool) -> Warmth {
+fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bool) -> Warmth {
     let unknown = |evidence: String| Warmth::unknown(pages.is_some(), evidence);
     if series.facts.is_rate_limited {
         return unknown("the rate was limited, and a cold server keeps it too".to_owned());
@@ -93,10 +93,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, is_late:
         };
     }
     // What is warm in a hot part alone, or rises slowly, looks the same for so short a time.
-    if is_late {
-        return unknown(
-            "its level began in the second half of the run, too late to see whether it rises slowly".to_owned(),
-        );
+    if late {
+        return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
     }
     let slow_seconds = tail.slow_until as f64 * tail.width;
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
