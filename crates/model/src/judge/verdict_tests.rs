@@ -429,3 +429,14 @@ fn standstills_within_a_level_are_named() {
     let many = "standstills within its level: 3, the longest of 5 s, 60 s into the run";
     assert_eq!(told(&[(20, 23), (60, 65), (75, 79)]), many);
 }
+
+/// A fall just before the stretch whose median is the level.
+#[test]
+fn a_fall_in_the_last_fifth_is_one() {
+    let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };
+    for fall in [300.0, 322.0, 330.0, 336.0] {
+        let step = |second: f64| if second < fall { 1.0 } else { 0.7 };
+        let judged = judge(&make_modulated(Shape::Flat(5000.0), 400, quiet, 1, step), None);
+        assert_eq!(judged.verdict, Verdict::Degrading, "{fall}: {judged:?}");
+    }
+}
