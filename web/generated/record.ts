@@ -1565,7 +1565,7 @@ lost_processes: number, };
 /**
  * Why it is open whether a run was steady.
  */
-export type Undecided = "too_short" | "noisy" | "as_flat";
+export type Undecided = "too_short" | "noisy";
 
 export type Unit = "processors" | "backends" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
 

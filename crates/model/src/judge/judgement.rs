@@ -245,9 +245,6 @@ pub enum Undecided {
     TooShort,
     /// Noise hides its level.
     Noisy,
-    /// In records of before: a cold server would be as flat. Now it is a level of which `warmth` is not known.
-    #[serde(alias = "as_flat_of_unknown_size")]
-    AsFlat,
 }
 
 /// A share as a percentage, for shares that are at most 1.
@@ -306,13 +303,5 @@ mod reason_tests {
         assert_eq!(seen.sentence, "it still rose from 2.0 to 30 tps over its last 30 s");
         assert_eq!(tell_error(1000.0, 0.046), "±4.6 %");
         assert_eq!(tell_error(1000.0, 2.0_f64.ln()), "between 500 and 2000 tps");
-    }
-
-    #[test]
-    fn a_record_of_before_is_read() {
-        for word in ["as_flat", "as_flat_of_unknown_size"] {
-            let word = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(word);
-            assert_eq!(Undecided::deserialize(word), Ok(Undecided::AsFlat));
-        }
     }
 }

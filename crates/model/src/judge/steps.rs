@@ -5,7 +5,8 @@ use super::series::tell_rate;
 use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend, compute_running_median};
 use super::warmth::{Floor, find_warmth, read_floor};
 use super::{Bucket, Fit, Series, fit_warm_up};
-use super::{Judgement, Verdict};
+use super::{Judgement, Undecided, Verdict};
+use crate::compute_median;
 
 /// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
@@ -13,9 +14,10 @@ const LEAST_TAIL_VALUES: usize = 10;
 /// Where reads prove that it is warm, fewer values are enough.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// A tail is steady if it falls by less than this, or rises by less than the same level. A larger change within its own
-/// 95 % interval is none.
+/// A tail is steady if it falls by less than this, or rises by less than the same level. A larger rise within its own
+/// 95 % interval is none. A fall needs fewer standard errors: who would be told of one too many can look at the curve.
 const LEAST_FALL: f64 = 0.03;
+const FALL_ERRORS: f64 = 3.5;
 
 /// Standard errors on either side of a 95 % interval, and its least share of the level. The noise is measured from the
 /// judged curve, which hardly shows slow noise: 1.96 held the true level in 77 % of the warm curves of lab/verdicts,
@@ -51,21 +53,37 @@ const REACHED_SHARE: f64 = 0.95;
 const DATED_SHARE: f64 = 0.98;
 const SLOW_SECOND: f64 = 0.92;
 
+/// A level that begins after this share of the run says little of how it goes on.
+const LATE_LEVEL: f64 = 0.5;
+
 /// A longer stall at the end does not recover.
 const SILENT_SECONDS: f64 = 5.0;
+
+/// Throughput below this share of the level stands still, and is named if it does so for as long.
+const STILL_SHARE: f64 = 0.1;
+const STILL_SECONDS: f64 = 2.0;
+
+/// A level whose end differs by more from its own median (in logarithms) is a part of something slower, such as a period
+/// that the run does not show four times.
+const UNLIKE: f64 = 0.3;
+const LEAST_COUNTED: f64 = 2.0;
 
 /// Judges a run of a workload with this number of pages, if known.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
     let pages = pages.or(series.facts.pages());
-    let mut judgement = describe(series, &tail, fitted, decide(series, &tail));
-    if judgement.steady_from_seconds.is_some() {
-        judgement.warmth = Some(find_warmth(series, &tail, pages));
-    }
+    let floor = read_floor(series, &tail);
+    let least = if floor == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES };
+    let mut judgement = describe(series, &tail, fitted, decide(series, &tail, least), least);
     let verdict = judgement.verdict;
     // A level that its own curve never reached is none.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
+    if let Some(from) = judgement.steady_from_seconds {
+        let is_late = from > LATE_LEVEL * series.seconds();
+        judgement.warmth = Some(find_warmth(series, &tail, floor, pages, is_late));
+        judgement.remarks.extend(tell_standstills(series, &tail, judgement.to_95_seconds.unwrap_or(from)));
+    }
     if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
         && fit.contradicts(pages)
     {
@@ -95,10 +113,12 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
 }
 
 /// Has it a level? The rules stand in the order of what they would hide.
-fn decide(series: &Series, tail: &Tail) -> Reason {
+fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, INTERVAL);
-    let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least_values(series, tail);
+    // Arrivals at random have no other noise that a fall could hide in.
+    let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
+    let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
+    let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     if series.transactions() <= 0.0 {
         let sentence = format!("not one transaction was served in its {:.0} s", series.seconds());
         return Reason::seen(Verdict::NotReached, sentence);
@@ -121,6 +141,11 @@ fn decide(series: &Series, tail: &Tail) -> Reason {
     if falls {
         return Reason::moved(Verdict::Degrading, "fell", moved(tail.fall.change), tail.trend_seconds);
     }
+    if let Some(middle) = find_unlike(tail).filter(|_| tail.period.is_none()) {
+        let [middle, level] = [middle * tail.level, tail.level].map(tell_rate);
+        let sentence = format!("it served {level} tps at the end, and {middle} for most of what would be its level");
+        return Reason::open(Undecided::TooShort, sentence);
+    }
     let error = level_error(tail, tail.len());
     match tail.period {
         _ if error > TOLD_LEVEL => Reason::noisy(tail.span.map(|log| tail.level * log.exp())),
@@ -138,13 +163,22 @@ fn level_error(tail: &Tail, values: usize) -> f64 {
     (INTERVAL * tail.noise.level_error(values)).min(reach).hypot(LEAST_INTERVAL)
 }
 
+/// The tail's median as a share of the level, where it differs much and by more than single transactions.
+fn find_unlike(tail: &Tail) -> Option<f64> {
+    let middle = compute_median(tail.logs[tail.start..].to_vec())?;
+    let differs = middle.abs() > UNLIKE && middle.exp_m1().abs() * tail.level * tail.width > LEAST_COUNTED;
+    differs.then_some(middle.exp())
+}
+
 /// Seconds after which the tail's level would be long enough, and distinguishable from noise.
-fn told_seconds(series: &Series, tail: &Tail) -> Option<f64> {
+fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
+    // What came back twice comes back four times.
+    let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
-    let mut lengths = std::iter::successors(Some(tail.len().max(least_values(series, tail))), longer);
+    let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
     let values = lengths.find(|values| level_error(tail, *values) <= TOLD_LEVEL)?;
     let (start, lasts) = (tail.start_seconds(), values as f64 * tail.width);
-    Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)))
+    Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)).max(again))
 }
 
 /// A finished warm-up arrives from a few percent below; an unfinished rise goes on in the second half.
@@ -159,9 +193,17 @@ fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
     series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
 }
 
-/// Values that a tail must have.
-fn least_values(series: &Series, tail: &Tail) -> usize {
-    if read_floor(series, tail) == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES }
+/// Names the times from then on in which it served next to nothing.
+fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
+    let width = series.width_seconds;
+    let is_still = |place: &usize| series.buckets[*place].rate().is_some_and(|rate| rate < STILL_SHARE * tail.level);
+    let still: Vec<usize> = ((from / width) as usize..series.buckets.len()).filter(is_still).collect();
+    let mut stops: Vec<&[usize]> = still.chunk_by(|one, next| one + 1 == *next).collect();
+    stops.retain(|stop| stop.len() as f64 * width >= STILL_SECONDS);
+    let longest = stops.iter().max_by_key(|stop| stop.len())?;
+    let [lasts, at] = [longest.len(), longest[0]].map(|places| places as f64 * width);
+    let times = stops.len();
+    Some(format!("standstills within its level: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"))
 }
 
 /// The start of steady: where it has risen to its level, if enough is left.
@@ -179,7 +221,7 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     from + series.buckets.iter().skip(first).take(group).take_while(is_slow).count() as f64 * series.width_seconds
 }
 
-fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Reason) -> Judgement {
+fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Reason, least: usize) -> Judgement {
     let verdict = reason.verdict;
     let no_fit = fitted.as_ref().err().map(|why| (*why).to_owned());
     let fit = fitted.ok();
@@ -207,7 +249,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let [to_50_seconds, to_90_seconds, to_95_seconds] = [0.5, 0.9, REACHED_SHARE].map(reached);
     let level_lasts_seconds = match (verdict, tail.period) {
         (Verdict::Periodic, Some(period)) => PERIODS * period as f64 * tail.width,
-        _ => least_values(series, tail) as f64 * tail.width,
+        _ => least as f64 * tail.width,
     };
     let mut judgement = Judgement {
         verdict,
@@ -215,7 +257,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         undecided: reason.undecided,
         warmth: None,
         level_share: None,
-        steady_from_seconds: is_level.then(|| date_level(series, tail, least_values(series, tail))),
+        steady_from_seconds: is_level.then(|| date_level(series, tail, least)),
         level_lasts_seconds,
         period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
         steady_tps,
@@ -237,7 +279,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         }
         Verdict::NotReached => {
             let reached = to_95_seconds.map(|seconds| judgement.needed_seconds(seconds));
-            let told = told_seconds(series, tail);
+            let told = told_seconds(series, tail, least);
             [reached, told].into_iter().flatten().reduce(f64::max)
         }
         Verdict::Degrading => None,

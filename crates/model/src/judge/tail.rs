@@ -18,9 +18,8 @@ const EARLY_SHARE: f64 = 0.3;
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// It was faster before if segments of this share of the run exceed the level by this, and by these deviations.
+/// It was faster before if segments of this share of the run exceed the level by this, and by as many deviations.
 const FASTER_BEFORE: f64 = 0.08;
-const FASTER_ERRORS: f64 = 3.0;
 const FASTER_SHARE: f64 = 0.05;
 
 /// Below this share of the end's level, the run's beginning shows a warm-up.
@@ -142,20 +141,16 @@ impl Tail {
         let short = noise.level_error(SHORT_LEVEL).min(noise_of_rises.level_error(SHORT_LEVEL));
         let segments = find_segments(&logs, short * (SHORT_LEVEL as f64).sqrt());
         let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
-        // What was faster by less than that is no fall.
-        let tolerance = |length: usize, is_above: bool| {
-            let least = if is_above { FASTER_BEFORE } else { SAME_LEVEL };
-            least.max(SAME_ERRORS * error(length, is_above))
-        };
+        let tolerance = |length: usize, is_above: bool| SAME_LEVEL.max(SAME_ERRORS * error(length, is_above));
         let start = find_tail_start(&segments, mean, tolerance);
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
         // A rising end stands above its own median.
-        let last = start.min(rates.len() - end);
-        let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
+        let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
+        let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
-        let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(FASTER_ERRORS * error));
+        let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(SAME_ERRORS * error));
         // From the end of the rise, if enough is left, or that would be a trend.
         let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
         let settled = &logs[start.max(has_come)..];

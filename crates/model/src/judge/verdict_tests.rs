@@ -4,9 +4,9 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::synthetic::{Noise, Shape, make_modulated, make_series};
-use super::{Collector, Facts, Series};
+use super::{Bucket, Collector, Facts, Series, Undecided};
 use super::{Judgement, Verdict, judge};
-use crate::WarmUp;
+use crate::{WarmUp, compute_median};
 
 /// Curves of each kind.
 const EACH: u64 = 25;
@@ -350,7 +350,7 @@ fn a_level_that_something_else_warmed_is_one() {
     let quiet = Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 };
     let leap = |second: f64| if second < 8.0 { 0.02 } else { 1.0 };
     let mut series = make_modulated(Shape::Flat(4200.0), 60, quiet, 1, leap);
-    series.facts = Facts { scale: Some(100), clients: Some(8), ..Facts::default() };
+    series.facts = Facts { scale: Some(30), clients: Some(8), ..Facts::default() };
     let judged = judge(&series, None);
     assert_eq!((judged.verdict, judged.exit_code()), (Verdict::Steady, 0), "{judged:?}");
     assert!((8.0..12.0).contains(&judged.steady_from_seconds.unwrap()), "{judged:?}");
@@ -384,5 +384,59 @@ proptest::proptest! {
         if let Ok(series) = collector.finish(Facts::default(), Vec::new()).check() {
             proptest::prop_assert_eq!(judge(&series, pages).find_contradictions(), Vec::<String>::new());
         }
+    }
+}
+
+/// Fewer than four periods are none, and the end of one is no level.
+#[test]
+fn an_end_unlike_the_rest_is_no_level() {
+    let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };
+    let mut open = 0;
+    for (periods, phase) in
+        [2.2, 2.6, 3.0, 3.4, 3.8].into_iter().flat_map(|periods| (0..5_u32).map(move |phase| (periods, phase)))
+    {
+        let wave = |second: f64| {
+            let turn = second / 60.0 + f64::from(phase) / 5.0;
+            if turn.fract() < 0.4 { 0.6 } else { 1.0 }
+        };
+        let series = make_modulated(Shape::Flat(1000.0), (60.0 * periods) as u32, quiet, u64::from(phase), wave);
+        let judged = judge(&series, None);
+        let usual = compute_median(series.buckets.iter().filter_map(Bucket::rate).collect()).unwrap();
+        let is_level = judged.exit_code() == 0;
+        assert!(!is_level || judged.steady_tps.unwrap() > 0.74 * usual, "{periods} {phase}: {judged:?}");
+        if judged.undecided == Some(Undecided::TooShort) && judged.reason.contains("for most of what would be") {
+            open += 1;
+            assert_eq!(judged.should_have_run_seconds, Some(2.0 * judged.run_seconds), "{judged:?}");
+        }
+    }
+    assert!(open > 0);
+}
+
+#[test]
+fn standstills_within_a_level_are_named() {
+    let quiet = Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 };
+    let told = |still: &[(u32, u32)]| {
+        let mut series = make_series(Shape::Flat(1000.0), 120, quiet, 1);
+        for (from, until) in still {
+            series.buckets[*from as usize..*until as usize].iter_mut().for_each(|bucket| bucket.transactions = 1.0);
+        }
+        let judged = judge(&series, None);
+        assert_eq!(judged.verdict, Verdict::Steady, "{judged:?}");
+        judged.remarks.join("; ")
+    };
+    assert_eq!(told(&[]), "");
+    assert_eq!(told(&[(30, 33)]), "standstills within its level: 1, the longest of 3 s, 30 s into the run");
+    let many = "standstills within its level: 3, the longest of 5 s, 60 s into the run";
+    assert_eq!(told(&[(20, 23), (60, 65), (75, 79)]), many);
+}
+
+/// A fall just before the stretch whose median is the level.
+#[test]
+fn a_fall_in_the_last_fifth_is_one() {
+    let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };
+    for fall in [300.0, 322.0, 330.0, 336.0] {
+        let step = |second: f64| if second < fall { 1.0 } else { 0.7 };
+        let judged = judge(&make_modulated(Shape::Flat(5000.0), 400, quiet, 1, step), None);
+        assert_eq!(judged.verdict, Verdict::Degrading, "{fall}: {judged:?}");
     }
 }

@@ -43,10 +43,17 @@ pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// The warmth of the tail's level, of a workload with this number of pages, if known.
-pub(super) fn find_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmth {
+/// The warmth of the tail's level, of a workload with this number of pages, if known. `late`: did it begin in the run's
+/// second half?
+pub(super) fn find_warmth(
+    series: &Series,
+    tail: &Tail,
+    floor: Option<Floor>,
+    pages: Option<f64>,
+    late: bool,
+) -> Warmth {
     let served = series.transactions() - series.transactions_until(tail.start_seconds());
-    match read_floor(series, tail) {
+    match floor {
         Some(Floor::Warm) => Warmth::known(true, "fewer than 1 % of its transactions read from the device"),
         Some(Floor::Falling) => {
             Warmth::known(false, "its reads from the device still fell in the second half of its level")
@@ -63,12 +70,12 @@ pub(super) fn find_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> W
                 false => Warmth::known(false, evidence),
             }
         }
-        None => find_unread_warmth(series, tail, pages),
+        None => find_unread_warmth(series, tail, pages, late),
     }
 }
 
 /// The same by the curve alone.
-fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmth {
+fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bool) -> Warmth {
     let unknown = |evidence: String| Warmth::unknown(pages.is_some(), evidence);
     if series.facts.is_rate_limited {
         return unknown("the rate was limited, and a cold server keeps it too".to_owned());
@@ -84,6 +91,10 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmt
             true => Warmth::known(false, format!("by the way it rose it was at {share} of its final level")),
             false => unknown(format!("by the way it rose it may have been at {share} of its final level")),
         };
+    }
+    // What is warm in a hot part alone, or rises slowly, looks the same for so short a time.
+    if late {
+        return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
     }
     let slow_seconds = tail.slow_until as f64 * tail.width;
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
@@ -109,14 +120,15 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>) -> Warmt
     let rise = &tail.rise_since_slow;
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
     let has_warmed = series.transactions_until(slow_seconds) >= pages;
-    match has_warmed || transactions >= TOLD_PAGES * pages * hidden_rise {
+    // A rise may be that of a hot part: each page must have been asked for often enough that 95 % were read.
+    let could_read = !tail.has_warm_up || series.transactions() >= READ_PAGES * pages;
+    match could_read && (has_warmed || transactions >= TOLD_PAGES * pages * hidden_rise) {
         true => Warmth::known(
             true,
             format!("its {:.0} transactions could have read all {pages:.0} pages", series.transactions()),
         ),
         false => unknown(format!(
-            "it was flat, and a cold server with {pages:.0} pages would have been as flat over its {transactions:.0} \
-             transactions"
+            "a cold server with {pages:.0} pages would have been as flat over its {transactions:.0} transactions"
         )),
     }
 }
@@ -222,6 +234,9 @@ const HIDDEN_ERRORS: f64 = 2.5;
 
 /// A plateau needs transactions for so many times the known pages.
 const TOLD_PAGES: f64 = 1.5;
+
+/// Times that each page was asked for when e^-3, 5 %, are not read yet.
+const READ_PAGES: f64 = 3.0;
 
 /// Share of the level by which a rise is measured, past most of it but visible in noise.
 const RISEN_SHARE: f64 = 0.8;
