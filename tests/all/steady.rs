@@ -87,14 +87,9 @@ fn a_log_is_read_however_it_was_kept() {
     let prefixed: String = plain.lines().map(|line| format!("[web1] out: {line}\n")).collect();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut packed, plain.as_bytes()).unwrap();
-    let docker = plain.split_inclusive('\n').map(|line| {
-        serde_json::json!({ "log": line, "stream": "stderr", "time": "2026-11-28T16:00:00Z" }).to_string() + "\n"
-    });
     for (name, bytes) in [
         ("no-mark.txt", utf_16[2..].to_vec()),
         ("powershell.txt", utf_16),
-        ("cr.txt", plain.replace('\n', "\r").into_bytes()),
-        ("abc-json.log", docker.collect::<String>().into_bytes()),
         ("crlf.txt", plain.replace('\n', "\r\n").into_bytes()),
         ("mark.txt", [&b"\xef\xbb\xbf"[..], plain.as_bytes()].concat()),
         ("prefixed.txt", prefixed.into_bytes()),

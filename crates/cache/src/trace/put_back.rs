@@ -33,7 +33,7 @@ use crate::{ForkMap, Map, MapInputs, RelationMap, Snapshot, TierState, Tiers, re
 use host::files::{Directory, FILE_MODE, has_foreign_owner, remove_abandoned_drafts};
 use host::linux::cgroup::LeftCgroup;
 use host::linux::page_cache::PageCache;
-use host::units::{BlockRange, Bytes, Fork};
+use host::units::{Bytes, Fork};
 use postgres::{
     DataDirectory, Database, PG_BUFFERCACHE, PrewarmMode, Prewarmer, Relation, RelationPath, Server,
     apply_evict_buffers, read_buffers,

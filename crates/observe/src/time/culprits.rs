@@ -42,10 +42,6 @@ const DEEPEST: usize = 20;
 const KEPT: usize = 100;
 
 impl Blocker {
-    fn new(process: LockProcess, behind: Vec<Blocker>) -> Blocker {
-        Blocker { process, held_up_ns: 0, behind }
-    }
-
     /// The trees of all that block somebody: most waiters first.
     pub fn trees(mut processes: Vec<LockProcess>) -> Vec<Blocker> {
         processes.sort_by_key(|one| (Reverse(one.waited_ms), one.session.pid));
@@ -93,7 +89,8 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
         waiting.extract_if(.., is_behind).collect::<Vec<LockProcess>>()
     };
     let behind: Vec<Vec<LockProcess>> = parents.iter().map(of).collect();
-    let with = |(process, behind)| Blocker::new(process, grow(behind, waiting, (levels - 1).max(1)));
+    let with =
+        |(process, behind)| Blocker { process, held_up_ns: 0, behind: grow(behind, waiting, (levels - 1).max(1)) };
     parents.into_iter().zip(behind).map(with).collect()
 }
 
@@ -128,8 +125,8 @@ impl Culprits {
         };
         let mut idle: Vec<Session> = sessions.iter().filter(is_idle).map(shown).collect();
         idle.sort_by_key(|one| Reverse(one.state_ms));
-        let alone = |session| Blocker::new(LockProcess { session, ..LockProcess::default() }, Vec::new());
-        self.blockers.extend(idle.into_iter().map(alone));
+        let alone = |session| LockProcess { session, ..LockProcess::default() };
+        self.blockers.extend(idle.into_iter().map(|one| Blocker { process: alone(one), ..Blocker::default() }));
         self.blockers.truncate(KEPT);
         for now in &mut self.blockers {
             let seen = self.seen_blockers.iter_mut().find(|seen| seen.key() == now.key());

@@ -46,7 +46,7 @@ pub struct Watch {
     /// When lock waits are due, and temporary files.
     culprits_at: Instant,
     temporary_at: Instant,
-    /// Lock waits that were read since the last reading.
+    /// The last lock waits that were read since the last reading: stalls are told with them.
     locks: Vec<LockProcess>,
     pub(crate) culprits: Culprits,
     /// Is told when the server does not answer any more, and why.
@@ -217,9 +217,7 @@ impl Watch {
         if is_due && sessions.iter().any(waits_for_lock) {
             locks = timeout(LOCKS_LOOK, read_lock_waits(connection)).await.ok().and_then(Result::ok);
             locks.iter_mut().for_each(|locks| locks.retain(|one| !self.roster.is_own(one.session.pid)));
-            // Stalls are told with them.
-            let looks_for_stalls = self.stalls.is_some();
-            self.locks.extend(locks.iter().flatten().filter(|_| looks_for_stalls).cloned());
+            locks.iter().for_each(|read| self.locks.clone_from(read));
             self.untold += 1;
         }
         self.culprits.look(&sessions, locks, since_ns);

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::laboratory::text::{render_judged_forecasts, render_judgement, render_sweep_verdict};
-use crate::study::{DOCKER, Error, decode, first_thread, missing_thread, note_cut, threads_of};
+use crate::study::{Error, decode, first_thread, missing_thread, note_cut, threads_of};
 use crate::verdict::{JudgedForecast, judge_curve, judge_sweep, outline_trials};
 use host::failure::{ErrorKind, Explain};
 use host::files::{open_regular_or_pipe, read_text_at_most};
@@ -116,13 +116,10 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Is it a file of JSON, and no log of Docker's? A pipe, which could be read once only, is none.
+/// Is it a file of JSON? A pipe, which could be read once only, is none.
 fn is_document(path: &Path) -> bool {
-    let mut first = DOCKER;
-    path.is_file()
-        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok())
-        && first[0] == b'{'
-        && first != DOCKER
+    let mut first = [0];
+    path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
 }
 
 /// How far off forecasts were, one by one and together.

@@ -30,9 +30,7 @@ pub use event::{
 pub use finding::{Finding, MeasurementVerdict, Saturation, SaturationSign, texts_of};
 pub use generators::{Generators, TrialGenerator, TrialGenerators};
 pub use ground::{FileSystemSpec, Part, Places, ServerSpec, compute_bound_seconds};
-pub use import::{
-    DOCKER, ImportOptions, Imported, decode, first_thread, missing_thread, note_cut, read_import, threads_of,
-};
+pub use import::{ImportOptions, Imported, decode, first_thread, missing_thread, note_cut, read_import, threads_of};
 pub use latency::{Latencies, LatencyHistogram, ScriptLatency};
 pub use measures::{Join, MEASURES, Measure};
 pub use others::{NOISE_TOLD, Others};

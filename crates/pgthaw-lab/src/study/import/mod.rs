@@ -28,7 +28,7 @@ mod text;
 use files::{TrialFiles, find_trials, name_files};
 pub use files::{first_thread, missing_thread, threads_of};
 use seconds::{Measured, read_trial};
-pub use text::{DOCKER, decode, note_cut};
+pub use text::{decode, note_cut};
 
 /// What is kept of it.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
-//! Text that others kept: compressed by gzip, in an encoding of Windows, with other ends of lines, or in Docker's JSON.
+//! Text that others kept: compressed by gzip, or in an encoding of Windows.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use encoding_rs::{UTF_16BE, UTF_16LE};
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use flate2::bufread::MultiGzDecoder;
-use serde_json::Value;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -13,13 +12,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// The beginning of what gzip wrote.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The beginning of each line that Docker keeps (`json-file`).
-pub const DOCKER: [u8; 7] = *br#"{"log":"#;
-
-/// Of a text that is held: a report with a day of progress has less.
-pub const TEXT_BYTES_MAX: u64 = 64 << 20;
-
-/// Returns the text of a source as UTF-8, in lines that end with a line feed. What has no mark is passed on as it is.
+/// Returns the text of a source as UTF-8. What has no mark is passed on as it is.
 pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     match source.fill_buf()?.starts_with(&GZIP) {
@@ -36,19 +29,7 @@ fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRe
         _ => None,
     };
     let text = DecodeReaderBytesBuilder::new().encoding(encoding).strip_bom(true).build(source);
-    let mut source = BufReader::with_capacity(BUFFER_BYTES, text);
-    let mut text = Vec::new();
-    note_cut(source.by_ref().take(1 << 12).read_to_end(&mut text), &mut false)?;
-    let is_kept = text.starts_with(&DOCKER);
-    if !is_kept && (text.contains(&b'\n') || !text.contains(&b'\r')) {
-        return Ok(Box::new(Cursor::new(text).chain(source)));
-    }
-    note_cut(source.by_ref().take(TEXT_BYTES_MAX).read_to_end(&mut text), &mut false)?;
-    let text = String::from_utf8_lossy(&text);
-    let log_of = |line| Some(serde_json::from_str::<Value>(line).ok()?["log"].as_str()?.to_owned());
-    let kept = text.lines().filter(|line| line.len() <= BUFFER_BYTES).filter_map(log_of);
-    let lines = if is_kept { kept.collect() } else { text.replace('\r', "\n") };
-    Ok(Box::new(Cursor::new(lines).chain(source)))
+    Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)))
 }
 
 /// Of a compressed file that was cut, what can be unpacked was read: its end is told, and is no error.
@@ -94,16 +75,6 @@ mod tests {
             decode(Cursor::new(bytes.clone())).unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, TEXT, "{bytes:?}");
         }
-        let mut text = String::new();
-        decode(&b"a\rb\r"[..]).unwrap().read_to_string(&mut text).unwrap();
-        assert_eq!(text, "a\nb\n");
-        let kept = br#"{"log":"\u003cscript \u00e9\u003e\n","stream":"stderr","time":"2026-11-28T16:00:00Z"}
-{"log":""}
-{"log":"b\n"}
-{"log":"torn"#;
-        text.clear();
-        decode(&kept[..]).unwrap().read_to_string(&mut text).unwrap();
-        assert_eq!(text, "<script é>\nb\n");
         let mut torn = Vec::new();
         assert!(
             decode(Cursor::new(packed(TEXT.as_bytes())[..30].to_vec()))
