@@ -142,7 +142,7 @@ fn parallel_workers_belong_to_their_job() {
 fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     needs_root!();
     let server = server(15);
-    let named = psql(&server, "report", "SELECT pg_sleep(2); SELECT count(body) FROM t; SELECT pg_sleep(60)");
+    let named = psql(&server, "report", &"SELECT pg_sleep(0.5); SELECT count(body) FROM t;".repeat(200));
     let arguments = ["film", "record", "--application-name", "report", "--seconds", "4", "--like", "named", "--json"];
     let recorded = film(&server.pgthaw(&arguments).ok());
     stop(named);

@@ -218,7 +218,8 @@ fn slow_calls_that_are_lost_are_counted_to_the_last_one() {
         assert!(reading.slow_calls.iter().all(|call| call.end_ns.is_some()));
         if counted == count_calls(&probe.files().unwrap()) {
             assert_eq!(told + reading.lost_calls, counted);
-            assert!(counted >= 400, "each of the commits waited for its disk: {counted}");
+            // The WAL writer may have written some for them.
+            assert!(counted >= 350, "of the commits only some waited for the disk: {counted}");
             assert!(reading.lost_calls > 0 && told >= 50, "{told} told, {} lost", reading.lost_calls);
             return;
         }

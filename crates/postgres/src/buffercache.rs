@@ -7,7 +7,6 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, LIMIT, count};
-use super::error::EVICT;
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
 use super::{Error, Extension};
 
@@ -106,13 +105,14 @@ const EVICTED_AT_ONCE: usize = 100_000;
 /// Evicts the buffers of these numbers, as [`read_buffers`] has just told them, after writing dirty ones. `Ok(false)` before
 /// PostgreSQL 17, where only a restart helps.
 pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool, Error> {
+    const ACTION: &str = "evict buffers";
     let question = include_str!("sql/evict_buffers_17.sql");
     for ids in ids.chunks(EVICTED_AT_ONCE) {
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
         let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
         // However long writing the dirty ones takes.
-        if ask_where_it_is(connection, PG_BUFFERCACHE, (EVICT, Duration::MAX), statement).await?.is_none() {
+        if ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?.is_none() {
             return Ok(false);
         }
     }

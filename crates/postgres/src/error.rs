@@ -89,6 +89,8 @@ pub enum Error {
         /// The role or privilege to GRANT.
         lacking: String,
     },
+    #[error("cannot {action}: role \"{role}\" is no superuser")]
+    NoSuperuser { action: &'static str, role: String },
     #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
     TableUnreadable { database: String, role: String },
     #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
@@ -207,7 +209,6 @@ const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to 
 
 /// What [`super::apply_create_extension`] does.
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
-pub(super) const EVICT: &str = "evict buffers";
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 const INVALID_CATALOG_NAME: &str = "3D000";
@@ -235,6 +236,7 @@ impl Explain for Error {
         match self {
             Error::ExtensionMissing { .. }
             | Error::ExtensionPrivilege { .. }
+            | Error::NoSuperuser { .. }
             | Error::TableUnreadable { .. }
             | Error::ProgramMissing(_)
             | Error::PasswordMissing { .. }
@@ -294,6 +296,7 @@ impl Explain for Error {
             Error::Option { .. } | Error::NoPort => {
                 "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there"
             }
+            Error::NoSuperuser { .. } => "connect as a superuser",
             Error::DataDirectory { .. } => "name the directory that holds PG_VERSION, as SHOW data_directory prints it",
             Error::Listen { .. } => "`ip address` lists the addresses of this machine",
             Error::DatabaseMissing { .. } => "`psql -l` lists the databases",
@@ -398,7 +401,6 @@ fn is_privilege(source: &sqlx::Error) -> bool {
 fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
     Some(match sqlstate(source)?.as_str() {
         INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => "connect as a superuser once",
-        INSUFFICIENT_PRIVILEGE if action == EVICT => "connect as a superuser",
         INSUFFICIENT_PRIVILEGE => "`GRANT pg_monitor TO …`, or connect as a superuser",
         QUERY_CANCELED => "ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit",
         LOCK_NOT_AVAILABLE => "something holds an exclusive lock on the relation: try again after it",

@@ -210,7 +210,8 @@ pub(super) async fn explain_refusal(
         // It loads what its caller may read.
         (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
         (Ok((database, role)), Ok(Some(lacking))) => Error::ExtensionPrivilege { name, database, role, lacking },
-        // The server names what only a superuser may, such as evicting.
+        // All that others may it may too.
+        (Ok((_, role)), Ok(None)) => Error::NoSuperuser { action, role },
         _ => error,
     }
 }

@@ -240,9 +240,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
         // Not preloaded it answers with an error, and a forecast goes on without.
-        Err(Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::Query { .. }) => {
-            return Ok(None);
-        }
+        Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
     };
     let Some(row) = rows.as_ref().and_then(|rows| rows.first()) else { return Ok(None) };

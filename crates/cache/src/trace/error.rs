@@ -135,11 +135,8 @@ impl Error {
                 Privilege,
                 "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing",
             ),
-            Error::File { action: "open" | "read", source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                return (Privilege, None);
-            }
-            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                (Privilege, "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the user whose home it is")
+            Error::File { action, source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                return (Privilege, (!matches!(*action, "open" | "read")).then(|| OWN_STATE.to_owned()));
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => (Failed, LISTED),
             Error::File { .. } => return (Failed, None),
@@ -149,6 +146,7 @@ impl Error {
     }
 }
 
+const OWN_STATE: &str = "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the user whose home it is";
 const LISTED: &str = "`pgthaw film show` shows the films that there are";
 
 impl Explain for Error {
