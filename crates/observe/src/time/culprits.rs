@@ -35,6 +35,9 @@ pub struct TemporaryFiles {
 /// A transaction in which the client has been silent for so long is told.
 const IDLE_MS: u64 = 1000;
 
+/// Locks that are held for less are told with the waits, by name: they have no culprit.
+const LONG_WAIT_MS: u64 = 100;
+
 /// Levels of a tree: whoever reads JSON has a limit for them too.
 const DEEPEST: usize = 20;
 
@@ -60,7 +63,8 @@ impl Blocker {
             let first = vec![waiting.remove(at)];
             trees.extend(grow(first, &mut waiting, DEEPEST));
         }
-        trees.retain(|tree| !tree.behind.is_empty());
+        let waits_long = |one: &Blocker| one.process.waited_ms.is_none_or(|ms| ms >= LONG_WAIT_MS);
+        trees.retain(|tree| tree.behind.iter().any(waits_long));
         trees.sort_by_key(|tree| Reverse(tree.count()));
         trees
     }
@@ -206,6 +210,8 @@ mod tests {
         let two =
             vec![process(1, 1, &[]), process(2, 0, &[1]), process(6, 2, &[]), process(7, 0, &[6]), process(8, 0, &[6])];
         assert_eq!(text(&Blocker::trees(two)), "6(7 8) 1(2)");
+        let short = LockProcess { waited_ms: Some(99), ..process(2, 0, &[1]) };
+        assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[]), short])), "");
         // Of a deadlock there is no root.
         assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[2]), process(2, 1, &[1])])), "1(2)");
         let beside = vec![process(4, 0, &[5]), process(5, 2, &[6]), process(6, 1, &[5])];
