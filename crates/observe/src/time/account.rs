@@ -318,18 +318,10 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// The queries of the wait and of the command that last now: those in which they began. What begins now has this `query`.
-    fn begun_in(&self, process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
-        let is_same = |open: &OpenWait| {
-            let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
-            self.last.open.as_ref().is_some_and(|last| last.event == open.event) && count(process) == count(&self.last)
-        };
-        let wait = process.open.as_ref().map(is_same);
-        let command = process.handling_ns.map(|_| process.handled.count == self.last.handled.count);
-        let begun = |lasts: Option<bool>, before: &Option<String>| {
-            before.as_ref().filter(|_| lasts == Some(true)).or(query.filter(|_| lasts.is_some())).cloned()
-        };
-        [begun(wait, &self.begun_in[0]), begun(command, &self.begun_in[1])]
+    /// The queries of the wait and of the command that last now. While they last the session's query is theirs: one that was asked for
+    /// before they began gives way to the next answer.
+    fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
+        [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }
 
     /// What was added to the waits for this event.
@@ -429,7 +421,7 @@ impl Accounting {
             let who = who(&told.first);
             let is_handled = told.first.handling_ns.is_some() && SERVE_CLIENTS.contains(&&*who.kind);
             self.begun_before += u64::from(is_handled);
-            told.begun_in = told.begun_in(&told.first, who.query.as_ref().filter(|_| self.by == By::Query));
+            told.begun_in = Told::begun_in(&told.first, who.query.as_ref().filter(|_| self.by == By::Query));
         }
     }
 
@@ -480,7 +472,7 @@ impl Accounting {
             }
             self.lived.add(self.place(process.pid, &who), shares.lived_ns, is_client);
             if process.ended_ns.is_none() {
-                let begun_in = told.begun_in(&process, who.query.as_ref().filter(|_| self.by == By::Query));
+                let begun_in = Told::begun_in(&process, who.query.as_ref().filter(|_| self.by == By::Query));
                 now.insert(key, Told { last: process, begun_in, ..told });
             }
         }
