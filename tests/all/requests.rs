@@ -351,7 +351,8 @@ fn an_interrupted_recording_is_kept() {
     let server = servers::start_any(&[]);
     let mut command = server.command(&["film", "record", "--seconds", "600", "--like", "cut", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(3));
+    // Until it has begun, on a crowded machine too.
+    std::thread::sleep(Duration::from_secs(8));
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
     let film = film(&Output::from(child.wait_with_output().unwrap()));
