@@ -129,7 +129,8 @@ fn parallel_workers_belong_to_their_job() {
     let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
     let job =
         "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0;
-               SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; SELECT count(body) FROM t";
+               SET parallel_tuple_cost = 0; SET parallel_leader_participation = off;
+               SELECT count(body) FROM t; SELECT count(body) FROM t; SELECT count(body) FROM t";
     let output =
         server.pgthaw(&["run", "--record-only", "--like", "parallel", "--json", "--", &program, "-XAtqc", job]).ok();
     if !is_seen(&film(&output)) {
