@@ -82,7 +82,7 @@ pub struct PgbenchReport {
     pub aborted_clients: u32,
     /// Does it say that the whole run did?
     pub is_aborted: bool,
-    /// Does the text lack its end, as whoever read it knows?
+    /// Was the text cut? Its reader says so.
     pub is_cut: bool,
     /// Above it a transaction is late.
     pub latency_limit_ms: Option<f64>,

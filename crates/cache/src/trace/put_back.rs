@@ -278,8 +278,8 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
     came.iter().filter_map(own).collect()
 }
 
-/// Uses once each of these blocks, which nobody used since the server's clock came by. What is loaded takes the place of such
-/// blocks, and the clock may come to them before it comes to the free ones.
+/// Raises the usage count of these blocks, which is 0, by reading each once. Loading replaces blocks with a count of 0, and the
+/// server's clock sweep may reach these before it reaches the free ones.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
@@ -290,7 +290,7 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
         of_databases.entry(database).or_default().push((relation.oid, fork.fork, blocks));
     }
     for (database, forks) in of_databases {
-        // Where pg_prewarm cannot be used nothing is loaded either, and that is told.
+        // Without pg_prewarm nothing is loaded either, and the receipt says so.
         let Ok(connection) = server.connect_to(database).await else { continue };
         let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
         for (oid, fork, blocks) in forks {

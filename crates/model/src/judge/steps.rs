@@ -15,7 +15,7 @@ const LEAST_TAIL_VALUES: usize = 10;
 const PROVEN_TAIL_VALUES: usize = 5;
 
 /// A tail is steady if it falls by less than this, or rises by less than the same level. A larger rise within its own
-/// 95 % interval is none. A fall needs fewer standard errors: who would be told of one too many can look at the curve.
+/// 95 % interval is none. A fall needs fewer standard errors: a false one can be seen on the curve.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 

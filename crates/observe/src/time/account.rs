@@ -318,8 +318,8 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// The queries of the wait and of the command that last now. While they last the session's query is theirs: one that was asked for
-    /// before they began gives way to the next answer.
+    /// The queries of the wait and of the command that last now. While these last, the session's query is theirs. The answer may be
+    /// older than they are: each later reading replaces it.
     fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
         [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }

@@ -35,7 +35,7 @@ pub struct TemporaryFiles {
 /// A transaction in which the client has been silent for so long is told.
 const IDLE_MS: u64 = 1000;
 
-/// Locks that are held for less are told with the waits, by name: they have no culprit.
+/// A shorter wait is contention: the table of waits names it, and no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
 /// Levels of a tree: whoever reads JSON has a limit for them too.
@@ -53,8 +53,8 @@ impl Blocker {
         let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
         let mut trees = grow(roots, &mut waiting, DEEPEST);
         while !waiting.is_empty() {
-            // They wait for each other, until the server finds the deadlock, and others may wait for these. Whoever is come by twice on
-            // the way from one to the one that blocks it is one of those.
+            // A deadlock, and perhaps others that wait for it. Going from each process to one that blocks it, the first one that comes
+            // up twice is part of the deadlock.
             let (mut at, mut passed) = (0, HashSet::new());
             while passed.insert(at) {
                 let blocks = |one: &LockProcess| waiting[at].blocked_by.contains(&one.session.pid);

@@ -31,7 +31,7 @@ const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
 /// With 500 waiters the answer takes a quarter of a second.
 const LOCKS_LOOK: Duration = Duration::from_secs(1);
-/// Whoever was refused the temporary files asks for them again after this.
+/// After an error, temporary files are asked for again so much later.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
@@ -46,7 +46,7 @@ pub struct Watch {
     /// When lock waits are due, and temporary files.
     culprits_at: Instant,
     temporary_at: Instant,
-    /// The last lock waits that were read since the last reading: stalls are told with them.
+    /// The latest lock waits since the last reading: a stall names their holder.
     locks: Vec<LockProcess>,
     pub(crate) culprits: Culprits,
     /// Is told when the server does not answer any more, and why.

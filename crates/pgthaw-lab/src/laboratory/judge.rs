@@ -237,7 +237,7 @@ fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
     Ok(series)
 }
 
-/// Returns what is to be said of the file.
+/// Returns a remark on the file, if there is one.
 fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<Option<String>> {
     let unreadable = |source| Unreadable { path: path.to_owned(), source };
     let mut source = match path == Path::new("-") {

@@ -185,7 +185,7 @@ pub fn threads_of(first: &Path) -> Vec<PathBuf> {
     std::iter::once(first.to_owned()).chain(others).collect()
 }
 
-/// What is to be said where one is missing among the logs of a run: pgbench numbers them without a gap.
+/// The remark on a missing log of a run, if one is missing: pgbench numbers them without a gap.
 pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     let first = paths.iter().find_map(|path| first_thread(path).filter(|first| paths.contains(first)))?;
     let others = paths.iter().filter(|path| first_thread(path).as_ref() == Some(&first)).count();

@@ -32,7 +32,7 @@ fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRe
     Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)))
 }
 
-/// Of a compressed file that was cut, what can be unpacked was read: its end is told, and is no error.
+/// A compressed file that was cut is read as far as it can be unpacked. The cut is noted, and is no error.
 pub fn note_cut(read: io::Result<usize>, is_cut: &mut bool) -> io::Result<usize> {
     *is_cut |= read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
     if *is_cut { Ok(0) } else { read }
