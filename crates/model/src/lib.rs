@@ -2,6 +2,8 @@
 
 mod closed_form;
 mod error;
+#[cfg(all(feature = "judge", any(test, feature = "fixtures")))]
+mod fixtures;
 mod general;
 #[cfg(feature = "judge")]
 mod judge;
@@ -11,14 +13,16 @@ mod stall;
 
 pub use closed_form::{FillTime, Knee, RowDensity, WARM_SHARE, WarmUp};
 pub use error::Error;
+#[cfg(all(feature = "judge", any(test, feature = "fixtures")))]
+pub use fixtures::find_disorder;
 pub use general::{
     Access, AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer,
     Workload, compute_forecast,
 };
 #[cfg(feature = "judge")]
 pub use judge::{
-    Bucket, Collector, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, Warmth, find_disorder,
-    fit_warm_up, judge, tell_error,
+    Bucket, Collector, Estimate, Facts, Fit, Judgement, Reader, Series, Undecided, Verdict, Warmth, fit_warm_up, judge,
+    tell_error,
 };
 pub use outlook::{
     AT_ONCE, ColdStart, Outlook, READ_CPU_SECONDS, Scenario, Span, UNCERTAINTY, compute_hit_seconds, compute_outlook,

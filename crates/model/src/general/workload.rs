@@ -208,22 +208,6 @@ impl Server {
 }
 
 impl Warmer {
-    /// Reads all classes, one after the other, as their files lie: `cat` and its like.
-    pub fn in_file_order(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
-        let step = |(class, one): (usize, &PageClass)| WarmStep {
-            class,
-            bin: None,
-            share: 1.0,
-            reads: one.pages * block_bytes / read_bytes,
-        };
-        Warmer {
-            steps: workload.classes.iter().enumerate().map(step).collect(),
-            depth,
-            read_bytes,
-            begins_after_seconds: 0.0,
-        }
-    }
-
     /// Reads the most popular pages of all classes first, in reads of full size: `pgthaw restore` where what is hot lies
     /// together.
     pub fn hottest_first(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {

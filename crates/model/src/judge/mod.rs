@@ -18,6 +18,6 @@ mod verdict_tests;
 mod warmth;
 
 pub use fit::{Estimate, Fit, fit_warm_up};
-pub use judgement::{Judgement, Undecided, Verdict, Warmth, find_disorder, tell_error};
+pub use judgement::{Judgement, Undecided, Verdict, Warmth, tell_error};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use steps::judge;
