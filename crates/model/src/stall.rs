@@ -11,6 +11,9 @@ const STALLED: f64 = 0.5;
 /// It is also below all but this share of earlier steps: in bursty throughput an empty step is usual.
 const LOWEST: f64 = 0.05;
 
+/// So many seconds of hardly any work are a stall even where such steps are usual: it comes again and again.
+const STOP_SECONDS: usize = 2;
+
 /// One in 30,000 independent steps lacks so many standard deviations.
 const DEVIATIONS: f64 = 4.0;
 
@@ -39,6 +42,8 @@ pub struct StallSpan {
     pub least: f64,
     /// What the span lacks.
     pub missing: f64,
+    /// Steps before were as low.
+    pub is_usual: bool,
 }
 
 /// Finds the stalls in a sequence of steps.
@@ -58,6 +63,7 @@ struct Low {
     /// Behind the last step that was low.
     end: usize,
     usual: f64,
+    is_usual: bool,
     rates: Vec<f64>,
 }
 
@@ -72,8 +78,11 @@ impl StallFinder {
         let place = self.told;
         self.told += 1;
         let Some(mut low) = self.low.take() else {
-            match self.usual().filter(|usual| self.is_low(rate, *usual)) {
-                Some(usual) => self.low = Some(Low { begin: place, end: place + 1, usual, rates: vec![rate] }),
+            match self.usual().filter(|usual| rate < STALLED * *usual) {
+                Some(usual) => {
+                    let (is_usual, rates) = (self.is_usual(rate), vec![rate]);
+                    self.low = Some(Low { begin: place, end: place + 1, usual, is_usual, rates });
+                }
                 None => self.remember(&[rate]),
             }
             return None;
@@ -92,8 +101,10 @@ impl StallFinder {
             self.low = Some(low);
             return None;
         }
-        self.remember(&low.rates[low.end - low.begin..]);
-        self.judge(&low)
+        let found = self.judge(&low);
+        let is_burst = found.is_none() && low.is_usual;
+        self.remember(&low.rates[if is_burst { 0 } else { low.end - low.begin }..]);
+        found
     }
 
     /// The stall under way.
@@ -114,9 +125,9 @@ impl StallFinder {
         is_enough.then(|| compute_median(self.before.iter().copied().collect())).flatten()
     }
 
-    fn is_low(&self, rate: f64, usual: f64) -> bool {
+    fn is_usual(&self, rate: f64) -> bool {
         let as_low = self.before.iter().filter(|before| **before <= rate).count() as f64;
-        rate < STALLED * usual && as_low <= LOWEST * self.before.len() as f64
+        as_low > LOWEST * self.before.len() as f64
     }
 
     fn longest(&self, low: &Low) -> usize {
@@ -136,12 +147,14 @@ impl StallFinder {
         let expected = low.usual * rates.len() as f64;
         let missing = expected - rates.iter().sum::<f64>();
         let a_second = low.usual * self.steps_of_second as f64;
+        let is_stop = rates.len() >= STOP_SECONDS * self.steps_of_second && missing > (1.0 - HARDLY_ANY) * expected;
         let is_stall = missing > DEVIATIONS * expected.sqrt() && missing > MISSED_SECONDS * a_second;
-        is_stall.then(|| StallSpan {
+        (is_stall && (is_stop || !low.is_usual)).then(|| StallSpan {
             steps: low.begin..low.end,
             usual: low.usual,
             least: rates.iter().copied().fold(f64::INFINITY, f64::min),
             missing,
+            is_usual: low.is_usual,
         })
     }
 }
@@ -215,6 +228,17 @@ mod tests {
         let mut finder = StallFinder::new(4);
         rates[..44].iter().for_each(|rate| assert_eq!(finder.add(*rate), None));
         assert_eq!(finder.open().unwrap().steps, 40..44);
+    }
+
+    /// A checkpoint every eleven seconds, in one of which the look began.
+    #[test]
+    fn a_stop_that_comes_again_is_a_stall_each_time() {
+        let rates: Vec<f64> = (0..44 * 4).map(|step| if step % 44 < 16 { 5.0 } else { 300.0 }).collect();
+        let found = find_stalls(&rates, 4);
+        let steps: Vec<_> = found.iter().map(|one| one.steps.clone()).collect();
+        assert_eq!(steps, [44..60, 88..104, 132..148]);
+        assert!(found[0].is_usual, "the first was never taken out of what was before");
+        assert!(found.iter().all(|one| one.usual == 300.0), "{found:?}");
     }
 
     #[test]

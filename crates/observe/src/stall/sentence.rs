@@ -75,6 +75,10 @@ const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 /// A cause has this share of all backends waiting more than before.
 const VICTIMS: f64 = 0.2;
 
+/// So many of those at work are kept from going on, whatever it was like before: where all wait for one slow device all the time, no more
+/// can when it stops.
+const NEARLY_ALL: f64 = 0.8;
+
 /// Calls of a file fill this share of a stall that they are the cause of.
 const FILLS: f64 = 0.4;
 
@@ -169,6 +173,12 @@ impl<'a> Seen<'a> {
 
     fn grew(&self, classes: &[&str]) -> f64 {
         self.now.of_classes(classes) - self.then.of_classes(classes)
+    }
+
+    /// Do these waits keep more from going on than before, or nearly all?
+    fn keep(&self, classes: &[&str]) -> bool {
+        let kept = self.now.of_classes(classes);
+        self.grew(classes) >= self.many() || kept >= SOMEBODY && kept >= NEARLY_ALL * self.now.at_work()
     }
 
     /// So many backends or more are many.
@@ -324,7 +334,7 @@ impl<'a> Seen<'a> {
     /// Is it so much more than what the longest sync has to bring to the disk that this waits behind it?
     fn is_behind(&self, bytes: u64) -> bool {
         let waiting = self.candidate().map_or(0, |one| bytes_of(&one));
-        bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.grew(&BLOCKED) >= self.many()
+        bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.keep(&BLOCKED)
     }
 
     /// Whole files are written that nobody asks to be kept: what they bring upon a device is in nobody's call.
@@ -352,7 +362,7 @@ impl<'a> Seen<'a> {
     }
 
     fn files(&self) -> Option<(StallKind, String)> {
-        let candidate = self.candidate().filter(|_| self.grew(&BLOCKED) >= self.many())?;
+        let candidate = self.candidate().filter(|_| self.keep(&BLOCKED))?;
         let kind = match candidate.longest.call.file.kind {
             FileKind::Wal => StallKind::WalFlush,
             FileKind::Temporary => StallKind::TemporaryFiles,
@@ -438,7 +448,7 @@ impl<'a> Seen<'a> {
     /// A device that is not saturated is not what they wait for: they wait for leave to use it.
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
-        let (name, busy) = busiest.filter(|_| self.grew(&["IO"]) >= self.many())?;
+        let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;
         let told = format!("the device of {name} was busy {:.0} % of the time", 100.0 * busy);
         let told = match is_saturated {
             true => told,
@@ -457,7 +467,7 @@ impl<'a> Seen<'a> {
             CheckpointPhase::Syncs => "had files brought to the disk",
         };
         let told = || (StallKind::Checkpoint, format!("a checkpoint {doing}{}.", self.victims()));
-        (self.grew(&["LWLock", "IO"]) >= self.many()).then(told)
+        self.keep(&["LWLock", "IO"]).then(told)
     }
 
     /// Nothing else grew, and nobody new came: there are more who are ready than processors.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::stall::sentence::{Stall, name_stall};
+use crate::stall::sentence::{Stall, StallKind, name_stall};
 use crate::stall::step::{Means, Step};
 use model::{StallFinder, StallSpan};
 
@@ -94,6 +94,10 @@ impl Stalls {
         let (first, last) = (during.first()?, during.last()?);
         let per_second = |rate: f64| rate * STEPS_OF_SECOND as f64;
         let (kind, sentence) = name_stall(during, before, per_second(span.usual));
+        // Clients that pause again and again work so.
+        if span.is_usual && matches!(kind, StallKind::ClientPause | StallKind::ClientDelay) {
+            return None;
+        }
         Some(Stall {
             begin_ms: first.wall_ms - (first.length_ns / 1_000_000) as i64,
             end_ms: has_ended.then_some(last.wall_ms),

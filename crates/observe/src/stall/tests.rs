@@ -130,6 +130,37 @@ fn a_log_on_a_device_of_its_own_is_not_held_up_by_other_files() {
     assert!(sentence.contains("walwriter 77: fdatasync 2.0 s, 40 writes of 320 kB, pg_wal/0000"), "{sentence}");
 }
 
+/// All waited for their log all the time, on a slow device: when it stops no more of them can.
+#[test]
+fn where_all_wait_for_the_log_all_the_time_a_longer_sync_is_the_cause() {
+    let waits = [("LWLock", "WALWrite", 13.0), ("IO", "WalSync", 1.0), ("Client", "ClientRead", 2.0)];
+    let before = Step { commands: 250, ..stopped(&waits) };
+    let during = Step {
+        calls: vec![
+            seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "walwriter", None),
+            seen(call(24637, FileCallKind::Fsync, &ACCOUNTS, 2348), "checkpointer", Some("pgbench_accounts")),
+        ],
+        ..stopped(&waits)
+    };
+    let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 1000.0);
+    assert_eq!(kind, StallKind::FileSync);
+    assert!(sentence.contains("checkpointer 24637: fsync 2.0 s, 2 348 writes of 18.3 MB"), "{sentence}");
+}
+
+#[test]
+fn clients_that_pause_again_and_again_work_so() {
+    let pause = stopped(&[("Client", "ClientRead", 16.0)]);
+    let kept = stopped(&[("LWLock", "WALWrite", 15.0), ("IO", "WalSync", 1.0)]);
+    for (low, count) in [(pause, 0), (kept, 2)] {
+        let mut stalls = Stalls::default();
+        // The look begins in one.
+        let round = || [vec![low.clone(); 12], vec![quiet(); 20]].concat();
+        let first = Step { commands: 1, ..low.clone() };
+        window([vec![first], round(), round(), round()].concat()).into_iter().for_each(|step| stalls.add(step));
+        assert_eq!(stalls.finish().len(), count);
+    }
+}
+
 #[test]
 fn many_short_syncs_of_the_log_fill_a_stall_together() {
     let short = |place: u64| FileCall {
