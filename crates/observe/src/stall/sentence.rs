@@ -113,7 +113,7 @@ const LOOKS_OF_HOLDER: usize = 2;
 const MOST: f64 = 0.8;
 
 /// Less than so many bytes nothing waits behind for long.
-const LARGE: u64 = 16 << 20;
+const LARGE: u64 = 8 << 20;
 
 /// So many events are named of those that backends waited in.
 const EVENTS_NAMED: usize = 3;
@@ -130,7 +130,7 @@ pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (S
         .or_else(|| seen.processors())
         .or_else(|| seen.clients())
         .or_else(|| seen.locks())
-        .or_else(|| seen.checkpoint_writes())
+        .or_else(|| seen.checkpoint_before_log())
         .or_else(|| seen.files())
         .or_else(|| seen.buffer_pin())
         .or_else(|| seen.device(true))
@@ -348,17 +348,18 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// A checkpoint has its buffers written, and the log waits behind them where it has no device of its own.
-    fn checkpoint_writes(&self) -> Option<(StallKind, String)> {
-        let writes = self.during.iter().filter(|step| step.checkpoint == Some(CheckpointPhase::Writes)).count();
+    /// A checkpoint has its buffers written and brought to the disk, and the log waits behind them where it has no device of its own.
+    fn checkpoint_before_log(&self) -> Option<(StallKind, String)> {
+        let checkpoint = self.during.iter().filter(|step| step.checkpoint.is_some()).count();
         let has_own_device = self.during.iter().any(|step| step.machine.parts.contains_key(LOG_DEVICE));
         let log = self.candidate().filter(|one| one.longest.call.file.kind == FileKind::Wal)?;
         let (WrittenTo { others, .. }, seconds) = self.written_lately();
-        if writes * 2 < self.during.len() || has_own_device || !self.is_behind(others.bytes) {
+        if checkpoint * 2 < self.during.len() || has_own_device || !self.is_behind(others.bytes) {
             return None;
         }
         let (bytes, calls) = (Bytes(others.bytes), self.tell_calls(&log));
-        Some((StallKind::Checkpoint, format!("a checkpoint wrote buffers: {bytes} within {seconds:.1} s. {calls}")))
+        let doing = self.checkpoint_doing()?;
+        Some((StallKind::Checkpoint, format!("a checkpoint {doing}: {bytes} within {seconds:.1} s. {calls}")))
     }
 
     fn files(&self) -> Option<(StallKind, String)> {
@@ -460,12 +461,16 @@ impl<'a> Seen<'a> {
         Some((StallKind::Device, format!("{told}{}.", self.victims())))
     }
 
+    /// What a checkpoint did in most of its steps.
+    fn checkpoint_doing(&self) -> Option<&'static str> {
+        let phases: Vec<CheckpointPhase> = self.during.iter().filter_map(|step| step.checkpoint).collect();
+        let writes = phases.iter().filter(|phase| **phase == CheckpointPhase::Writes).count();
+        (!phases.is_empty())
+            .then(|| if writes * 2 >= phases.len() { "wrote buffers" } else { "had files brought to the disk" })
+    }
+
     fn checkpoint(&self) -> Option<(StallKind, String)> {
-        let phase = self.during.iter().find_map(|step| step.checkpoint)?;
-        let doing = match phase {
-            CheckpointPhase::Writes => "wrote buffers",
-            CheckpointPhase::Syncs => "had files brought to the disk",
-        };
+        let doing = self.checkpoint_doing()?;
         let told = || (StallKind::Checkpoint, format!("a checkpoint {doing}{}.", self.victims()));
         self.keep(&["LWLock", "IO"]).then(told)
     }

@@ -144,7 +144,7 @@ fn where_all_wait_for_the_log_all_the_time_a_longer_sync_is_the_cause() {
     };
     let (kind, sentence) = name_stall(&window(vec![during; 8]), &window(vec![before; 40]), 1000.0);
     assert_eq!(kind, StallKind::FileSync);
-    assert!(sentence.contains("checkpointer 24637: fsync 2.0 s, 2 348 writes of 18.3 MB"), "{sentence}");
+    assert!(sentence.contains("checkpointer 24637: fsync 2.0 s, 2,348 writes of 18.3 MB"), "{sentence}");
 }
 
 #[test]
@@ -196,6 +196,9 @@ fn the_log_waits_behind_the_buffers_that_a_checkpoint_writes() {
         ),
         "{sentence}"
     );
+    let syncs = Step { checkpoint: Some(CheckpointPhase::Syncs), ..during.clone() };
+    let (kind, sentence) = name(&window(vec![syncs; 8]));
+    assert!(kind == StallKind::Checkpoint && sentence.contains("had files brought to the disk: 188 MB"), "{sentence}");
     during.machine.parts.insert(step::LOG_DEVICE.to_owned(), device(1.0));
     assert_eq!(name(&window(vec![during; 8])).0, StallKind::WalFlush);
 }
