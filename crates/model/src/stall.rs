@@ -78,7 +78,7 @@ impl StallFinder {
         let place = self.told;
         self.told += 1;
         let Some(mut low) = self.low.take() else {
-            match self.usual().filter(|usual| rate < STALLED * *usual) {
+            match self.usual().filter(|usual| self.is_low(rate, *usual)) {
                 Some(usual) => {
                     let (is_usual, rates) = (self.is_usual(rate), vec![rate]);
                     self.low = Some(Low { begin: place, end: place + 1, usual, is_usual, rates });
@@ -88,7 +88,12 @@ impl StallFinder {
             return None;
         };
         low.rates.push(rate);
-        if rate < STALLED * low.usual {
+        // What is usual anyway takes in no better steps, or it would never end.
+        let (goes_on, better_seconds) = match low.is_usual {
+            true => (rate < STALLED * low.usual, 0),
+            false => (self.is_low(rate, low.usual), BETTER_SECONDS),
+        };
+        if goes_on {
             low.end = place + 1;
             if low.rates.len() > self.longest(&low) {
                 self.remember(&low.rates)
@@ -97,7 +102,7 @@ impl StallFinder {
             }
             return None;
         }
-        if place + 1 - low.end <= BETTER_SECONDS * self.steps_of_second {
+        if place + 1 - low.end <= better_seconds * self.steps_of_second {
             self.low = Some(low);
             return None;
         }
@@ -123,6 +128,11 @@ impl StallFinder {
     fn usual(&self) -> Option<f64> {
         let is_enough = self.before.len() >= SURROUNDINGS_SECONDS_MIN * self.steps_of_second;
         is_enough.then(|| compute_median(self.before.iter().copied().collect())).flatten()
+    }
+
+    /// Few steps are so low, or there is hardly any work in it.
+    fn is_low(&self, rate: f64, usual: f64) -> bool {
+        rate < HARDLY_ANY * usual || rate < STALLED * usual && !self.is_usual(rate)
     }
 
     fn is_usual(&self, rate: f64) -> bool {
@@ -239,6 +249,15 @@ mod tests {
         assert_eq!(steps, [44..60, 88..104, 132..148]);
         assert!(found[0].is_usual, "the first was never taken out of what was before");
         assert!(found.iter().all(|one| one.usual == 300.0), "{found:?}");
+    }
+
+    /// On a crowded machine each third step has less than half.
+    #[test]
+    fn a_stop_in_uneven_work_is_found_and_ends() {
+        let uneven = [250.0, 250.0, 100.0].repeat(20);
+        let found = find_stalls(&[uneven.clone(), vec![0.0; 12], uneven.clone(), vec![0.0; 12], uneven].concat(), 4);
+        let steps: Vec<_> = found.iter().map(|one| one.steps.clone()).collect();
+        assert_eq!(steps, [60..72, 132..144]);
     }
 
     #[test]
