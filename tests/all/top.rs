@@ -116,8 +116,7 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
     for source in ["sql", "memory"] {
         let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "12"]).ok().stdout);
         let sum = |name: &str| -> u64 { steps.iter().filter_map(|step| step["server"][name].as_u64()).sum() };
-        // On a crowded machine some of its seconds go by unasked.
-        assert!(sum("own_transactions") >= 6, "the server counts them: {}", sum("own_transactions"));
+        assert!(sum("own_transactions") >= 12, "the server counts them: {}", sum("own_transactions"));
         // A rate is of ten seconds, or of nine where one went by unasked.
         let last = steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap();
         assert!(sum("commits") <= UNDER_WAY as u64 && last < 0.25, "{source}: {last}, {} in all", sum("commits"));
@@ -139,7 +138,7 @@ test_every_version! {
         for source in ["sql", "memory"] {
             let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "5"]).ok().stdout);
             let told: Vec<i64> = steps.iter().filter_map(transactions_of).collect();
-            assert!(told.len() >= 3 && told.iter().all(|one| one.abs() <= UNDER_WAY), "{source}: {told:?}");
+            assert!(told.len() >= 4 && told.iter().all(|one| one.abs() <= UNDER_WAY), "{source}: {told:?}");
             assert!(told.iter().sum::<i64>().abs() <= UNDER_WAY, "{source}: {told:?}");
         }
     }
