@@ -402,7 +402,10 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
     Some(match sqlstate(source)?.as_str() {
         INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => "connect as a superuser once",
         INSUFFICIENT_PRIVILEGE => "`GRANT pg_monitor TO …`, or connect as a superuser",
-        QUERY_CANCELED => "ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit",
+        QUERY_CANCELED => {
+            "`psql -c '\\drds'` shows whether ALTER DATABASE or ALTER ROLE set statement_timeout: RESET it there, or connect as a role \
+             without that limit"
+        }
         LOCK_NOT_AVAILABLE => "something holds an exclusive lock on the relation: try again after it",
         _ => return None,
     })
