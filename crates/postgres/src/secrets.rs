@@ -45,13 +45,9 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     // CREATE ROLE … PASSWORD 'x'
     let statement =
         format!(r"(\b(?:password|identified\s+by)\s+)(?:(?:e|u&)?{QUOTED}|\$[a-z0-9_]*\$[^$]*\$[a-z0-9_]*\$)");
-    [
-        // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x'
-        named.as_str(),
-        listed.as_str(),
-        command.as_str(),
-        option.as_str(),
-        statement.as_str(),
+    // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x', --password x, PASSWORD 'x'
+    let of_values = [named, listed, command, option, statement];
+    let others = [
         // postgres://user:x@host, and user:x@host alone
         r#"([a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:)[^\s'"]+(?:@)"#,
         r#"((?:^|[\s'"=])[a-z0-9_.%+-]+:)[^\s/@'":]+(?:@[a-z0-9\[])"#,
@@ -67,9 +63,8 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // What PostgreSQL stores of a password, and keys in PEM.
         r"((?:scram-sha-256\$))[^\s']+",
         r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*",
-    ]
-    .map(compile)
-    .into()
+    ];
+    of_values.iter().map(String::as_str).chain(others).map(compile).collect()
 });
 
 fn compile(pattern: &str) -> Regex {

@@ -582,8 +582,8 @@ impl Sets {
             *bytes = (before.max(STRETCH_OWN_BYTES) + 2 * blocks).min(STRETCH_OWN_BYTES + STRETCH_BYTES);
             self.bytes += *bytes - before;
         }
-        let is_too_large = self.bytes > SET_BYTES_MAX;
-        if is_too_large { Err(format!("its blocks take more than {} of memory", Bytes(SET_BYTES_MAX))) } else { Ok(()) }
+        let is_held = self.bytes <= SET_BYTES_MAX;
+        is_held.then_some(()).ok_or_else(|| format!("its blocks take more than {} of memory", Bytes(SET_BYTES_MAX)))
     }
 }
 

@@ -109,12 +109,8 @@ impl Explain for Error {
             Error::Table(error) => error.kind(),
             Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
-            Error::OtherVersion(_)
-            | Error::Damaged { .. }
-            | Error::DamagedStudy { .. }
-            | Error::Away { .. }
-            | Error::File { .. }
-            | Error::Access { .. } => ErrorKind::Failed,
+            Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
+            Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
             // Another name or another place helps.
             _ => ErrorKind::Usage,
         }
