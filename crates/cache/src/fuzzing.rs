@@ -32,7 +32,7 @@ pub fn read_mended(bytes: &[u8]) -> Result<Snapshot, Error> {
 /// The same of a film, whose events are added up in each way that there is.
 pub fn read_mended_film(bytes: &[u8]) -> Result<FilmSummary, trace::Error> {
     let film = Film::new(bytes::Bytes::from(mend(bytes)), Path::new(NAME))?;
-    Touched::read(&[&film], None, true)?;
+    Touched::read(&[&film], None::<&crate::Map>, true)?;
     FilmSummary::read(&film)
 }
 
