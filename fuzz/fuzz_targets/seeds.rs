@@ -6,13 +6,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use cache::fuzzing::{RawRow, read_rows};
+use cache::trace::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, Sampled};
 use cache::{HeatSource, Snapshot};
+use host::files::draft_beside;
+use host::units::{BlockRange, Bytes, Fork};
 use observe::top::TopFrame;
 use pgthaw_lab::study::LatencyHistogram;
 use pgthaw_fuzz::map_of;
+use postgres::RelationName;
 use roaring::RoaringBitmap;
 
 #[path = "../../tests/all/synthetic_host.rs"]
@@ -43,6 +49,10 @@ fn write_seeds(root: &Path) {
         let path = root.join("snapshot_bytes").join(name);
         let _ = fs::remove_file(&path);
         snapshot.write(&path).unwrap();
+    }
+    for (name, events) in films() {
+        fs::create_dir_all(root.join("film_bytes")).unwrap();
+        write_film(&root.join("film_bytes").join(name), &events);
     }
     for (place, text) in LOGS.into_iter().enumerate() {
         write("pgbench_logs", &format!("log{place}"), text.as_bytes());
@@ -137,6 +147,31 @@ fn snapshots() -> Vec<(String, Snapshot)> {
             (format!("snapshot{count}"), Snapshot::new(map, Some("a label".into())))
         })
         .collect()
+}
+
+/// No events, some of each kind, and as many blocks as a relation can have.
+fn films() -> [(&'static str, Vec<(u64, u64, EventKind)>); 3] {
+    use EventKind::{Again, Buffers, Fetched, Requested};
+    let some = [(0, 9, Buffers), (0, 3, Requested), (7, 70, Fetched), (0, 3, Again), (5, 8, Fetched)];
+    let most = u32::MAX.into();
+    [("none", Vec::new()), ("some", some.to_vec()), ("most", vec![(0, most, Fetched), (most - 1, most, Again)])]
+}
+
+fn write_film(path: &Path, events: &[(u64, u64, EventKind)]) {
+    let _ = fs::remove_file(path);
+    let mut writer = FilmWriter::begin(draft_beside(path).unwrap(), path).unwrap();
+    for (at, (start, end, kind)) in events.iter().enumerate() {
+        let name = RelationName { database: "app".into(), schema: "public".into(), name: "t".into() };
+        let relation = Arc::new(FilmRelation { name, path: "base/5/16384".parse().unwrap() });
+        let time = Duration::from_millis(at as u64);
+        let blocks = BlockRange::new(*start, *end);
+        let event = Event { time, relation, fork: Fork::Main, blocks, kind: *kind, pid: 7, job_bytes: Bytes(0) };
+        writer.push(&event).unwrap();
+    }
+    let source = map_of(Vec::new(), HeatSource::None).source;
+    let sampling = Some(Sampled { shift: 0, unit_blocks: 1 });
+    let header = FilmHeader { seconds: 1.0, source, sampling, ..FilmHeader::default() };
+    writer.finish(header).unwrap().draft.place(path.file_name().unwrap()).unwrap();
 }
 
 fn control_file() -> Vec<u8> {

@@ -1,17 +1,21 @@
 //! What somebody else's input may cost: snapshots that unpack to far more than they are, and programs that get few threads
 //! or descriptors.
 
+use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use cache::trace::{Event, EventKind, FilmHeader, FilmRelation, FilmWriter, Sampled};
 use cache::{ForkMap, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
-use host::units::Fork;
+use host::files::draft_beside;
+use host::units::{BlockRange, Bytes, Fork};
 use postgres::{Relation, RelationKind, RelationName, RelationPath, StopMode};
 use roaring::RoaringBitmap;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
@@ -192,6 +196,87 @@ fn a_hundred_thousand_small_relations_are_read() {
     home.pgthaw(&["snapshot", "list", "--verify", path.to_str().unwrap()]).ok();
 }
 
+/// Blocks of a relation that a film has: at which second, which relation, from which block to which.
+type Touch = (u64, u32, u64, u64, EventKind);
+
+/// Films whose numbers stand for far more than their file has, each with what is said of it; nothing where it is read.
+fn hostile_films() -> [(&'static str, &'static str, Vec<Touch>); 8] {
+    use EventKind::{Again, Buffers, Fetched, Requested};
+    const ALL: u64 = u32::MAX as u64;
+    let whole = |kind| (0..1000).map(move |number| (number, number as u32, 0, ALL, kind)).collect();
+    let every = |step: u64, count: u64| (0..count).map(move |at| (0, 1, at * step, at * step + 1, Fetched));
+    let pair = |chunk: u64| {
+        let first = chunk << 16;
+        [(0, 1, first, first + 1, Fetched), (0, 1, first + 9, first + 5000, Requested)]
+    };
+    let relations = |number: u32| (0, number, 7, 8, Fetched);
+    let filled = every(2, 50_000).chain((0..200).map(|at| (1, 1, at, 100_000, Fetched)));
+    [
+        ("whole relations", "blocks in", whole(Requested)),
+        ("whole relations in shared_buffers", "blocks in", whole(Buffers)),
+        ("one stretch again and again", "blocks in", (0..9000).map(|at| (at / 9, 1, 0, 100_000, Again)).collect()),
+        ("gaps that are filled", "", filled.collect()),
+        ("two stretches of each 65,536 blocks", "of memory", (0..12_000).flat_map(pair).collect()),
+        ("rows that pack to nothing", "events in", every(1, 600_000).collect()),
+        ("relations", "relations", (0..140_000).map(relations).collect()),
+        ("pictures", "", (0..60_000).map(|at| (at / 600, (at % 600) as u32, 0, 32, Again)).collect()),
+    ]
+}
+
+/// Writes a film of a cluster, with the checksum that it should have.
+fn write_film(path: &Path, touches: &[Touch], system_identifier: u64) {
+    let mut writer = FilmWriter::begin(draft_beside(path).unwrap(), path).unwrap();
+    let mut relations = HashMap::new();
+    for (second, number, start, end, kind) in touches {
+        let of = relations.entry(*number).or_insert_with(|| {
+            let path = RelationPath::Base { database_oid: 5, relfilenumber: 16_384 + number };
+            let (database, schema) = ("app".to_owned(), "public".to_owned());
+            Arc::new(FilmRelation { name: RelationName { database, schema, name: format!("relation_{number}") }, path })
+        });
+        let event = Event {
+            time: Duration::from_secs(*second),
+            relation: Arc::clone(of),
+            fork: Fork::Main,
+            blocks: BlockRange::new(*start, *end),
+            kind: *kind,
+            pid: 7,
+            job_bytes: Bytes(0),
+        };
+        writer.push(&event).unwrap();
+    }
+    let source = MapSource { system_identifier, ..snapshot_of(Vec::new(), 0).map.source };
+    let sampling = Some(Sampled { shift: 0, unit_blocks: 1 });
+    let header = FilmHeader { label: Some("x".into()), seconds: 1000.0, source, sampling, ..FilmHeader::default() };
+    writer.finish(header).unwrap().draft.place(path.file_name().unwrap()).unwrap();
+}
+
+/// Seconds of a processor that any film may take; a program that was not optimized takes more.
+const FILM_SECONDS: u64 = if cfg!(debug_assertions) { 40 } else { 10 };
+
+#[test]
+fn films_of_extreme_numbers_are_read_or_refused_soon_and_in_little_memory() {
+    let server = servers::start_any(&[]);
+    let identifier = server.psql("SELECT system_identifier FROM pg_control_system()").trim().parse().unwrap();
+    let film = server.home().join("film.parquet");
+    let film = film.to_str().unwrap();
+    for (name, told, touches) in hostile_films() {
+        write_film(film.as_ref(), &touches, identifier);
+        drop(touches);
+        for arguments in [
+            &["film", "show", film, "--html", "film.html"][..],
+            &["predict", "--film", film, "--what-if", "memory=1GB"],
+            &["run", "--film", film, "--", "true"],
+        ] {
+            let (output, most) = run_measured(limited(server.command(arguments), Resource::Cpu, FILM_SECONDS));
+            let said = format!("{name}: {arguments:?}: {most} bytes, {} {}", output.status, output.stderr);
+            let is_refused = output.status == 1 && output.stderr.contains(told) && !told.is_empty();
+            assert!(is_refused || (told.is_empty() && output.status == 0), "{said}");
+            assert!(most < 512 << 20 && !output.stderr.contains("panicked"), "{said}");
+        }
+        fs::remove_file(film).unwrap();
+    }
+}
+
 /// A server of a store with a run.
 fn served() -> (Home, Served) {
     let home = Home::new();
@@ -345,6 +430,41 @@ fn histograms_that_unpack_to_more_than_any_are_refused() {
         assert_eq!(output.status, status, "{arguments:?}: {}", output.stderr);
         assert!(status == 0 || output.stderr.contains("the latencies are no histogram"), "{}", output.stderr);
         assert!(most < PROGRAM_BYTES + (16 << 20), "{most} bytes for {arguments:?}");
+    }
+}
+
+#[test]
+fn a_results_file_in_which_a_view_stands_for_a_table_is_refused() {
+    for (place, plant) in [
+        ("view sweeps", "ALTER TABLE sweeps RENAME TO old; CREATE VIEW sweeps AS {endless} SELECT old.* FROM old, n"),
+        ("view Sweeps", "ALTER TABLE sweeps RENAME TO old; CREATE VIEW Sweeps AS {endless} SELECT old.* FROM old, n"),
+        ("view all_runs", "DROP VIEW all_runs; CREATE VIEW all_runs AS {endless} SELECT i AS id FROM n"),
+        (
+            "view _sqlx_migrations",
+            "ALTER TABLE _sqlx_migrations RENAME TO old; \
+             CREATE VIEW _sqlx_migrations AS {endless} SELECT old.* FROM old, n",
+        ),
+        (
+            "trigger more",
+            "CREATE TRIGGER more AFTER DELETE ON sweeps BEGIN SELECT count(*) FROM (SELECT * FROM sweep_samples); END",
+        ),
+    ] {
+        let home = Home::new();
+        let store = home.path().join("state/pgthaw/results.sqlite");
+        let (run, trials) = synthetic_run::make(1, 3);
+        results::keep(&store, &run, &trials);
+        // A view of one's own harms nobody.
+        results::sqlite(&store, "CREATE VIEW mine AS SELECT id FROM sweeps");
+        home.pgthaw(&["results", "show"]).ok();
+        let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
+        // What refers to a table keeps its name.
+        let plant = plant.replace("{endless}", endless);
+        results::sqlite(&store, &format!("PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON; {plant}"));
+        for arguments in [&["results"][..], &["results", "show", "--json"], &["report"]] {
+            let (output, _) = run_measured(limited(home.command(arguments), Resource::Cpu, 20));
+            let told = format!("its {place} is not one that this version of pgthaw makes");
+            assert!(output.status == 1 && output.stderr.contains(&told), "{arguments:?}: {}", output.stderr);
+        }
     }
 }
 

@@ -274,7 +274,7 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
 const MEMORY_LIMIT: u64 = 6 << 30;
 
 /// The commands that connect, each led to the liar.
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 10] = [
     &["map"],
     &["map", "--json"],
     &["doctor"],
@@ -282,6 +282,8 @@ const COMMANDS: [&[&str]; 8] = [
     &["restore", "--dir", "snapshots"],
     &["evict", "--all", "--yes"],
     &["predict", "--seconds", "1"],
+    &["top", "--json", "--seconds", "1"],
+    &["waits", "--seconds", "1"],
     &["results", "--results"],
 ];
 
@@ -336,6 +338,14 @@ fn one_that_tells_the_truth_is_believed() {
 }
 
 #[test]
+fn the_remedy_of_a_timeout_names_whoever_may_have_set_it() {
+    let cancelled = || error_response("57014", b"canceling statement due to statement timeout");
+    let port = listen(Some(welcome()), Box::new(move |kind, _, _| (kind == "databases").then(cancelled)));
+    let told = pgthaw(port, &["map"]).ends_with(1).stderr;
+    assert!(told.contains(r"\drds") && told.contains("ALTER DATABASE or ALTER ROLE"), "{told}");
+}
+
+#[test]
 fn whoever_never_greets_or_greets_badly_is_left() {
     let huge = [&b"R\x7f\xff\xff\xff"[..], &[0; 4]].concat();
     let notices = message(b'N', b"SWARNING\0VWARNING\0C01000\0Mhello\x1b[2J\0\0").repeat(10_000);
@@ -360,7 +370,7 @@ fn whoever_never_greets_or_greets_badly_is_left() {
         for (what, greeting) in greetings {
             let port = listen(greeting, tell_the_truth());
             scope.spawn(move || {
-                for command in [COMMANDS[0], COMMANDS[2], COMMANDS[7]] {
+                for command in [COMMANDS[0], COMMANDS[2], COMMANDS[9]] {
                     assert_sober(what, command, &pgthaw(port, command));
                 }
             });
@@ -427,7 +437,7 @@ fn what_it_says_of_itself_is_not_believed() {
             };
             let port = listen(Some(welcome()), Box::new(lie));
             // Each command meets each lie in the end, of another answer each time.
-            let command = COMMANDS[(number + place) % 7];
+            let command = COMMANDS[(number + place) % 9];
             assert_sober(&format!("{what} for {asked}"), command, &pgthaw(port, command));
         }
     };

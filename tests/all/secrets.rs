@@ -17,7 +17,7 @@ use crate::servers::{self, Home, Output, TestServer};
 use crate::sweep::{spec, sweep};
 
 /// Each place has a secret of its own, so that a failure says which.
-const SECRETS: [(&str, &str); 21] = [
+const SECRETS: [(&str, &str); 22] = [
     ("primary_conninfo", "gq7primaryconninfo"),
     ("archive_command", "gq7archivecommand"),
     ("restore_command", "gq7restorecommand"),
@@ -39,6 +39,7 @@ const SECRETS: [(&str, &str); 21] = [
     ("a connection string", "gq7connectionstring"),
     ("a connection string with a mistake", "gq7mistake"),
     ("the server's log", "gq7serverlog"),
+    ("a job's command", "gq7jobcommand"),
 ];
 
 /// Those that a study gets in files and variables, and that no process is to have among its arguments.
@@ -190,7 +191,43 @@ fn commands_that_ask_a_server_tell_no_secret() {
     run(&["map"], &|command| {
         command.env("PGSERVICE", "shop").env("PGHOST", "127.0.0.1").env("PGPORT", "1");
     });
+    // A job's command, which prints what is listed of the process that started it.
+    let job = secret("a job's command");
+    let forms = [
+        format!("postgresql://u:{job}@h/d"),
+        format!("-dpostgres://u:a@{job}@h/d"),
+        format!("postgresql:///d?user=u&password={job}"),
+        format!("host=h password={job}"),
+        format!("host=h password='a {job}' dbname=d"),
+        format!(r"host=h password=a\ {job}"),
+        format!("PGPASSWORD=a {job}"),
+        format!("--password=a {job}"),
+        format!("ALTER ROLE x PASSWORD 'a {job}'"),
+        format!("CREATE SUBSCRIPTION s CONNECTION 'host=h password=''a {job}''' PUBLICATION p"),
+        format!("PGPASSWORD='a {job}' psql"),
+        format!("sh -c \"psql \\\"host=h password='a {job}'\\\"\""),
+        format!("psql -c 'ALTER ROLE x PASSWORD '\\''a {job}'\\'''"),
+    ];
+    let listed = "cat /proc/$PPID/cmdline; psql -XAtqc 'SELECT count(*) FROM t'; true";
+    let words: Vec<&str> =
+        ["--", "sh", "-c", listed, "x", "--api-key", job].into_iter().chain(forms.iter().map(String::as_str)).collect();
+    for options in [&["run", "--like", "job", "--json"][..], &["run", "--like", "job", "--protect"]] {
+        run(&[options, &words[..]].concat(), &nothing);
+    }
+    run(&[&["run", "--record-only", "--like", "job"][..], &words[..]].concat(), &nothing);
+    for arguments in [
+        &["film", "show"][..],
+        &["film", "show", "--json"],
+        &["film", "show", "job", "--html", "film.html"],
+        &["film", "show", "job", "--json"],
+        &["predict", "--film", "job"],
+        &["predict", "--film", "job", "--json"],
+    ] {
+        run(arguments, &nothing);
+    }
     fs::remove_dir_all(&secrets).unwrap();
+    let films = fs::read(server.home().join("film.html")).unwrap();
+    assert!(String::from_utf8_lossy(&films).contains("not kept: it may hold a password"), "its job is shown");
     search.look_below(server.home());
     search.assert_nothing();
 }

@@ -1,4 +1,4 @@
-//! Entries for `fuzz/`: snapshot files in memory, and rows as one could hold them.
+//! Entries for `fuzz/`: snapshot files and films in memory, and rows as one could hold them.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use parquet::data_type::ByteArray;
 
 use super::sealed_file::{Footer, ZEROS, compute_digest};
 use super::snapshot_file::{Collector, Columns, read_snapshot_from};
+use super::trace::{self, Film, FilmSummary, Touched};
 use super::{Error, RelationMap, Snapshot};
 
 /// What errors call a file in memory.
@@ -26,6 +27,13 @@ pub fn mend(bytes: &[u8]) -> Vec<u8> {
 pub fn read_mended(bytes: &[u8]) -> Result<Snapshot, Error> {
     let path = Path::new(NAME);
     read_snapshot_from(bytes::Bytes::from(mend(bytes)), path)
+}
+
+/// The same of a film, whose events are added up in each way that there is.
+pub fn read_mended_film(bytes: &[u8]) -> Result<FilmSummary, trace::Error> {
+    let film = Film::new(bytes::Bytes::from(mend(bytes)), Path::new(NAME))?;
+    Touched::read(&[&film], None::<&crate::Map>, true)?;
+    FilmSummary::read(&film)
 }
 
 /// A row of a file.

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use super::{NoThreads, NotALabServer, Panicked, SettingsError, document, http, table};
 use host::failure::{ErrorKind, Explain, FullDisk};
-use host::linux::machine::{read_free_bytes, read_mount};
+use host::linux::machine::{is_without_inodes, read_free_bytes, read_mount};
+use host::units::Bytes;
 
 use host::linux;
 
@@ -24,14 +25,24 @@ pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (found.kind(), full.or_else(|| found.hint()))
 }
 
+/// A full disk has less: what is kept there is smaller, or somebody has freed some since.
+const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
+
 /// Which disk is full, and what to do.
 fn describe_full_disk(full: &FullDisk) -> String {
     // The file itself is not there.
     let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
-    let disk = there.and_then(|path| Some((read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
-    let disk = disk.map(|(free, point)| format!("{} is full ({free} are free); ", point.display())).unwrap_or_default();
     let instead = full.instead.map(|instead| format!(", or name another place with {instead}")).unwrap_or_default();
-    format!("{disk}free some space{instead}")
+    let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
+    let Some((path, free, point)) = disk else { return format!("free some space{instead}") };
+    let point = point.display();
+    if is_without_inodes(path) {
+        format!("{point} has no inode left for a new file ({free} are free); remove files{instead}")
+    } else if free > FREE_OF_FULL_DISK {
+        format!("{point} was full or a quota was reached, and {free} are free by now; free some space{instead}")
+    } else {
+        format!("{point} is full ({free} are free); free some space{instead}")
+    }
 }
 
 /// What went wrong, and why: each cause once. Our own errors end with their cause's words, as do those of many

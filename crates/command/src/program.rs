@@ -1,5 +1,6 @@
 //! What a program needs to run: its own code in memory and threads, panics told as failures, passwords kept from lists, signals.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -17,7 +18,7 @@ use host::files::FileMode;
 use host::linux::own_program::hide_arguments;
 use host::linux::signals::{FILE_TOO_LARGE, is_ignored, note_end};
 use host::linux::threads::check_room;
-use postgres::hide_password;
+use postgres::{hide_password, keep_words};
 
 // ---- caught ----
 //
@@ -124,18 +125,23 @@ fn survive_file_limit(runtime: &Runtime) {
 pub fn keep_private(arguments: &[OsString]) {
     // What is written from here on is its owner's alone, by this process and by those that it starts.
     FileMode::PRIVATE.apply();
-    let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
-    let hide = |word: String| {
-        let shown = hide_password(&word)?;
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let hide = |word: &String| {
+        let shown = hide_password(word)?;
         // clap shows the value alone.
         let value = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
         let value = value.map(|(_, value)| (value.to_owned(), "…".to_owned()));
         Some([(word.clone(), shown)].into_iter().chain(value))
     };
-    let hidden: Vec<(String, String)> = words.filter_map(hide).flatten().collect();
-    if !hidden.is_empty() {
+    let hidden: Vec<(String, String)> = words.iter().filter_map(hide).flatten().collect();
+    // Behind `--` is the command of a job, which may hold secrets of any kind.
+    let (own, job) = words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
+    let of_job = job.iter().zip(keep_words(job)).filter(|(word, kept)| *word != kept);
+    let of_own = own.iter().filter_map(|word| Some((word, hide_password(word)?)));
+    let listed: HashMap<&str, String> = of_own.chain(of_job).map(|(word, shown)| (word.as_str(), shown)).collect();
+    if !listed.is_empty() {
         terminal::hide_words(hidden);
-        hide_arguments(hide_password);
+        hide_arguments(|word| listed.get(word).cloned());
     }
 }
 

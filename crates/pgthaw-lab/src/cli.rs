@@ -11,20 +11,7 @@ use crate::bench::apply_read_ranges;
 use crate::laboratory::{bench, judge, report, results, serve};
 
 /// The commands of the tool, whose settings are none of the laboratory's.
-const TOOL: &[&str] = &[
-    "doctor",
-    "map",
-    "snapshot",
-    "restore",
-    "evict",
-    "hydrate",
-    "run",
-    "film",
-    "predict",
-    "waits",
-    "top",
-    "connection",
-];
+const TOOL: &str = "doctor map snapshot restore evict hydrate run film predict waits top connection";
 
 /// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.
 #[derive(Debug, Parser)]
@@ -60,7 +47,7 @@ impl Cli {
     /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
         keep_private(arguments);
-        Ok(read_command_line(arguments, TOOL)?)
+        Ok(read_command_line(arguments, &TOOL.split(' ').collect::<Vec<_>>())?)
     }
 
     /// Was `--json` given? Failures are then told in JSON too.

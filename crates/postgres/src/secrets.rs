@@ -7,48 +7,47 @@ use std::sync::LazyLock;
 use regex::bytes::{Captures, Regex};
 use serde_json::Value;
 
+use host::failure::quote_argument;
+
 /// Replaces a setting, or a part of a text, that may be secret.
 pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
 
 /// Settings that are hidden as a whole: connection strings, and commands, which may contain secrets.
-const SECRET_SETTINGS: [&str; 6] = [
-    "primary_conninfo",
-    "ssl_passphrase_command",
-    "archive_command",
-    "restore_command",
-    "archive_cleanup_command",
-    "recovery_end_command",
-];
+const SECRET_SETTINGS: &str = "primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command \
+     recovery_end_command";
 
 /// Settings that are called like secrets and are none.
 const HARMLESS_SETTINGS: [&str; 3] = ["password_encryption", "md5_password_warnings", "timescaledb.license"];
 
 /// Parts of the names of secrets.
 const SECRET_WORDS: &str = concat!(
-    "passw(?:or)?d|passwd|pwd|_pw\\b|passphrase|conninfo|secret|token|credential|bearer|licen[cs]e|signature|",
+    "passw(?:or)?d|passwd|pwd|(?:_|\\b)pw\\b|[_-]pass(?:in|out)?\\b|passphrase|conninfo|secret|token|credential|bearer|licen[cs]e|signature|",
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// A value: quoted, or up to the end of a word.
-const VALUE: &str = r#"(?:'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",;&(){}\[\]]+)"#;
+/// A quoted value: within quotes of a shell or of SQL, in its own ones, or to the end where they are not closed.
+const QUOTED: &str =
+    r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
+
+/// The rest of a value, up to the end of a word.
+const BARE: &str = r#"(?:\\.|'[^'\s]*'|"[^"\s]*"|[^\s'",;&(){}\[\]\\])"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
 
 /// Parts of texts that are secrets. The first group is what stays.
 static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){VALUE}"#);
+    let value = format!("(?:{QUOTED}{BARE}*|{BARE}+)");
+    let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){value}"#);
     // Without a dot: a file called x.token is no secret.
-    let listed = format!(r#"((?:^|[\s,{{(])["']?[a-z0-9_-]*(?:{SECRET_WORDS})[a-z0-9_-]*["']?\s*:\s*){VALUE}"#);
-    let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){VALUE}"#);
-    let option = format!(r#"(--[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){VALUE}"#);
-    [
-        // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x'
-        named.as_str(),
-        listed.as_str(),
-        command.as_str(),
-        option.as_str(),
-        // CREATE ROLE … PASSWORD 'x'
-        r"(\b(?:password|identified\s+by)\s+)(?:(?:e|u&)?'(?:[^']|'')*'|\$[a-z0-9_]*\$[^$]*\$[a-z0-9_]*\$)",
+    let listed = format!(r#"((?:^|[\s,{{(])["']?[a-z0-9_-]*(?:{SECRET_WORDS})[a-z0-9_-]*["']?\s*:\s*){value}"#);
+    let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){value}"#);
+    let option = format!(r#"((?:^|[\s'"])--?[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){value}"#);
+    // CREATE ROLE … PASSWORD 'x'
+    let statement =
+        format!(r"(\b(?:password|identified\s+by)\s+)(?:(?:e|u&)?{QUOTED}|\$[a-z0-9_]*\$[^$]*\$[a-z0-9_]*\$)");
+    // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x', --password x, PASSWORD 'x'
+    let of_values = [named, listed, command, option, statement];
+    let others = [
         // postgres://user:x@host, and user:x@host alone
         r#"([a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:)[^\s'"]+(?:@)"#,
         r#"((?:^|[\s'"=])[a-z0-9_.%+-]+:)[^\s/@'":]+(?:@[a-z0-9\[])"#,
@@ -64,9 +63,8 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // What PostgreSQL stores of a password, and keys in PEM.
         r"((?:scram-sha-256\$))[^\s']+",
         r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*",
-    ]
-    .map(compile)
-    .into()
+    ];
+    of_values.iter().map(String::as_str).chain(others).map(compile).collect()
 });
 
 fn compile(pattern: &str) -> Regex {
@@ -90,6 +88,41 @@ pub fn keep_text(text: String) -> String {
         }
     }
     String::from_utf8(kept).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The words of a command as they may be kept. What a word hands to another shell, or to SQL, is looked at word by word too.
+pub fn keep_words(words: &[String]) -> Vec<String> {
+    let (mut is_next_secret, mut is_rest_secret) = (false, false);
+    let keep = |word: &String| {
+        if is_rest_secret || std::mem::take(&mut is_next_secret) {
+            return NOT_KEPT.to_owned();
+        }
+        is_next_secret = is_before_secret(word);
+        is_rest_secret = word.eq_ignore_ascii_case("password");
+        keep_word(word)
+    };
+    words.iter().map(keep).collect()
+}
+
+fn keep_word(word: &str) -> String {
+    if let Some((name, value)) = word.split_once('=')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && is_secret_setting(name)
+        && !is_nothing(value)
+    {
+        return format!("{name}={NOT_KEPT}");
+    }
+    let inner = shlex::split(word).filter(|inner| inner.len() > 1).unwrap_or_default();
+    let (text, mut kept) = (keep_text(word.to_owned()), keep_words(&inner));
+    if kept == inner {
+        return text;
+    }
+    // A quote within a string is doubled in SQL, and none in a shell.
+    if text != word && word.contains("''") {
+        return NOT_KEPT.to_owned();
+    }
+    kept.dedup();
+    keep_text(kept.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// Every text of a document, and what stands under names of secrets.
@@ -129,8 +162,7 @@ fn keep_list(values: &mut [Value]) {
     }
     let mut is_next_secret = false;
     for value in values {
-        let option = value.as_str().filter(|word| word.starts_with("--") && !word.contains('='));
-        let names_secret = option.is_some_and(is_secret_setting);
+        let names_secret = value.as_str().is_some_and(is_before_secret);
         match value {
             Value::String(text) if is_next_secret => *text = NOT_KEPT.to_owned(),
             value => keep_document(value),
@@ -139,10 +171,15 @@ fn keep_list(values: &mut [Value]) {
     }
 }
 
+/// Is it an option whose value is the next word?
+fn is_before_secret(word: &str) -> bool {
+    word.starts_with('-') && !word.contains('=') && is_secret_setting(word)
+}
+
 fn is_secret_setting(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_file = ["_file", "-file", "passfile"].iter().any(|end| name.ends_with(end));
-    let is_named = SECRET_SETTINGS.contains(&&*name) || NAMES.is_match(name.as_bytes());
+    let is_named = SECRET_SETTINGS.split(' ').any(|one| one == name) || NAMES.is_match(name.as_bytes());
     is_named && !is_file && !HARMLESS_SETTINGS.contains(&&*name)
 }
 
@@ -156,8 +193,9 @@ fn hide(found: &Captures<'_>) -> Vec<u8> {
     let name = String::from_utf8_lossy(stays);
     let name = name.trim_end_matches(|c: char| c.is_whitespace() || "=:>\"'".contains(c));
     let value = whole[stays.len()..].trim_ascii();
+    let unquoted = value.iter().position(|byte| !b"'\"\\".contains(byte)).map_or(value, |at| &value[at..]);
     let is_harmless = [b"".as_slice(), b"''", b"\"\"", b"on", b"off", b"true", b"false"].contains(&value)
-        || value.starts_with(b"(not")
+        || unquoted.starts_with(b"(not")
         // A shell's working directory.
         || (name.ends_with("PWD") && value.starts_with(b"/"))
         || HARMLESS_SETTINGS.iter().any(|setting| name.ends_with(setting))
@@ -212,6 +250,53 @@ mod tests {
         let shown = keep_text("postgres://lab:geheim@db.example/x and more".into());
         assert_eq!(shown, format!("postgres://lab:{NOT_KEPT}@db.example/x and more"));
         assert_eq!(keep_text("PASSWORD=a b ünö".into()), format!("PASSWORD={NOT_KEPT} b ünö"));
+    }
+
+    #[test]
+    fn a_commands_words_are_kept_without_secrets() {
+        let kept =
+            |words: &[&str]| keep_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).join(" ");
+        // Each shell takes its word apart: quoted once more for each.
+        let statement = "ALTER ROLE x PASSWORD 'ge heim'";
+        let nested = |word: &str| format!("exec psql -c {}", quote_argument(word));
+        let deep = [nested(statement), nested(&nested(statement)), nested(&nested(&nested(statement)))];
+        for words in [
+            &["psql", "postgresql://u:geheim@h/d"][..],
+            &["psql", "-dpostgres://u:ge@heim@h/d"],
+            &["psql", "postgresql:///d?user=u&password=geheim"],
+            &["psql", "host=h password=geheim"],
+            &["psql", "--dbname=host=h password='ge heim'"],
+            &["psql", r"host=h password=ge\ heim dbname=d"],
+            &["env", "PGPASSWORD=ge heim", "psql"],
+            &["env", "PGPASSWORD='ge heim", "psql"],
+            &["load", "--password", "geheim"],
+            &["load", "--password=ge heim"],
+            &["openssl", "-passin", "pass:geheim"],
+            &["load", "--api-key", "geheim", "-v", "pw=geheim"],
+            &["psql", "-c", statement],
+            &["psql", "-c", r"ALTER ROLE x PASSWORD E'ge\'heim'"],
+            &["psql", "-c", r"ALTER ROLE x PASSWORD 'geheim\'; SELECT 1"],
+            &["psql", "-c", "ALTER ROLE x PASSWORD $a$ge heim$a$"],
+            &["psql", "-c", "CREATE SUBSCRIPTION s CONNECTION 'host=h password=''ge heim''' PUBLICATION p"],
+            &["psql", "-c", "CREATE USER MAPPING FOR u SERVER s OPTIONS (user 'u', password 'ge heim')"],
+            &["sh", "-c", "PGPASSWORD='ge heim' psql -c 'SELECT 1'"],
+            &["sh", "-c", r"PGPASSWORD=ge\ heim psql"],
+            &["sh", "-c", "PGPASSWORD=ge'he im'x psql"],
+            &["sh", "-c", r#"psql "host=h password='ge heim'""#],
+            &["sh", "-c", &deep[0]],
+            &["sh", "-c", &deep[1]],
+            &["sh", "-c", &deep[2]],
+        ] {
+            let kept = kept(words);
+            assert!(!kept.contains("heim") && !kept.contains("he im") && kept.contains(NOT_KEPT), "{words:?}: {kept}");
+        }
+        for words in [
+            &["psql", "-X", "-d", "shop", "-c", "SELECT 'a b', \"C\" FROM t -- it's"][..],
+            &["sh", "-c", "pgbench -T 5  -f 'my file.sql' && echo done"],
+            &["psql", "-p", "5433", "postgresql://u@h/d", "--pset=pager=off"],
+        ] {
+            assert_eq!(kept(words), words.join(" "));
+        }
     }
 
     #[test]

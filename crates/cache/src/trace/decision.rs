@@ -10,6 +10,7 @@ use super::error::Error;
 use super::film::{Event, EventKind, Film};
 use super::simulation::{GAIN_MIN, Job, Run, Way};
 use super::touched::Touched;
+use crate::sealed_file::Flaw;
 use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
 use host::units::Bytes;
@@ -23,6 +24,9 @@ const ROOM_SHARE: f64 = 0.6;
 /// Sizes of windows, as a part of the room ahead of the job: while it works on one the next is loaded. Larger ones merge no better.
 const WINDOWS_IN_ROOM: u64 = 3;
 const WINDOW_MAX: Bytes = Bytes(128 << 20);
+
+/// Each window of a film has two sets of blocks of each file, which take 50 bytes even if they are empty.
+const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 /// Less room than this is none for windows.
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
@@ -373,6 +377,11 @@ pub fn cut_windows<S: ChunkReader + 'static>(
     let places = touched.places();
     let nothing = || vec![RoaringBitmap::new(); touched.forks.len()];
     let most_blocks = (most.0 / u64::from(geometry.block_size)).max(1);
+    let windows = film.header().totals.event_blocks() / most_blocks;
+    if windows.saturating_mul(touched.forks.len() as u64) > WINDOW_FORKS_MAX {
+        let reason = format!("{windows} windows of {} files", touched.forks.len());
+        return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
+    }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
     // Of some blocks alone no window can be made.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);

@@ -107,7 +107,7 @@ impl Error {
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
                 (Usage, "use the pgthaw that wrote it, or record the job again")
             }
-            Error::Flawed { .. } => (Failed, "pgthaw did not write this: record the job again"),
+            Error::Flawed { .. } => (Failed, "pgthaw did not write this, or the job is too long: record a part"),
             Error::OtherCluster { .. } => {
                 (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
             }

@@ -2,7 +2,7 @@
 //! docs/formats.md has the columns and the metadata. It is written and read row group after row group, so that neither takes memory for all of
 //! it. What is read is untrusted: each value is checked.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::sealed_file::{
 };
 use host::files::Draft;
 use host::units::{BlockRange, Bytes, Fork};
-use postgres::{Relation, RelationName, RelationPath};
+use postgres::{Relation, RelationName, RelationPath, keep_text};
 
 /// How blocks came into a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,7 +110,7 @@ pub struct FilmHeader {
     /// Beside the others in the file, as in a snapshot.
     #[serde(skip)]
     pub source: MapSource,
-    /// The job's command; empty where there was none.
+    /// The job's command without secrets; empty where there was none.
     pub job: String,
     /// How the events were seen, in words.
     pub recorder: String,
@@ -213,6 +213,13 @@ impl Totals {
         *sum += event.blocks.blocks();
     }
 
+    /// Blocks of all events.
+    pub fn event_blocks(&self) -> u64 {
+        let Totals { fetched_blocks, requested_blocks, again_blocks, preloaded_blocks, buffers_blocks, .. } = *self;
+        let all = [fetched_blocks, requested_blocks, again_blocks, preloaded_blocks, buffers_blocks];
+        all.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// Does the film know what shared_buffers had? They hold the catalogs at least.
     pub fn knows_buffers(&self) -> bool {
         self.buffers_blocks > 0
@@ -268,9 +275,12 @@ fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
     if is_verified {
         sealed.check_digest(&metadata)?;
     }
-    let header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
+    let mut header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
+    // An older pgthaw kept it as it was typed.
+    header.job = keep_text(header.job);
     let is_possible = |sampled: &Sampled| sampled.shift < 32 && (1..=64).contains(&sampled.unit_blocks);
-    match (0.0..1e9).contains(&header.seconds) && header.sampling.as_ref().is_none_or(is_possible) {
+    let can_add_up = header.totals.event_blocks() < 1 << 62;
+    match (0.0..1e9).contains(&header.seconds) && can_add_up && header.sampling.as_ref().is_none_or(is_possible) {
         true => Ok(header),
         false => Err(metadata.wrong(HEADER)),
     }
@@ -418,7 +428,7 @@ impl FilmWriter {
             self.write_group()?;
         }
         let (totals, recorder_pid, databases) = (self.totals, self.recorder_pid, self.databases);
-        let header = FilmHeader { totals, recorder_pid, databases, ..header };
+        let header = FilmHeader { totals, recorder_pid, databases, job: keep_text(header.job), ..header };
         let pairs = encode(&header).map_err(|error| Error::file("write", &self.path, error.into()))?;
         pairs.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         self.writer.close().map_err(|error| Error::file("write", &self.path, as_io_error(error)))?;
@@ -429,9 +439,22 @@ impl FilmWriter {
 
 /// A name has at most 63 bytes, a path fewer than 100.
 const PAGE_LIMITS: PageLimits = PageLimits { row_bytes: 128, last_page_bytes: None };
+const TEXT_BYTES_MAX: usize = 256;
 
-/// More relations than any cluster has that a film is worth recording on; a few hundred bytes of memory each.
-const RELATIONS_MAX: usize = 1 << 18;
+/// More relations than any cluster has that a film is worth recording on; some 1.3 kB of memory each.
+const RELATIONS_MAX: usize = 1 << 17;
+
+/// Events and blocks that any film may have, and those that each byte of its file may stand for: reading takes time for each of them. Times
+/// are never so regular that an event packs to less than a byte.
+const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
+const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
+
+/// What the blocks of a film may take in memory as a set. It is held up to three times.
+const SET_BYTES_MAX: u64 = 48 << 20;
+
+/// A set keeps 2^16 blocks together: as numbers of two bytes each, or in so many bytes. Beside them it takes a few.
+const STRETCH_BYTES: u64 = 8192;
+const STRETCH_OWN_BYTES: u64 = 64;
 
 /// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const BLOCKS_MAX: u64 = u32::MAX as u64;
@@ -466,10 +489,17 @@ impl<S: ChunkReader + 'static> Film<S> {
         let opened = Sealed::read(&source).and_then(|sealed| {
             let header = decode(&sealed, true)?;
             let rows = sealed.check_shape("film", &COLUMNS, ROWS_PER_GROUP)?;
-            match rows == header.totals.events {
-                true => Ok((sealed, header)),
-                false => Err(not_its_totals()),
+            if rows != header.totals.events {
+                return Err(not_its_totals());
             }
+            let file_bytes = source.len();
+            let counted = [("events", rows, EVENTS_MAX), ("blocks", header.totals.event_blocks(), BLOCKS_MAX_OF_FILM)];
+            for (what, count, (any, of_byte)) in counted {
+                if count > any.saturating_add(file_bytes.saturating_mul(of_byte)) {
+                    return Err(Flaw::TooLarge(format!("{count} {what} in {}", Bytes(file_bytes))));
+                }
+            }
+            Ok((sealed, header))
         });
         let (sealed, header) = opened.map_err(|flaw| Error::of_flaw(flaw, path))?;
         Ok(Film { source: Arc::new(source), path: path.to_owned(), sealed, header })
@@ -492,13 +522,17 @@ impl<S: ChunkReader + 'static> Film<S> {
     }
 
     fn visit_checked(&self, visit: &mut dyn FnMut(Event)) -> Result<(), Flaw> {
-        let (mut decoder, mut totals) = (Decoder::default(), Totals::default());
+        let (mut decoder, mut totals, mut sets) = (Decoder::default(), Totals::default(), Sets::default());
         for group in self.sealed.parquet.row_groups() {
             let columns = self.read_group(group).map_err(Flaw::Contradiction)?;
             for row in 0..columns.len() {
                 let event = decoder.decode(&columns, row);
                 let event = event.map_err(|reason| Flaw::Contradiction(format!("row {}: {reason}", totals.events)))?;
                 totals.add(&event, self.header.recorder_pid);
+                if totals.event_blocks() > self.header.totals.event_blocks() {
+                    return Err(not_its_totals());
+                }
+                sets.add(&event).map_err(Flaw::TooLarge)?;
                 visit(event);
             }
         }
@@ -528,6 +562,29 @@ impl<S: ChunkReader + 'static> Film<S> {
 
 fn not_its_totals() -> Flaw {
     Flaw::Contradiction("its rows do not add up to the totals of its metadata".to_owned())
+}
+
+/// What a film's blocks take in memory at most, as far as it was read.
+#[derive(Default)]
+struct Sets {
+    /// Of each relation, fork and 2^16 blocks.
+    stretches: HashMap<(usize, Fork, u64), u64>,
+    bytes: u64,
+}
+
+impl Sets {
+    fn add(&mut self, event: &Event) -> Result<(), String> {
+        let (relation, BlockRange { start, end }) = (Arc::as_ptr(&event.relation).addr(), event.blocks);
+        for stretch in start >> 16..=(end - 1) >> 16 {
+            let blocks = end.min((stretch + 1) << 16) - start.max(stretch << 16);
+            let bytes = self.stretches.entry((relation, event.fork, stretch)).or_default();
+            let before = *bytes;
+            *bytes = (before.max(STRETCH_OWN_BYTES) + 2 * blocks).min(STRETCH_OWN_BYTES + STRETCH_BYTES);
+            self.bytes += *bytes - before;
+        }
+        let is_held = self.bytes <= SET_BYTES_MAX;
+        is_held.then_some(()).ok_or_else(|| format!("its blocks take more than {} of memory", Bytes(SET_BYTES_MAX)))
+    }
 }
 
 /// Makes events of rows. Rows of one relation share what is said of it.
@@ -590,7 +647,8 @@ impl Decoder {
 }
 
 fn text(value: &ByteArray) -> Result<&str, String> {
-    value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
+    let text = value.as_utf8().ok().filter(|text| text.len() <= TEXT_BYTES_MAX);
+    text.ok_or_else(|| format!("a text is not UTF-8, or longer than {TEXT_BYTES_MAX} bytes"))
 }
 
 fn decode_word<T>(value: &ByteArray, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
@@ -609,7 +667,7 @@ mod film_file_tests {
     use bytes::Bytes as Memory;
 
     use crate::fixtures::map_of;
-    use crate::fuzzing::mend;
+    use crate::fuzzing::{mend, read_mended_film};
     use crate::trace::error::Error;
     use crate::trace::film::{FilmHeader, Totals};
     use crate::trace::fixtures::{self, film_relation as relation};
@@ -662,6 +720,26 @@ mod film_file_tests {
         let expected = FilmHeader { totals, databases, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
         assert_eq!(*Film::open(&path).unwrap().header(), expected);
         assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_film_tells_no_secret_of_its_job_whoever_wrote_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("film.parquet");
+        // An older pgthaw wrote what is changed here.
+        for (written, there) in [("PGPASSWORD=geheim psql", ""), ("PGPASSWORM=geheim psql", "PGPASSWORD=geheim psql")] {
+            let told = FilmHeader { job: written.into(), ..FilmHeader::for_tests() };
+            fixtures::film(&path, &told, std::iter::empty());
+            let mut bytes = fs::read(&path).unwrap();
+            let at = |bytes: &[u8], what: &str| bytes.windows(what.len()).position(|one| one == what.as_bytes());
+            if let Some(at) = at(&bytes, written) {
+                bytes[at..at + there.len()].copy_from_slice(there.as_bytes());
+            }
+            assert_eq!(at(&bytes, "geheim").is_some(), !there.is_empty());
+            let film = Film::new(Memory::from(mend(&bytes)), &path).unwrap();
+            assert_eq!(film.header().job, "PGPASSWORD=(not kept: it may hold a password) psql");
+            fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]
@@ -775,8 +853,7 @@ mod film_file_tests {
         for at in 4..whole.len() - 8 {
             let mut changed = whole.clone();
             changed[at] = changed[at].wrapping_add(1);
-            let film = Film::new(Memory::from(mend(&changed)), &path);
-            refused += usize::from(film.and_then(|film| film.visit(drop)).is_err());
+            refused += usize::from(read_mended_film(&changed).is_err());
         }
         assert!(refused > 100, "{refused} of {}", whole.len());
     }

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,24 +191,23 @@ impl Touched {
         if before == end - start {
             return;
         }
-        if kind == EventKind::Requested {
-            let mut new = RoaringBitmap::new();
+        let mut new = RoaringBitmap::new();
+        if before > 0 || kind == EventKind::Requested {
             new.insert_range(start..end);
-            *found |= new - &*touched;
+            new -= &*touched;
         }
-        if self.pieces.len() == PIECES_MAX {
+        if self.pieces.len() >= PIECES_MAX {
             self.is_too_long = true;
         } else if before == 0 {
             self.pieces.push(Piece { fork, start, blocks: end - start });
         } else {
-            let mut run: Option<Piece> = None;
-            for block in (start..end).filter(|block| !touched.contains(*block)) {
-                match &mut run {
-                    Some(piece) if piece.start + piece.blocks == block => piece.blocks += 1,
-                    _ => self.pieces.extend(run.replace(Piece { fork, start: block, blocks: 1 })),
-                }
-            }
-            self.pieces.extend(run);
+            let piece =
+                |run: RangeInclusive<u32>| Piece { fork, start: *run.start(), blocks: run.end() - run.start() + 1 };
+            let mut runs = new.iter();
+            self.pieces.extend(std::iter::from_fn(|| runs.next_range()).map(piece));
+        }
+        if kind == EventKind::Requested {
+            *found |= new;
         }
         touched.insert_range(start..end);
     }
@@ -374,7 +374,7 @@ impl FilmSummary {
         let mut sums: BTreeMap<Arc<FilmRelation>, Sum> = BTreeMap::new();
         let moment = |at: usize| header.seconds * (at + 1) as f64 / MOMENTS as f64;
         let mut moments = Vec::with_capacity(MOMENTS);
-        let (mut blocks, mut recent_blocks) = (0, 0);
+        let (mut blocks, mut recent_blocks, mut pictures) = (0, 0, 0);
         let mut reuse = header.sampling.map(Reuse::new);
         film.visit(|event| {
             let seconds = event.time.as_secs_f64();
@@ -390,7 +390,8 @@ impl FilmSummary {
             }
             if event.pid != header.recorder_pid {
                 reuse.iter_mut().for_each(|reuse| reuse.add(&event.relation.path, event.fork, event.blocks));
-                if event.fork == Fork::Main {
+                if event.fork == Fork::Main && (pictures < PICTURES_MAX || !sum.picture.cells.is_empty()) {
+                    pictures += usize::from(sum.picture.cells.is_empty());
                     let part = seconds / header.seconds.max(f64::MIN_POSITIVE);
                     let column = ((part * COLUMNS as f64) as u64).min(COLUMNS - 1);
                     sum.picture.add(column, event.blocks.start, event.blocks.end);
@@ -421,6 +422,9 @@ impl FilmSummary {
 
 /// Blocks that are followed at once, some 40 bytes of memory each. A film that has more of them is sampled again.
 const FOLLOWED_MAX: usize = 1 << 17;
+
+/// So many repeated requests are followed before the film is sampled again, as a recorder does.
+const REPEATED_MAX: u64 = 1 << 17;
 
 /// Of a distance so many of its leading bits are kept: it is never told too small, and too large by 3 % at most.
 const LEADING_BITS: u32 = 6;
@@ -490,6 +494,8 @@ pub struct Reuse {
     /// These counts, and the next one.
     order: RoaringBitmap,
     next: u32,
+    /// Repeated requests that were followed since the sample became smaller.
+    repeated: u64,
     first_requests: u64,
     /// Requests by the blocks of memory that would have kept theirs.
     needed: BTreeMap<u64, u64>,
@@ -524,6 +530,7 @@ impl Reuse {
                 // What was asked for since, and the block itself.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
+                self.repeated += 1;
                 let unit_blocks = u64::from(self.sampled.unit_blocks);
                 *self.needed.entry(round_up((since * unit_blocks) << self.shift)).or_default() += weight;
             }
@@ -531,8 +538,8 @@ impl Reuse {
         }
         self.order.insert(self.next);
         self.next += 1;
-        if self.last.len() > FOLLOWED_MAX {
-            self.shift += 1;
+        if self.last.len() > FOLLOWED_MAX || self.repeated > REPEATED_MAX {
+            (self.shift, self.repeated) = (self.shift + 1, 0);
             self.compact();
         } else if self.next as usize > 2 * FOLLOWED_MAX {
             self.compact();
@@ -570,6 +577,9 @@ fn round_up(blocks: u64) -> u64 {
 /// A picture has so many columns, one after the other in time, and at most so many rows, from the relation's first block on.
 pub const COLUMNS: u64 = 120;
 pub const ROWS: u64 = 32;
+
+/// Relations that get a picture, of up to 150 kB: of more, those that were touched first.
+const PICTURES_MAX: usize = 512;
 
 /// Where in a relation's main fork its job was when.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! Variables in the memory of other processes.
 
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -9,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
-use procfs::ProcResult;
-use procfs::process::{MMapPath, MemoryMap, Process};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Error;
@@ -47,18 +46,32 @@ const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
 /// The lowest address of the program in the process's memory, and its offset in the file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
-    let own = Process::new(pid as i32).and_then(|process| read_mappings(&process, program));
-    let own = own.map_err(|error| Error::proc("read /proc/PID/maps", error))?;
-    own.first().map(|map| (map.address.0, map.offset)).ok_or_else(|| Error::Call {
+    let own = read_mappings(&pid.to_string(), program);
+    let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
+    own.first().map(|(addresses, offset)| (addresses.start, *offset)).ok_or_else(|| Error::Call {
         action: "find the program of a process in its memory",
         source: io::ErrorKind::NotFound.into(),
     })
 }
 
-/// The mapped parts of a file in a process, by address.
-pub(super) fn read_mappings(process: &Process, file: &Path) -> ProcResult<Vec<MemoryMap>> {
-    let is_of_it = |map: &MemoryMap| matches!(&map.pathname, MMapPath::Path(path) if path == file);
-    Ok(process.maps()?.into_iter().filter(is_of_it).collect())
+/// A part of a file in the memory of a process: its addresses, and where in the file it begins.
+pub(super) type Mapping = (Range<u64>, u64);
+
+/// The mapped parts of a file in a process (`self` or a pid), by address. The process decides what else it has mapped, and how that is called:
+/// no line is taken for what it should be.
+pub(super) fn read_mappings(process: &str, file: &Path) -> io::Result<Vec<Mapping>> {
+    let lines = std::fs::read(format!("/proc/{process}/maps"))?;
+    Ok(lines.split(|byte| *byte == b'\n').filter_map(|line| parse_mapping(line, file)).collect())
+}
+
+/// A line of /proc/PID/maps: `start-end permissions offset device inode path`.
+fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
+    let mut words = str::from_utf8(line).ok()?.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let offset = words.nth(1)?;
+    let is_of_it = Path::new(words.nth(2)?.trim_start()) == file;
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    is_of_it.then_some((number(start)?..number(end)?, number(offset)?))
 }
 
 /// Reads 32 bits at `offset` behind the target of another process's pointer; `None` for a null pointer. Needs the right
@@ -181,6 +194,19 @@ mod foreign_memory_tests {
         let nothing = 0_u64;
         assert_eq!(read_pointed(me, &raw const nothing as u64, 8).unwrap(), None);
         assert_eq!(read_pointed_words(me, &raw const pointer as u64, 1).unwrap(), Some(vec![4711]));
+    }
+
+    #[test]
+    fn whatever_a_process_has_mapped_is_read() {
+        let file = Path::new("/usr/lib/post gres");
+        let parse = |line: &str| parse_mapping(line.as_bytes(), file);
+        let line = "55d0e000-55d0f000 r-xp 0000a000 08:01 1234                       /usr/lib/post gres";
+        assert_eq!(parse(line), Some((0x55d0_e000..0x55d0_f000, 0xa000)));
+        for path in ["/SYSV1", "/SYSV0000000\u{e9}", "[stack:", "[", "", "/usr/lib/post gres (deleted)"] {
+            assert_eq!(parse(&format!("55d0e000-55d0f000 r-xp 0000a000 08:01 1234 {path}")), None);
+            assert_eq!(parse(path), None);
+        }
+        assert_eq!(parse("55d0e000 r-xp /usr/lib/post gres"), None);
     }
 
     #[test]

@@ -84,6 +84,11 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
+/// May a file system that has inodes of a fixed number have no more files?
+pub fn is_without_inodes(path: &Path) -> bool {
+    look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
+}
+
 /// Used bytes of the file system of `path`, an upper bound for any file's storage.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;

@@ -66,9 +66,8 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
 
 /// The mapped part of the program's file. Symbols, a fifth of the file, are not needed.
 fn find_used() -> Option<Range<u64>> {
-    let myself = Process::myself().ok()?;
-    let own = read_mappings(&myself, &myself.exe().ok()?).ok()?;
-    let ranges = own.into_iter().map(|map| map.offset..map.offset + (map.address.1 - map.address.0));
+    let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
+    let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));
     ranges.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
 }
 

@@ -109,68 +109,55 @@ impl Explain for Error {
             Error::Table(error) => error.kind(),
             Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
-            Error::OtherVersion(_)
-            | Error::Damaged { .. }
-            | Error::DamagedStudy { .. }
-            | Error::Away { .. }
-            | Error::File { .. }
-            | Error::Access { .. } => ErrorKind::Failed,
+            Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
+            Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
             // Another name or another place helps.
             _ => ErrorKind::Usage,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        match self {
-            Error::Stranger(error) => error.hint(),
-            Error::Missing(_) | Error::Empty(_) => Some(
+        let hint: &str = match self {
+            Error::Stranger(error) => return error.hint(),
+            Error::Missing(_) | Error::Empty(_) => {
                 "`pgthaw bench` makes results; --results or PGTHAW_RESULTS names another file"
-                    .into(),
-            ),
+            }
             Error::NeitherFileNorRun(_) => {
-                Some("a file is named with its directory or its ending (./run.log); `pgthaw results` lists stored runs".into())
+                "a file is named with its directory or its ending (./run.log); `pgthaw results` lists stored runs"
             }
-            Error::Address(_) => Some("write postgres://USER@HOST:PORT/DATABASE".into()),
-            Error::Away { .. } => Some(
-                "results for it wait in the local file; every command that uses it sends them when it is back, such as \
-                 `pgthaw results`"
-                    .into(),
-            ),
-            Error::NoHome => Some("name the file with --results or PGTHAW_RESULTS".into()),
-            Error::Foreign(_) => {
-                Some("name another file with --results or PGTHAW_RESULTS: this one is left as it is".into())
+            Error::Address(_) => "write postgres://USER@HOST:PORT/DATABASE",
+            Error::Away { .. } => {
+                "results for it wait in the local file; every command that uses it sends them when it is back, such as `pgthaw results`"
             }
-            Error::Untrusted { finding, .. } => Some(finding.remedy()),
-            Error::Pooled { .. } => Some("name the server itself rather than a connection pooler".into()),
+            Error::NoHome => "name the file with --results or PGTHAW_RESULTS",
+            Error::Foreign(_) => "name another file with --results or PGTHAW_RESULTS: this one is left as it is",
+            Error::Untrusted { finding, .. } => return Some(finding.remedy()),
+            Error::Pooled { .. } => "name the server itself rather than a connection pooler",
             Error::OtherVersion(_) => {
-                Some("use the pgthaw that made it, or name another file with --results or PGTHAW_RESULTS".into())
+                "use the pgthaw that made it, or name another file with --results or PGTHAW_RESULTS"
             }
-            Error::Damaged { place: Place::Server(_), .. } => None,
-            Error::Damaged { place, .. } => Some(format!(
-                "move it away and a new one is made; `sqlite3 {} .recover` may get rows back",
-                place
-            )),
+            Error::Damaged { place: place @ Place::File(_), .. } => {
+                &format!("move it away and a new one is made; `sqlite3 {place} .recover` may get rows back")
+            }
             Error::DamagedStudy { id, .. } => {
-                Some(format!("the others can be read; `pgthaw results drop {}` forgets this one", quote_argument(id.as_ref()?)))
+                let id = quote_argument(id.as_ref()?);
+                &format!("the others can be read; `pgthaw results drop {id}` forgets this one")
             }
-            Error::UnknownRun(_) => {
-                Some("`pgthaw results` lists the runs; the first characters of a name are enough".into())
+            Error::UnknownRun(_) => "`pgthaw results` lists the runs; the first characters of a name are enough",
+            Error::AmbiguousRun { .. } => "give more of its name",
+            Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => {
+                "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates it with CREATE SCHEMA pgthaw AUTHORIZATION …"
             }
-            Error::AmbiguousRun { .. } => Some("give more of its name".into()),
-            Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => Some(
-                "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates it with \
-                 CREATE SCHEMA pgthaw AUTHORIZATION …".into(),
-            ),
-            Error::Access { place, source, .. } if is_refused(place, source) => Some(
+            Error::Access { place, source, .. } if is_refused(place, source) => {
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"
-                    .into(),
-            ),
+            }
             // SQLITE_BUSY: somebody else has the file.
-            Error::Access { place: Place::File(_), source, .. } if primary_code(source) == Some(5) => Some(
-                "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
-            ),
-            Error::Table(_) | Error::File { .. } | Error::Access { .. } => None,
-        }
+            Error::Access { place: Place::File(_), source, .. } if primary_code(source) == Some(5) => {
+                "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends"
+            }
+            Error::Damaged { .. } | Error::Table(_) | Error::File { .. } | Error::Access { .. } => return None,
+        };
+        Some(hint.to_owned())
     }
 
     fn full_disk(&self) -> Option<FullDisk> {

@@ -23,6 +23,15 @@ use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_stri
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
+/// What a file is, and what in it has the name of something that pgthaw made and is not as its statements ($1) say, or is a trigger: a view may
+/// never end. SQLite keeps the text of a statement as it was, and does not distinguish names by case.
+const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
+    (SELECT count(*) FROM sqlite_schema) AS objects, (SELECT type || ' ' || name FROM sqlite_schema \
+     WHERE sql IS NOT NULL AND instr($1, sql) = 0 \
+     AND (type = 'trigger' OR (lower(name) = '_sqlx_migrations' AND type <> 'table') \
+          OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
+     LIMIT 1) AS stranger";
+
 /// How long a reader waits for another pgthaw that is writing. A trial is written in well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -161,13 +170,16 @@ impl Store {
 
     /// Marks a new file as ours; refuses one that is not.
     async fn claim_file(&self) -> Result<(), Error> {
-        let facts = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
-                     (SELECT count(*) FROM sqlite_schema) AS objects";
-        let fact = |row: &Row| Ok((row.get::<i64>("application_id")?, row.get::<i64>("objects")?));
-        let facts = self.read(Query::new(facts), fact).await?;
-        match facts.first() {
-            Some((application_id, _)) if *application_id == i64::from(APPLICATION_ID) => Ok(()),
-            Some((0, 0)) => self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await,
+        let fact =
+            |row: &Row| Ok((row.get::<i64>("application_id")?, row.get::<i64>("objects")?, row.text("stranger")?));
+        let facts = self.read(Query::new(FACTS_OF_FILE).bind(SCHEMA_SQL), fact).await?;
+        match facts.into_iter().next() {
+            Some((application_id, _, stranger)) if application_id == i64::from(APPLICATION_ID) => {
+                let Some(what) = stranger else { return Ok(()) };
+                let reason = format!("its {what} is not one that this version of pgthaw makes");
+                Err(Error::Damaged { place: self.place.clone(), reason })
+            }
+            Some((0, 0, _)) => self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await,
             _ => Err(Error::Foreign(self.place.clone())),
         }
     }
@@ -344,9 +356,12 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The tables and views of a store.
+const SCHEMA_SQL: &str = include_str!("migrations/0001.sql");
+
 /// The schema's history. A migration is never changed once it was released.
 fn migrator() -> Migrator {
-    let sql = include_str!("migrations/0001.sql").into_sql_str();
-    let first = Migration::new(1, "studies and their trials".into(), MigrationType::Simple, sql, false);
+    let first =
+        Migration::new(1, "studies and their trials".into(), MigrationType::Simple, SCHEMA_SQL.into_sql_str(), false);
     Migrator::with_migrations(vec![first])
 }

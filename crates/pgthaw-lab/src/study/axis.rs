@@ -27,35 +27,13 @@ pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
 /// Settings by which pgthaw reads what it tells of a trial: the server's log, its counts, and what its processes do.
-const WATCHED_SETTINGS: [&str; 7] = [
-    "lc_messages",
-    "log_autovacuum_min_duration",
-    "log_checkpoints",
-    "log_error_verbosity",
-    "log_min_messages",
-    "track_activities",
-    "track_counts",
-];
+const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
+     track_activities track_counts";
 
 /// Settings by which pgthaw reaches the server and its log.
-const OWN_SETTINGS: [&str; 16] = [
-    "allow_alter_system",
-    "cluster_name",
-    "config_file",
-    "data_directory",
-    "external_pid_file",
-    "hba_file",
-    "ident_file",
-    "listen_addresses",
-    "log_destination",
-    "log_line_prefix",
-    "logging_collector",
-    "port",
-    "superuser_reserved_connections",
-    "unix_socket_directories",
-    "unix_socket_group",
-    "unix_socket_permissions",
-];
+const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
+     listen_addresses log_destination log_line_prefix logging_collector port \
+     superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
 
 /// Scripts that a client chooses from, each with its weight.
 pub type Mix = Vec<(Script, u32)>;
@@ -324,12 +302,12 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
                 "settings: {name:?} is no name of a setting; write it in lower case as SHOW ALL lists it"
             ));
         }
-        if OWN_SETTINGS.contains(&name.as_str()) {
+        if OWN_SETTINGS.split(' ').any(|own| own == name) {
             return Err(format!(
                 "settings.{name}: pgthaw sets this itself, to reach the server and to read its log; remove it"
             ));
         }
-        if WATCHED_SETTINGS.contains(&name.as_str()) {
+        if WATCHED_SETTINGS.split(' ').any(|watched| watched == name) {
             return Err(format!(
                 "settings.{name}: with another value pgthaw would not see what the server logs, counts or does; remove it"
             ));

@@ -9,7 +9,7 @@ use crate::film::{SourceArguments, with_owners};
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, find_cluster};
 use cache::trace::{Error, FilmStore, Which};
-use postgres::quote_argument;
+use postgres::{keep_text, keep_words, quote_argument};
 
 /// Run a job, read what it needs while it starts, and leave the cache as it was
 ///
@@ -115,8 +115,9 @@ impl RunArguments {
     }
 }
 
-/// The command's words as a shell would take them.
+/// The command's words as a shell would take them, without secrets.
 pub fn describe_job(words: &[OsString]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quote_argument(&word.to_string_lossy())).collect();
-    words.join(" ")
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let kept = keep_words(&words);
+    keep_text(kept.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" "))
 }
