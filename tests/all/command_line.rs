@@ -9,9 +9,13 @@ use command::{SettingsError, explain_refused, find_successor, list_gone};
 
 use crate::servers::Home;
 
+/// Where a test's settings are looked for.
+const SETTINGS: &str = "config/pgthaw/pgthaw.toml";
+
 fn home_with_settings(text: &str) -> Home {
     let home = Home::new();
-    fs::write(home.path().join("pgthaw.toml"), text).unwrap();
+    fs::create_dir_all(home.path().join("config/pgthaw")).unwrap();
+    fs::write(home.path().join(SETTINGS), text).unwrap();
     home
 }
 
@@ -20,7 +24,7 @@ fn a_wrong_setting_is_a_usage_error_that_names_the_file() {
     let home = home_with_settings("[restore]\nno_such_option = 1\n");
     let output = home.pgthaw(&["doctor"]).ends_with(2);
     assert!(
-        output.stderr.contains("./pgthaw.toml: restore.no-such-option: restore has no option"),
+        output.stderr.contains("config/pgthaw/pgthaw.toml: restore.no-such-option: restore has no option"),
         "{}",
         output.stderr
     );
@@ -72,10 +76,18 @@ fn help_comes_whatever_the_settings_are_like() {
     home.pgthaw(&["--version"]).ok();
 }
 
+/// It is of whoever may write there.
+#[test]
+fn a_file_of_the_working_directory_is_not_read() {
+    let home = Home::new();
+    fs::write(home.path().join("pgthaw.toml"), "[[").unwrap();
+    home.pgthaw(&["completions", "bash"]).ok();
+}
+
 #[test]
 fn another_users_settings_are_refused() {
     let home = home_with_settings("");
-    let file = home.path().join("pgthaw.toml");
+    let file = home.path().join(SETTINGS);
     needs_root!();
     chown(&file, Some(65534), None).unwrap();
     let output = home.pgthaw(&["completions", "bash"]).ends_with(2);

@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::films::{RESIDENT_MIN, assert_resident, make_cold, psql, receipt, server};
-use crate::servers::TestServer;
+use crate::servers::{self, TestServer, wait_until};
 
 /// A job that has read `t` and now waits, when `is_ready` says so of what pgthaw keeps and of the job's marker.
 fn start_protected(server: &TestServer, is_ready: impl Fn(&Path, &Path) -> bool) -> Child {
@@ -40,15 +40,15 @@ fn has_account(journals: &Path, marker: &Path) -> bool {
     accounts.any(|path| written(path).is_some_and(|written| written > has_read + Duration::from_secs(1)))
 }
 
-/// Ends what a killed pgthaw left running: its child, whose pid is known before.
+/// Ends what a killed pgthaw left running: its job, whose pid is known before. Who waits for it is killed, and who works ends with him.
 fn kill_with_child(mut child: Child) {
-    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().unwrap();
-    let children = String::from_utf8(children.stdout).unwrap();
+    let (works, job) = servers::below(child.id()).split_first().map(|(works, job)| (*works, job.to_vec())).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    for pid in children.split_whitespace() {
+    wait_until("the end of who works", || !Path::new(&format!("/proc/{works}")).exists());
+    for pid in job {
         // It may have ended by itself.
-        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::TERM);
+        let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::TERM);
     }
 }
 

@@ -25,6 +25,7 @@ mod films;
 mod films_of_clusters;
 mod first_contact;
 mod generators;
+mod guarded;
 mod heat;
 mod hostile;
 mod hydrate;

@@ -182,6 +182,13 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Processes that this one has started, each before those that it has.
+pub fn below(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children: Vec<u32> = children.split_whitespace().filter_map(|one| one.parse().ok()).collect();
+    children.iter().flat_map(|child| [vec![*child], below(*child)].concat()).collect()
+}
+
 /// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.
 pub fn start_new(version: u32, settings: &[(&str, &str)]) -> TestServer {
     let programs = programs(version);

@@ -9,7 +9,7 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, doctor, evict, film, hydrate, map, predict, restore, run,
     snapshot, top, waits,
 };
-use command::{completions, keep_private, read_command_line};
+use command::{completions, read_command_line};
 use host::failure::{ErrorKind, Explain};
 use host::files::FileMode;
 use host::linux::own_program::find_beside;
@@ -40,15 +40,17 @@ impl Explain for NoLaboratory {
     }
 }
 
+/// The command that is asked for, or whose help is, before anything else is known of the command line.
+pub fn find_command(arguments: &[OsString]) -> Option<&str> {
+    let words: Vec<_> = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
+    let is_word = |at: &usize| !words[*at].starts_with('-') && (*at == 0 || words[at - 1] != "--mode");
+    (0..words.len()).filter(is_word).map(|at| words[at]).find(|word| *word != "help")
+}
+
 /// Becomes pgthaw-lab where a command of the laboratory is asked for, or its help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
-    let words: Vec<_> = arguments.iter().skip(1).map(|word| word.to_string_lossy()).collect();
-    let is_word = |at: &usize| !words[*at].starts_with('-') && (*at == 0 || words[at - 1] != "--mode");
-    let mut named = (0..words.len()).filter(is_word).map(|at| &*words[at]).filter(|word| *word != "help");
-    let Some((command, _)) = named.next().and_then(|word| LABORATORY.into_iter().find(|(name, _)| *name == word))
-    else {
-        return Ok(());
-    };
+    let named = find_command(arguments);
+    let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named) else { return Ok(()) };
     let program = find_beside("pgthaw-lab").ok_or(NoLaboratory { command })?;
     let failed = std::process::Command::new(&program).args(&arguments[1..]).exec();
     Err(anyhow::Error::new(failed).context(format!("cannot run {}", program.display())))
@@ -86,7 +88,6 @@ enum Command {
 impl Cli {
     /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
-        keep_private(arguments);
         run_laboratory(arguments)?;
         Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
     }

@@ -26,6 +26,7 @@ use command::{Cast, cast};
 /// The error types of the tool alone.
 pub const ERRORS: &[Cast] = &[cast::<NoLaboratory>];
 pub use map::view::{SelectionArguments, ViewArguments, add_heat, read_current_map};
+pub use run::guard_job;
 pub use snapshot::{SnapshotPlace, SnapshotsArguments};
 
 pub use command::{

@@ -1,10 +1,13 @@
 //! The program: the work is done in its library.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use command::run_program;
-use pgthaw::Cli;
+use command::{keep_private, run_program};
+use pgthaw::{Cli, guard_job};
 
 fn main() -> ExitCode {
-    run_program(pgthaw::ERRORS, Cli::read, Cli::as_json, Cli::run)
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    keep_private(&arguments);
+    guard_job(&arguments).unwrap_or_else(|| run_program(pgthaw::ERRORS, Cli::read, Cli::as_json, Cli::run))
 }

@@ -23,13 +23,6 @@ fn spread(points: Vec<Point>) -> Vec<Point> {
     points.into_iter().step_by(step).collect()
 }
 
-/// Processes that strace has started, or that they have.
-fn below(pid: u32) -> Vec<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children: Vec<u32> = children.split_whitespace().filter_map(|one| one.parse().ok()).collect();
-    children.iter().flat_map(|child| [vec![*child], below(*child)].concat()).collect()
-}
-
 /// A command that strace stops or kills at a point.
 struct Struck {
     strace: Child,
@@ -52,7 +45,7 @@ impl Struck {
 
     fn end(mut self) {
         // strace ends with the command.
-        for pid in below(self.strace.id()) {
+        for pid in servers::below(self.strace.id()) {
             let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
         }
         self.strace.wait().unwrap();
@@ -155,7 +148,7 @@ fn limits_on_memory(server: &TestServer) -> BTreeSet<(PathBuf, String)> {
         let files = directories.flat_map(|directory| limits.map(|limit| directory.join(limit)));
         files.filter_map(|file| Some((file.clone(), fs::read_to_string(file).ok()?))).collect()
     };
-    [vec![postmaster], below(postmaster)].concat().into_iter().flat_map(of).collect()
+    [vec![postmaster], servers::below(postmaster)].concat().into_iter().flat_map(of).collect()
 }
 
 #[test]

@@ -83,8 +83,9 @@ pub struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// The file that `PGTHAW_CONFIG` names; without it the first there is of `./pgthaw.toml`,
-    /// `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and `/etc/pgthaw/pgthaw.toml`. No file is as good as an empty one.
+    /// The file that `PGTHAW_CONFIG` names; without it the first there is of `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and
+    /// `/etc/pgthaw/pgthaw.toml`, and none of the working directory: settings name programs to run and servers to trust, and a
+    /// directory may be somebody else's. No file is as good as an empty one.
     pub fn find() -> Result<SettingsFile, SettingsError> {
         SettingsFile::find_in(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
     }
@@ -95,7 +96,7 @@ impl SettingsFile {
             return SettingsFile::read(&named);
         }
         let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
-        let places = [Some(PathBuf::from(".")), config.map(|c| c.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
+        let places = [config.map(|config| config.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
         for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
             if path.exists() {
                 let file = open_regular(&path).map_err(|source| cannot_read(&path, source))?;

@@ -38,9 +38,13 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
     let file = SettingsFile::find();
     let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
         Ok(command) => command,
-        // Who asks for help gets it, whatever the file is like.
+        // Who asks for help gets it, whatever the file is like; and a job runs.
         Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
             Err(error) if !error.use_stderr() => error.exit(),
+            Ok(matches) if matches.subcommand_name() == Some("run") => {
+                terminal::print_complaint(&format!("note: {problem}; the job runs without these settings"));
+                make_command::<C>()
+            }
             _ => return Err(problem),
         },
     };

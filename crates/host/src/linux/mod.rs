@@ -8,6 +8,7 @@ mod device_number;
 pub mod direct_read;
 mod error;
 pub mod foreign_memory;
+pub mod guard;
 mod loop_file_system;
 pub mod machine;
 pub mod open_files;

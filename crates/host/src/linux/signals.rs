@@ -49,8 +49,12 @@ pub fn send(pid: u32, signal: i32) {
     }
 }
 
-/// Does Ctrl-C reach this process's group?
-pub fn is_in_foreground() -> bool {
+/// Was it typed at the terminal, so that the other processes of this group have it already?
+pub fn is_typed(signal: i32) -> bool {
+    matches!(signal, libc::SIGINT | libc::SIGQUIT) && is_in_foreground()
+}
+
+fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
 

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod beside;
+mod guarded;
 mod prepared;
 pub mod receipt_text;
 
@@ -26,13 +27,20 @@ use cache::trace::{Decision, RunReceipt, Wanted};
 use cache::warm::Control;
 use host::failure::ErrorKind;
 use host::files::with_given_umask;
-use host::linux::signals;
+use host::linux::{guard, signals};
 
 pub use arguments::{RunArguments, describe_job};
+pub use guarded::guard_job;
 pub use prepared::finish_left_runs;
 
 /// Runs the command.
-pub async fn run(mut arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let ended = run_or_record(arguments, output).await;
+    guard::note_meant();
+    ended
+}
+
+async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     arguments.like.as_deref().map_or(Ok(()), check_label)?;
     if arguments.record_only {
         let RunArguments { connection, source, like, output: file, job, .. } = &arguments;
@@ -147,7 +155,9 @@ impl Job {
         let heeded = signals::PASSED.into_iter().filter(|number| !signals::is_ignored(*number));
         let streams: Vec<(i32, Signal)> =
             heeded.map(|number| Ok((number, signal(SignalKind::from_raw(number))?))).collect::<io::Result<_>>()?;
+        guard::note_start();
         let child = with_given_umask(|| command.spawn())?;
+        guard::note_job(child.id().unwrap_or_default());
         let (pass, signals) = mpsc::unbounded_channel();
         for (number, mut stream) in streams {
             let pass = pass.clone();
@@ -166,11 +176,12 @@ impl Job {
         loop {
             tokio::select! {
                 status = self.child.wait() => {
-                    return Ok(JobEnd { status: status?, seconds: self.started.elapsed().as_secs_f64() });
+                    let status = status?;
+                    guard::note_job_end(status);
+                    return Ok(JobEnd { status, seconds: self.started.elapsed().as_secs_f64() });
                 }
                 Some(number) = self.signals.recv() => {
-                    let is_typed = matches!(number, libc::SIGINT | libc::SIGQUIT) && signals::is_in_foreground();
-                    if let Some(pid) = self.child.id().filter(|_| !is_typed) {
+                    if let Some(pid) = self.child.id().filter(|_| !signals::is_typed(number)) {
                         signals::send(pid, number);
                     }
                 }
@@ -196,6 +207,7 @@ impl Job {
 impl JobEnd {
     /// Ends pgthaw as the command ended: by the same signal, or with its status.
     pub fn pass_on(self) -> ExitStatus {
+        guard::note_meant();
         if let Some(number) = self.status.signal() {
             signals::end_by(number);
         }

@@ -1,0 +1,39 @@
+//! `pgthaw run` before anything of it that could fail: the job is to run whatever becomes of pgthaw.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use host::files::with_given_umask;
+use host::linux::guard::{Ended, work_behind_guard};
+
+use super::{JobEnd, refuse};
+use crate::ExitStatus;
+use crate::cli::find_command;
+
+/// Has a process of its own do the work of `pgthaw run`, and tells how that ended. `None` in that process, and for other commands.
+pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
+    let dashes = arguments.iter().position(|word| word == "--")?;
+    let (before, job) = (&arguments[..dashes], &arguments[dashes + 1..]);
+    if job.is_empty() || find_command(before)? != "run" {
+        return None;
+    }
+    let status = match work_behind_guard().transpose()? {
+        Ok(Ended::AsMeant(status)) => Some(status),
+        Ok(Ended::WithoutTheJob(early, status)) => {
+            terminal::print_complaint(&format!("pgthaw ended early ({early}), its job went on to its end"));
+            status
+        }
+        Ok(Ended::BeforeTheJob(early)) => return Some(become_job(job, &format!("pgthaw ended early ({early})"))),
+        Err(error) => return Some(become_job(job, &format!("pgthaw cannot start ({error})"))),
+    };
+    let status = status.map(|status| JobEnd { status, seconds: 0.0 }.pass_on().code());
+    Some(ExitCode::from(status.unwrap_or(1)))
+}
+
+/// Becomes the job, which takes no new process.
+fn become_job(job: &[OsString], why: &str) -> ExitCode {
+    terminal::print_complaint(&format!("{why}, the job runs without it"));
+    let error = with_given_umask(|| Command::new(&job[0]).args(&job[1..]).exec());
+    ExitCode::from(ExitStatus::code(refuse(job, &error, false)))
+}
