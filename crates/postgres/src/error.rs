@@ -93,6 +93,8 @@ pub enum Error {
     NoSuperuser { action: &'static str, role: String },
     #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
     TableUnreadable { database: String, role: String },
+    #[error("{holder} in database \"{database}\": its open transaction has changed a schema")]
+    SchemasLocked { database: String, holder: String },
     #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
     DataDirectory { path: PathBuf, reason: String },
     #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
@@ -224,7 +226,7 @@ const PROTOCOL_VIOLATION: &str = "08P01";
 const TOO_MANY_CONNECTIONS: &str = "53300";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
-const LOCK_NOT_AVAILABLE: &str = "55P03";
+pub const LOCK_NOT_AVAILABLE: &str = "55P03";
 const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
 const UNTRANSLATABLE_CHARACTER: &str = "22P05";
 
@@ -283,6 +285,7 @@ impl Explain for Error {
                 "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there"
             }
             Error::NoSuperuser { .. } => "connect as a superuser",
+            Error::SchemasLocked { .. } => "try again after its COMMIT or ROLLBACK",
             Error::DataDirectory { .. } => "name the directory that holds PG_VERSION, as SHOW data_directory prints it",
             Error::Listen { .. } => "`ip address` lists the addresses of this machine",
             Error::DatabaseMissing { .. } => "`psql -l` lists the databases",

@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
 use super::answer::{Columns as _, LIMIT, ask_one, in_time, within};
-use super::error::CREATE_EXTENSION;
+use super::error::{CREATE_EXTENSION, LOCK_NOT_AVAILABLE};
 use host::units::{BlockRange, Fork};
 
 /// The extensions for loading blocks and for looking into shared_buffers.
@@ -203,6 +203,9 @@ pub(super) async fn explain_refusal(
     source: sqlx::Error,
 ) -> Error {
     let error = Error::Query { action, source };
+    if error.sqlstate().as_deref() == Some(LOCK_NOT_AVAILABLE) {
+        return find_schema_lock(connection).await.unwrap_or(error);
+    }
     if error.sqlstate().as_deref() != Some("42501") {
         return error;
     }
@@ -223,6 +226,12 @@ pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> R
     let question = include_str!("sql/extension_lacking_13.sql");
     let row = sqlx::query(question).bind(name).bind(members).fetch_optional(connection).await?;
     row.map(|row| row.try_get(0)).transpose()
+}
+
+/// Who keeps a session from [`KEEP`].
+async fn find_schema_lock(connection: &mut PgConnection) -> Option<Error> {
+    let row = sqlx::query_as(include_str!("sql/schema_lock_13.sql")).fetch_one(connection).await.ok();
+    row.map(|(database, holder)| Error::SchemasLocked { database, holder })
 }
 
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {

@@ -291,3 +291,35 @@ fn a_login_that_never_ends_is_left_with_control_c() {
         server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'sleeping'");
     }
 }
+
+#[test]
+fn a_database_whose_schemas_are_locked_is_given_up_at_once_and_named() {
+    let mut server = servers::start(15, &[("shared_buffers", "16MB"), ("lc_messages", "C")]);
+    server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm; CREATE ROLE bob LOGIN");
+    server.psql("CREATE TABLE u AS SELECT repeat('u', 900) AS body FROM generate_series(1, 800)");
+    server.psql("CREATE DATABASE shop OWNER bob");
+    let tables: String = (0..20)
+        .map(|at| format!("CREATE TABLE t{at} AS SELECT generate_series(1, 2000); SELECT count(*) FROM t{at};"))
+        .collect();
+    server.psql_in("shop", &format!("CREATE EXTENSION pg_prewarm; {tables}"));
+    server.psql("CHECKPOINT; SELECT pg_prewarm('u')");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    server.restart();
+    let mut bob = server.command_of("psql");
+    bob.args(["-XAtqd", "shop", "-c", "CREATE SCHEMA bobs", "-c", "BEGIN", "-c", "ALTER SCHEMA bobs RENAME TO his"]);
+    bob.args(["-c", "SELECT pg_sleep(600)"]);
+    let mut bob = bob.env("PGUSER", "bob").stdout(std::process::Stdio::null()).spawn().unwrap();
+    let holds = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'bob' AND query LIKE '%pg_sleep%'";
+    servers::wait_until("the lock", || server.psql(holds) == "1");
+    let restored = server.pgthaw(&["restore", "newest", "--tier", "buffers", "--json"]).ends_with(1).json();
+    let log = std::fs::read_to_string(server.data_directory().with_file_name("server.log")).unwrap();
+    bob.kill().unwrap();
+    bob.wait().unwrap();
+    let timeouts = log.matches("canceling statement due to lock timeout").count();
+    // One for each connection that had begun by then.
+    assert!((1..=3).contains(&timeouts), "{timeouts}: {restored:#}");
+    let named = "(role \\\"bob\\\") holds RowExclusiveLock on pg_namespace in database \\\"shop\\\"";
+    assert!(restored["skipped"].to_string().contains(named), "{restored:#}");
+    let buffers = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('u')";
+    assert!(server.psql(buffers).parse::<u64>().unwrap() > 80, "{restored:#}");
+}

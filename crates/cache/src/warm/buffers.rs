@@ -476,8 +476,10 @@ impl Loader<'_> {
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        // Whoever may not use pg_prewarm for one relation may for none of the database.
-        let failure = |error| Failure { is_of_database: matches!(error, Error::ExtensionPrivilege { .. }), error };
+        // Whoever may not use pg_prewarm for one relation, or waits for the schemas, may for none of the database.
+        let is_of_database =
+            |error: &Error| matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. });
+        let failure = |error| Failure { is_of_database: is_of_database(&error), error };
         loaded.await.map_err(failure)
     }
 
