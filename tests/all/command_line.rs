@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 
 use clap::CommandFactory as _;
 use command::{SettingsError, explain_refused, find_successor, list_gone};
 
-use crate::servers::Home;
+use crate::servers::{self, Home};
 
 /// Where a test's settings are looked for.
 const SETTINGS: &str = "config/pgthaw/pgthaw.toml";
@@ -76,12 +76,60 @@ fn help_comes_whatever_the_settings_are_like() {
     home.pgthaw(&["--version"]).ok();
 }
 
-/// It is of whoever may write there.
+/// Commands that come to an end without a server.
+const COMMANDS: [&str; 17] = [
+    "bench -p 1 --yes",
+    "completions bash",
+    "doctor -p 1 --require server",
+    "evict -p 1",
+    "film show",
+    "hydrate -p 1",
+    "judge /dev/null",
+    "map -p 1",
+    "predict -p 1",
+    "report",
+    "restore newest -p 1",
+    "results list",
+    "run -p 1 -- true",
+    "snapshot list",
+    "snapshot take -p 1",
+    "top -p 1 --json",
+    "waits -p 1 1",
+];
+
+/// They are of whoever may write there.
 #[test]
-fn a_file_of_the_working_directory_is_not_read() {
+fn settings_of_the_working_directory_are_not_read() {
     let home = Home::new();
-    fs::write(home.path().join("pgthaw.toml"), "[[").unwrap();
-    home.pgthaw(&["completions", "bash"]).ok();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("pgthaw.toml");
+    let hostile = "mode = '666'\nlab_servers = [1]\n[connection]\nhost = 'elsewhere.invalid'\n[serve]\nlisten = '0.0.0.0:1'\n\
+                   [demo]\nbin-dir = 'elsewhere'\n[restore]\nno-such = 1\n";
+    for command in COMMANDS {
+        let end = || {
+            let words: Vec<&str> = command.split(' ').collect();
+            let output = servers::output_of(home.command(&words).current_dir(place.path()));
+            assert!(
+                !output.stderr.contains("elsewhere") && !output.stderr.contains("toml"),
+                "{command}: {}",
+                output.stderr
+            );
+            output.status
+        };
+        let _ = fs::remove_file(&file);
+        let without = end();
+        for (text, mode, owner) in
+            [(hostile, 0o644, None), ("[[", 0o644, Some(65534)), ("", 0o644, None), (hostile, 0, None)]
+        {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            if owner.is_some() && rustix::process::geteuid().is_root() {
+                chown(&file, owner, None).unwrap();
+            }
+            assert_eq!(end(), without, "{command} beside {text:?} of {mode:o}");
+            fs::remove_file(&file).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -94,6 +142,15 @@ fn another_users_settings_are_refused() {
     assert!(output.stderr.contains("belongs to another user"), "{}", output.stderr);
     let mut named = home.command(&["completions", "bash"]);
     assert!(named.env("PGTHAW_CONFIG", &file).status().unwrap().success());
+    let file = file.to_str().unwrap();
+    let help = home.pgthaw(&["--config", file, "map", "--help"]).ok().stdout;
+    assert!(help.contains(&format!("[default: {file}]")), "the file is named: {help}");
+    fs::write(file, "[[").unwrap();
+    let named = format!("--config={file}");
+    for arguments in [[&named, "completions", "bash"], ["completions", "bash", &named]] {
+        let output = home.pgthaw(&arguments).ends_with(2);
+        assert!(output.stderr.contains(file) && output.stderr.contains("TOML"), "{}", output.stderr);
+    }
 }
 
 #[test]

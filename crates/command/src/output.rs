@@ -1,5 +1,7 @@
 //! What every command takes, and how each ends.
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+
 use host::failure::ErrorKind;
 use host::files::FileMode;
 use host::linux::signals::status_of_end;
@@ -27,6 +29,19 @@ pub struct OutputArguments {
         hide_short_help = true
     )]
     pub mode: Option<FileMode>,
+
+    /// Read settings from this file alone, whoever it belongs to
+    // It was read before the command line.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "PGTHAW_CONFIG",
+        help_heading = "Output",
+        hide_short_help = true
+    )]
+    #[arg(value_parser = OsStringValueParser::new().map(|_| ()))]
+    config: Option<()>,
 
     /// Print this help; --help: all of it (-h is the host)
     #[arg(short = '?', long, global = true, action = clap::ArgAction::Help, help_heading = "Output")]

@@ -9,7 +9,7 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, doctor, evict, film, hydrate, map, predict, restore, run,
     snapshot, top, waits,
 };
-use command::{completions, read_command_line};
+use command::{WITH_VALUE, completions, read_command_line};
 use host::failure::{ErrorKind, Explain};
 use host::files::FileMode;
 use host::linux::own_program::find_beside;
@@ -43,7 +43,7 @@ impl Explain for NoLaboratory {
 /// The command that is asked for, or whose help is, before anything else is known of the command line.
 pub fn find_command(arguments: &[OsString]) -> Option<&str> {
     let words: Vec<_> = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
-    let is_word = |at: &usize| !words[*at].starts_with('-') && (*at == 0 || words[at - 1] != "--mode");
+    let is_word = |at: &usize| !words[*at].starts_with('-') && (*at == 0 || !WITH_VALUE.contains(&words[at - 1]));
     (0..words.len()).filter(is_word).map(|at| words[at]).find(|word| *word != "help")
 }
 

@@ -1,7 +1,9 @@
 //! Finds and reads `pgthaw.toml`.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,7 @@ impl Explain for SettingsError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            SettingsError::Read { .. } => Some("PGTHAW_CONFIG names another file".into()),
+            SettingsError::Read { .. } => Some("--config names another file".into()),
             SettingsError::Syntax { .. } => None,
             SettingsError::Setting { .. } => Some(
                 "a table is a command and its keys are the command's long options, which `pgthaw COMMAND --help` lists"
@@ -57,6 +59,9 @@ const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mo
 const ONLY_TOP_KEYS: &str =
     "only lab_servers and mode can stand at the top of the file; options go below their command: [restore]";
 
+/// The variable that names the file, too.
+const NAMED: &str = "PGTHAW_CONFIG";
+
 /// One line of the file: `connections = 4` in `[restore]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
@@ -78,21 +83,24 @@ impl Setting {
 /// The settings that a file holds, not yet compared with the options that there are.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
-    path: PathBuf,
+    pub path: PathBuf,
     table: toml::Table,
 }
 
 impl SettingsFile {
-    /// The file that `PGTHAW_CONFIG` names; without it the first there is of `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and
+    /// The file that `--config` or `PGTHAW_CONFIG` names; without it the first there is of `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and
     /// `/etc/pgthaw/pgthaw.toml`, and none of the working directory: settings name programs to run and servers to trust, and a
     /// directory may be somebody else's. No file is as good as an empty one.
-    pub fn find() -> Result<SettingsFile, SettingsError> {
-        SettingsFile::find_in(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+    pub fn find(arguments: &[OsString]) -> Result<SettingsFile, SettingsError> {
+        SettingsFile::find_in(|name| {
+            let typed = find_named(arguments).filter(|_| name == NAMED);
+            typed.or_else(|| std::env::var_os(name).filter(|value| !value.is_empty())).map(PathBuf::from)
+        })
     }
 
     /// Finds the file as [`SettingsFile::find`] does, in another environment.
     pub(super) fn find_in(environment: impl Fn(&str) -> Option<PathBuf>) -> Result<SettingsFile, SettingsError> {
-        if let Some(named) = environment("PGTHAW_CONFIG") {
+        if let Some(named) = environment(NAMED) {
             return SettingsFile::read(&named);
         }
         let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
@@ -107,8 +115,11 @@ impl SettingsFile {
         Ok(SettingsFile::default())
     }
 
-    /// Reads a file whoever it belongs to.
+    /// Reads a file whoever it belongs to; /dev/null is an empty one.
     pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
+        if path == Path::new("/dev/null") {
+            return Ok(SettingsFile::default());
+        }
         SettingsFile::read_open(path, open_regular_or_pipe(path).map_err(|source| cannot_read(path, source))?)
     }
 
@@ -184,6 +195,16 @@ fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
     match is_own(file?) && is_own(link?) {
         true => Ok(()),
         false => Err(SettingsError::NotOwned(path.to_owned())),
+    }
+}
+
+/// The file that the command line names, before anything else is known of it.
+fn find_named(arguments: &[OsString]) -> Option<OsString> {
+    let mut words = arguments.iter().take_while(|word| *word != "--");
+    let value = words.find_map(|word| word.as_bytes().strip_prefix(b"--config"))?;
+    match value.strip_prefix(b"=") {
+        Some(value) => Some(OsStr::from_bytes(value).to_owned()),
+        None => words.next().filter(|_| value.is_empty()).cloned(),
     }
 }
 

@@ -17,13 +17,14 @@ mod successors;
 mod tests;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
 use file::Setting;
 pub use file::{SettingsError, SettingsFile};
-pub use successors::{explain_refused, find_successor, list_gone};
+pub use successors::{WITH_VALUE, explain_refused, find_successor, list_gone};
 
 use super::ConnectionArguments;
 
@@ -35,7 +36,7 @@ const CONNECTION: &str = "connection";
 ///
 /// Tables of the commands `elsewhere` are those of the other program.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
-    let file = SettingsFile::find();
+    let file = SettingsFile::find(arguments);
     let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
         Ok(command) => command,
         // Who asks for help gets it, whatever the file is like; and a job runs.
@@ -109,6 +110,11 @@ fn refuse(mut error: clap::Error) -> ! {
 /// Gives the options of `command` and its subcommands the defaults that the file names. A key that no option has, and
 /// a value that the option would refuse, are errors.
 pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&str]) -> Result<Command, SettingsError> {
+    // So that --help names the file that was read.
+    command = command.mut_args(|argument| match argument.get_id() == "config" && file.path != Path::new("") {
+        true => argument.default_value(file.path.clone().into_os_string()),
+        false => argument,
+    });
     for setting in file.settings()? {
         let places = places_of(&command, &setting);
         // A key at the top is one of those that are known.

@@ -95,8 +95,8 @@ pub fn list_gone() -> Vec<(String, &'static str)> {
 /// The command that runs one.
 const RUNNING: &str = "run";
 
-/// The option of every command that has a value.
-const WITH_VALUE: &str = "--mode";
+/// The options of every command that have a value.
+pub const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
 
 /// What to say of a word that clap refuses, where there is more to say than it knows.
 pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
@@ -134,7 +134,7 @@ fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsErro
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;
     }
-    let is_option = |at: usize| words[at].starts_with('-') || (at > 0 && words[at - 1] == WITH_VALUE);
+    let is_option = |at: usize| words[at].starts_with('-') || (at > 0 && WITH_VALUE.contains(&&*words[at - 1]));
     let command = (0..words.len()).find(|at| !is_option(*at)).filter(|at| words[*at] == RUNNING)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
     // What follows an option may be its value.
