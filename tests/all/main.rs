@@ -45,6 +45,7 @@ mod modes;
 mod narrow;
 mod others;
 mod outside;
+mod pasted;
 mod places;
 mod poolers;
 mod predict;

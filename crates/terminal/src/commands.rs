@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
-use host::failure::quote_argument;
+use host::failure::{MARK, quote_argument};
 
 /// The command that runs, as it was typed.
 const TYPED: &str = "pgthaw …";
@@ -20,8 +20,8 @@ const MONITOR: &str = "GRANT pg_monitor TO …";
 const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 
 /// Behind a backtick in a text that is data, such as the command line of a job: what follows is no advice of pgthaw's, and is shown
-/// as it was. It has no width, no text that was made printable has it, and it is never printed.
-const NO_ADVICE: char = '\u{2060}';
+/// as it was. No text that was made printable has it.
+const NO_ADVICE: char = MARK;
 
 /// What makes a command lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Run {
             return match (&server.monitor, command) {
                 (Some(monitor), MONITOR) => self.complete_one(monitor),
                 _ if is_psql => command.replacen("psql", psql, 1),
-                _ => command.replace("; do psql -d ", &format!("; do {psql} -d ")),
+                _ => command.replace(&format!("{MARK}psql"), psql),
             };
         };
         if let Some(rest) = own.strip_prefix(TYPED).filter(|_| self.server.is_some()) {
@@ -256,8 +256,8 @@ mod tests {
             ("run `sudo -u bob pgthaw doctor`", "run `sudo -u bob pgthaw doctor -p 5433 -d shop`"),
             ("`psql -d shop -c 'CREATE EXTENSION x'`", "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION x'"),
             (
-                "`for d in a b; do psql -d \"$d\" -c x; done` (on the primary)",
-                "`for d in a b; do sudo -u postgres psql -p 5433 -d \"$d\" -c x; done` (on the primary)",
+                "`for d in a '; do psql -d'; do \u{2060}psql -d \"$d\" -c x; done` (on the primary)",
+                "`for d in a '; do psql -d'; do sudo -u postgres psql -p 5433 -d \"$d\" -c x; done` (on the primary)",
             ),
             ("`psql -p 1 -d shop -l`", "psql -p 1 -d shop -l"),
             (
