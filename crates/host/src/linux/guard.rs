@@ -108,7 +108,7 @@ fn watch(work: i32, told: &Told, heeded: &SigSet) -> io::Result<Ended> {
                     let (pid, status) = (pid.as_raw_pid(), Some(ExitStatus::from_raw(status.as_raw())));
                     if pid == work {
                         work_ended = status;
-                    } else if pid as u32 == told.job.load(SeqCst) {
+                    } else if [pid as u32, UNKNOWN].contains(&told.job.load(SeqCst)) {
                         job_ended = status;
                     }
                 }
