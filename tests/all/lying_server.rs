@@ -238,8 +238,7 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
                 columns = honest(kind, &mark);
                 rows = usize::from(has_row(kind));
                 if let Some(bytes) = lie(kind, &mut columns, &mut rows) {
-                    // And hangs up, for a whole answer is never to come.
-                    return stream.write_all(&bytes);
+                    return hang_up(stream, &bytes);
                 }
                 let row = data_row(&columns);
                 let many = row.repeat(rows.min(1000));
@@ -253,7 +252,7 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
             b'Q' if kind_of(&parts[0]) == "path" => {
                 (columns, rows) = (honest("path", &mark), 1);
                 if let Some(bytes) = lie("path", &mut columns, &mut rows) {
-                    return stream.write_all(&bytes);
+                    return hang_up(stream, &bytes);
                 }
                 stream.write_all(&row_description(&columns))?;
                 stream.write_all(&data_row(&columns).repeat(rows))?;
@@ -267,6 +266,13 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
             stream.write_all(&message(b'Z', b"I"))?;
         }
     }
+}
+
+/// A whole answer is never to come. What is asked meanwhile is read: else the kernel takes back what was said.
+fn hang_up(mut stream: TcpStream, said: &[u8]) -> std::io::Result<()> {
+    stream.write_all(said)?;
+    stream.shutdown(std::net::Shutdown::Write)?;
+    std::io::copy(&mut stream, &mut std::io::sink()).map(drop)
 }
 
 /// Bytes that pgthaw may have at most: a liar shall not fill the machine. Room for a message of 2 GB is asked for when it is

@@ -289,7 +289,10 @@ fn what_the_server_counts_of_locks_is_told() {
     let server = servers::start(19, &[("deadlock_timeout", "100ms")]);
     server.psql("CREATE TABLE t AS SELECT 1 AS id");
     let mut holder = server.command_of("psql");
-    holder.args(["-XAtq", "-d", "postgres", "-c", "BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(1); COMMIT"]);
+    // Until somebody has waited for longer than deadlock_timeout.
+    let holds = "BEGIN; UPDATE t SET id = 2; DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted) LOOP \
+                 PERFORM pg_sleep(0.05); END LOOP; PERFORM pg_sleep(0.5); END $$; COMMIT";
+    holder.args(["-XAtq", "-d", "postgres", "-c", holds]);
     let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
     while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "1" {}
     let update = "UPDATE t SET id = 3; SELECT pg_stat_force_next_flush();\n";

@@ -43,6 +43,9 @@ const START_LIMIT: Duration = Duration::from_secs(300);
 /// A fast shutdown writes a checkpoint, perhaps through a limited disk.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 
+/// After a crash.
+const START_TRIES: u32 = 20;
+
 /// The postmaster kills what does not end by itself 5 s after SIGQUIT.
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
@@ -393,9 +396,12 @@ impl Drop for ScratchCluster {
             return;
         }
         if !self.is_running() && self.read_pid_file().is_some() {
-            // It crashed: only a server removes the shared memory that another one left.
+            // It crashed: only a server removes the shared memory that another one left, once the processes of that one have ended.
             self.server = None;
-            let _ = self.start_unless(|| false, |_| {});
+            let mut tries = 0..START_TRIES;
+            while tries.next().is_some() && self.start_unless(|| false, |_| {}).is_err() {
+                std::thread::sleep(POLL_INTERVAL);
+            }
         }
         let _ = self.stop(StopMode::Immediate);
         let _ = remove_own_cluster(&self.directory);
