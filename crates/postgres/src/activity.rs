@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, count, in_time};
+use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, columns, in_time};
 use super::server::telling;
 use super::{Error, RelationKind};
 
@@ -78,14 +78,14 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
             schema: row.try_get("nspname")?,
             name: row.try_get("relname")?,
             kind: kind.unwrap_or(RelationKind::Unknown),
-            blocks: count(row, "blocks")?,
-            requests: count(row, "requests")?,
-            scans: count(row, "scans")?,
+            blocks: row.try_get("blocks")?,
+            requests: row.try_get("requests")?,
+            scans: row.try_get("scans")?,
             rows: RowCounts {
-                read: count(row, "rows_read")?,
-                fetched: count(row, "rows_fetched")?,
-                inserted: count(row, "rows_inserted")?,
-                changed: count(row, "rows_changed")?,
+                read: row.try_get("rows_read")?,
+                fetched: row.try_get("rows_fetched")?,
+                inserted: row.try_get("rows_inserted")?,
+                changed: row.try_get("rows_changed")?,
             },
             table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
             access_method: row.try_get("access_method")?,
@@ -97,10 +97,10 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(Activity {
-            transactions: count(&row, "transactions")?,
-            clients: count(&row, "clients")? as u32,
-            blocks_hit: count(&row, "blocks_hit")?,
-            blocks_read: count(&row, "blocks_read")?,
+            transactions: row.try_get("transactions")?,
+            clients: row.try_get("clients")?,
+            blocks_hit: row.try_get("blocks_hit")?,
+            blocks_read: row.try_get("blocks_read")?,
             pids: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs).collect(),
             relations: collect_rows(rows, relation).await?,
         })
@@ -161,26 +161,16 @@ pub struct Session {
 
 impl Session {
     fn decode(row: &PgRow) -> Result<Session, sqlx::Error> {
-        Ok(Session {
+        Ok(columns!(row => Session {
+            database, application_name, query, started_us, state, state_ms;
             // A prepared transaction has 0.
             pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
             backend: row.try_get("backend_type")?,
             user: row.try_get("username")?,
-            database: row.try_get("database")?,
-            application_name: row.try_get("application_name")?,
-            query: row.try_get("query")?,
             event_type: row.try_get("wait_event_type")?,
             event: row.try_get("wait_event")?,
-            started_us: count(row, "started_us")?,
-            state: row.try_get("state")?,
-            state_ms: milliseconds(row, "state_ms")?,
-        })
+        }))
     }
-}
-
-/// A length by the server's clock, which may have been set back.
-fn milliseconds(row: &PgRow, name: &str) -> Result<Option<u64>, sqlx::Error> {
-    Ok(row.try_get::<Option<i64>, _>(name)?.map(|ms| ms.max(0) as u64))
 }
 
 /// The pids of sessions with this application_name. From version 15 on the query is in the statistics when it ends.
@@ -348,7 +338,7 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
             blocked_by: pids.into_iter().map(|pid| pid.max(0) as u32).collect(),
             mode: row.try_get("mode")?,
             relation: row.try_get("relation")?,
-            waited_ms: milliseconds(row, "waited_ms")?,
+            waited_ms: row.try_get("waited_ms")?,
         }))
     };
     let mut all = ask_rows(connection, "ask who holds the locks", question, decode).await?;
@@ -365,7 +355,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     let rows = sqlx::query(include_str!("sql/temporary_files_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let pid: Option<i32> = row.try_get("pid")?;
-        Ok(Some((pid.unwrap_or(0).max(0) as u32, count(row, "files")?, count(row, "bytes")?)))
+        Ok(Some((pid.unwrap_or(0).max(0) as u32, row.try_get("files")?, row.try_get("bytes")?)))
     };
     in_time("ask who writes temporary files", collect_rows(rows, decode)).await
 }

@@ -69,11 +69,6 @@ pub(super) async fn ask_rows<T>(
     }
 }
 
-/// A column that counts; NULL is 0.
-pub(super) fn count(row: &PgRow, name: &str) -> Result<u64, sqlx::Error> {
-    Ok(row.try_get::<Option<i64>, _>(name)?.unwrap_or(0).max(0) as u64)
-}
-
 /// The rows that `decode` makes something of. More than [`ROWS_MAX`] are an error.
 pub(super) async fn collect_rows<T>(
     rows: impl Stream<Item = Result<PgRow, sqlx::Error>>,
@@ -159,7 +154,23 @@ read_as! {
     String: Text, |text| text.0;
     Option<String>: Option<Text>, |text| text.map(|text| text.0);
     Option<Vec<String>>: Option<Vec<Text>>, |texts| texts.map(strings);
+    u64: Option<i64>, counted;
+    u32: Option<i64>, |count| counted(count) as u32;
+    Option<u64>: Option<i64>, |length| length.map(|length| counted(Some(length)));
 }
+
+/// What a column counts; NULL is 0, and so is a length by a clock that was set back.
+fn counted(count: Option<i64>) -> u64 {
+    count.unwrap_or(0).max(0) as u64
+}
+
+/// A struct whose first fields are the row's columns of the same names; the others are written out.
+macro_rules! columns {
+    ($row:expr => $type:ident { $($field:ident),+ $(; $($others:tt)+)? }) => {
+        $type { $($field: $row.try_get(stringify!($field))?,)+ $($($others)+)? }
+    };
+}
+pub(super) use columns;
 
 /// A whole row, by the order of its columns.
 pub(super) trait Answer: Sized {

@@ -6,7 +6,7 @@ use host::units::{BlockNumber, Fork};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Columns as _, LIMIT, count};
+use super::answer::{Columns as _, LIMIT};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
 use super::{Error, Extension};
 
@@ -72,7 +72,7 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     let rows = ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, LIMIT), statement).await?;
     let decode = |row: &PgRow| {
         let usage_count = row.try_get::<i32, _>("usage_count")? as u8;
-        Ok(UsageSummary { usage_count, buffers: count(row, "buffers")?, dirty: count(row, "dirty")? })
+        Ok(UsageSummary { usage_count, buffers: row.try_get("buffers")?, dirty: row.try_get("dirty")? })
     };
     let summary: Result<_, _> = rows.iter().flatten().map(decode).collect();
     summary.map_err(|source| Error::Query { action: ACTION, source })

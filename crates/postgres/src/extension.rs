@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
-use super::answer::{Columns as _, LIMIT, ask_one, in_time, within};
+use super::answer::{Columns as _, LIMIT, ask_one, columns, in_time, within};
 use super::error::{CREATE_EXTENSION, LOCK_NOT_AVAILABLE};
 use host::units::{BlockRange, Fork};
 
@@ -162,14 +162,7 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
         let extension = |row: PgRow| {
-            Ok(Extension {
-                name,
-                schema: row.try_get("schema")?,
-                schema_literal: row.try_get("schema_literal")?,
-                version: row.try_get("version")?,
-                is_movable: row.try_get("is_movable")?,
-                is_holdable: row.try_get("is_holdable")?,
-            })
+            Ok(columns!(row => Extension { schema, schema_literal, version, is_movable, is_holdable; name }))
         };
         row.map(extension).transpose()
     };

@@ -8,7 +8,7 @@ use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
 
 use super::Error;
-use super::answer::{Columns as _, ask_all, ask_one, in_time};
+use super::answer::{Columns as _, ask_all, ask_one, columns, in_time};
 use super::secrets::keep_setting;
 
 /// Changed settings, by name, with values as others' SHOW prints them, without pgthaw's own session settings.
@@ -131,16 +131,7 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     );
     let rows = fetch_as_others(connection, ACTION, question.bind(names)).await?;
     let decode = |row: &PgRow| {
-        Ok(SettingState {
-            name: row.try_get("name")?,
-            context: row.try_get("context")?,
-            source: row.try_get("source")?,
-            pending_restart: row.try_get("pending_restart")?,
-            kind: row.try_get("kind")?,
-            unit: row.try_get("unit")?,
-            allowed: row.try_get("allowed")?,
-            value: row.try_get("value")?,
-        })
+        Ok(columns!(row => SettingState { name, context, source, pending_restart, kind, unit, allowed, value }))
     };
     let states: Result<Vec<SettingState>, _> = rows.iter().map(decode).collect();
     let mut states = states.map_err(|source| Error::Query { action: ACTION, source })?;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::Columns as _;
+use super::answer::{Columns as _, columns};
 use super::data_directory::is_child;
 use super::remedy::psql_as;
 use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, find_extension, read_databases};
@@ -258,24 +258,19 @@ fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
     let block_size = row.try_get::<i32, _>("block_size")? as u32;
     let shared_buffers_blocks = row.try_get::<i64, _>("shared_buffers_blocks")? as u64;
     let io_direct: Option<String> = row.try_get("debug_io_direct")?;
-    Ok(ServerFacts {
+    Ok(columns!(row => ServerFacts {
+        version, cluster_name, io_method, in_recovery, role, is_superuser;
         version_num: row.try_get::<i32, _>("version_num")? as u32,
-        version: row.try_get("version")?,
         system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
-        cluster_name: row.try_get("cluster_name")?,
         block_size,
         segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
         shared_buffers_bytes: Bytes(shared_buffers_blocks * u64::from(block_size)),
         data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
         io_direct: io_direct.is_some_and(|what| has_data(&what)),
-        io_method: row.try_get("io_method")?,
-        in_recovery: row.try_get("in_recovery")?,
         lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),
         timeline: row.try_get::<i32, _>("timeline")? as u32,
-        role: row.try_get("role")?,
-        is_superuser: row.try_get("is_superuser")?,
         postmaster_pid: None,
-    })
+    }))
 }
 
 fn has_data(debug_io_direct: &str) -> bool {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::answer::{Answer as _, Columns as _, LIMIT, ask_all, ask_rows, collect_rows, count, in_time};
+use super::answer::{Answer as _, Columns as _, LIMIT, ask_all, ask_rows, collect_rows, columns, in_time};
 use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension};
@@ -51,26 +51,21 @@ pub async fn read_server_statistics(
     database: &str,
 ) -> Result<ServerStatistics, Error> {
     const ACTION: &str = "read the server's statistics";
-    let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
-                    FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
+    /// One row for each of the view's, as the view's name and JSON.
+    macro_rules! rows_of {
+        ($view:literal) => {
+            concat!("SELECT '", $view, "', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.", $view, " AS s")
+        };
+    }
+    let question = concat!(rows_of!("pg_stat_database"), " WHERE datname = $1");
     let question = || sqlx::query(question).bind(database.to_owned());
     let mut rows = ask_rows(connection, ACTION, question, |row| <(String, String)>::of(row).map(Some)).await?;
     let views = [
-        (
-            0,
-            "SELECT 'pg_stat_bgwriter', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_bgwriter AS s",
-        ),
-        (140_000, "SELECT 'pg_stat_wal', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_wal AS s"),
-        (160_000, "SELECT 'pg_stat_io', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_io AS s"),
-        (
-            170_000,
-            "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
-             FROM pg_catalog.pg_stat_checkpointer AS s",
-        ),
-        (
-            190_000,
-            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
-        ),
+        (0, rows_of!("pg_stat_bgwriter")),
+        (140_000, rows_of!("pg_stat_wal")),
+        (160_000, rows_of!("pg_stat_io")),
+        (170_000, rows_of!("pg_stat_checkpointer")),
+        (190_000, rows_of!("pg_stat_lock")),
     ];
     for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {
         rows.extend(ask_all::<(String, String)>(connection, ACTION, question).await?);
@@ -184,9 +179,9 @@ pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32,
         Ok(Some(Counted {
             oid: row.try_get::<Oid, _>("oid")?.0,
             table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
-            scans: count(row, "scans")?,
-            read: count(row, "rows_read")?,
-            fetched: count(row, "rows_fetched")?,
+            scans: row.try_get("scans")?,
+            read: row.try_get("rows_read")?,
+            fetched: row.try_get("rows_fetched")?,
             rows_per_block: (tuples > 0.0 && blocks > 0).then(|| tuples / f64::from(blocks)),
         }))
     };
@@ -310,22 +305,10 @@ pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Resu
 }
 
 fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
-    Ok(ServerPulse {
-        commits: count(row, "commits")?,
-        rollbacks: count(row, "rollbacks")?,
-        blocks_hit: count(row, "blocks_hit")?,
-        blocks_read: count(row, "blocks_read")?,
-        temporary_bytes: count(row, "temporary_bytes")?,
-        deadlocks: count(row, "deadlocks")?,
-        active_ms: row.try_get("active_ms")?,
-        clients: count(row, "clients")? as u32,
-        active: count(row, "active")? as u32,
-        idle_in_transaction: count(row, "idle_in_transaction")? as u32,
-        longest_query_seconds: row.try_get("longest_query_seconds")?,
-        longest_transaction_seconds: row.try_get("longest_transaction_seconds")?,
-        hidden: count(row, "hidden")? as u32,
-        checkpointer_event: row.try_get("checkpointer_event")?,
-    })
+    Ok(columns!(row => ServerPulse {
+        commits, rollbacks, blocks_hit, blocks_read, temporary_bytes, deadlocks, active_ms, clients, active,
+        idle_in_transaction, longest_query_seconds, longest_transaction_seconds, hidden, checkpointer_event
+    }))
 }
 
 /// Asks for the checkpoints. On a standby these are its own restartpoints.
@@ -336,17 +319,9 @@ pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u
     };
     let read = async {
         let row = sqlx::query(question).fetch_one(connection).await?;
-        Ok(CheckpointPulse {
-            timed: count(&row, "timed")?,
-            requested: count(&row, "requested")?,
-            write_ms: row.try_get("write_ms")?,
-            sync_ms: row.try_get("sync_ms")?,
-            buffers: count(&row, "buffers")?,
-            wal_bytes: count(&row, "wal_bytes")?,
-            since_seconds: row.try_get("since_seconds")?,
-            timeout_seconds: row.try_get("timeout_seconds")?,
-            max_wal_bytes: count(&row, "max_wal_bytes")?,
-        })
+        Ok(columns!(row => CheckpointPulse {
+            timed, requested, write_ms, sync_ms, buffers, wal_bytes, since_seconds, timeout_seconds, max_wal_bytes
+        }))
     };
     in_time("read what the server counts of checkpoints", read).await
 }
