@@ -35,7 +35,8 @@ pub struct RelationDifference<'a> {
 }
 
 /// What became of a relation as a whole. Of several, the first that fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Change {
     New,
     Gone,
@@ -49,14 +50,7 @@ pub enum Change {
 impl Change {
     /// The word for tables and `--json`.
     pub fn name(self) -> &'static str {
-        match self {
-            Change::New => "new",
-            Change::Gone => "gone",
-            Change::Rewritten => "rewritten",
-            Change::Grown => "grown",
-            Change::Truncated => "truncated",
-            Change::Same => "same",
-        }
+        self.into()
     }
 }
 

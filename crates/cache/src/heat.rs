@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use roaring::RoaringBitmap;
+use strum::VariantArray as _;
 
 use super::files::{Files, numbers};
 use super::{ForkMap, HeatSource, Map, MapInputs, Snapshot, TierState};
@@ -30,7 +31,7 @@ pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]
     if map.os != TierState::Measured {
         return;
     }
-    for (source, _) in HeatSource::ALL {
+    for source in HeatSource::VARIANTS {
         let heat = match source {
             HeatSource::None => continue,
             HeatSource::PageFlags => read_page_flags(map, &inputs),
@@ -38,7 +39,7 @@ pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]
             HeatSource::Statistics => read_statistics(map, &inputs).await,
         };
         if let Some(heat) = heat.filter(|heat| tells_apart(map, heat)) {
-            map.os_heat = source;
+            map.os_heat = *source;
             let forks = map.relations.iter_mut().flat_map(|one| &mut one.forks);
             for (fork, mut levels) in forks.zip(heat) {
                 levels.retain(|_, blocks| !blocks.is_empty());

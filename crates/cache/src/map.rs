@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use host::units::Fork;
 use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
@@ -46,8 +47,9 @@ pub enum TierState {
 }
 
 /// Where the heat of blocks in the page cache comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum HeatSource {
     /// Nobody could tell. All blocks have heat 0.
     #[default]
@@ -61,22 +63,9 @@ pub enum HeatSource {
 }
 
 impl HeatSource {
-    /// The sources in their order, with the words for them in the snapshot file and in `--json`.
-    pub const ALL: [(HeatSource, &str); 4] = [
-        (HeatSource::None, "none"),
-        (HeatSource::PageFlags, "page_flags"),
-        (HeatSource::Snapshots, "snapshots"),
-        (HeatSource::Statistics, "statistics"),
-    ];
-
     /// The word for it in the snapshot file and in `--json`.
     pub fn name(self) -> &'static str {
-        HeatSource::ALL[self as usize].1
-    }
-
-    /// The source of a name.
-    pub fn from_name(name: &str) -> Option<HeatSource> {
-        HeatSource::ALL.into_iter().find(|(_, word)| *word == name).map(|(source, _)| source)
+        self.into()
     }
 }
 

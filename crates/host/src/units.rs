@@ -8,6 +8,7 @@ use std::ops::{Add, AddAssign};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 // ---- counted ----
 
@@ -38,8 +39,9 @@ pub fn is_treacherous(character: char) -> bool {
 // ---- fork ----
 
 /// A fork, as PostgreSQL's `src/include/common/relpath.h` numbers them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case")]
 pub enum Fork {
     Main = 0,
     Fsm = 1,
@@ -53,12 +55,7 @@ impl Fork {
 
     /// PostgreSQL's name, which pg_prewarm takes and this prints.
     pub fn name(self) -> &'static str {
-        match self {
-            Fork::Main => "main",
-            Fork::Fsm => "fsm",
-            Fork::Vm => "vm",
-            Fork::Init => "init",
-        }
+        self.into()
     }
 
     /// What the file's name has after the relfilenumber: nothing, `_fsm`, `_vm` or `_init`.
@@ -79,12 +76,6 @@ impl Fork {
     /// The fork of pg_buffercache's `relforknumber`.
     pub fn from_number(number: i16) -> Option<Fork> {
         Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
-    }
-}
-
-impl fmt::Display for Fork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
+use strum::{EnumString, IntoStaticStr};
 
 use super::Error;
 use super::answer::{Columns as _, ask_rows, collect_rows, in_time};
@@ -190,8 +191,9 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
 // ---- relation ----
 
 /// `pg_class.relkind`, where it has storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RelationKind {
     Table,
     Index,
@@ -217,20 +219,7 @@ impl RelationKind {
 
     /// The word for tables, snapshots and `--json`.
     pub fn name(self) -> &'static str {
-        match self {
-            RelationKind::Table => "table",
-            RelationKind::Index => "index",
-            RelationKind::Toast => "toast",
-            RelationKind::MaterializedView => "materialized_view",
-            RelationKind::Sequence => "sequence",
-            RelationKind::Unknown => "unknown",
-        }
-    }
-
-    /// The kind of a word written by [`RelationKind::name`].
-    pub fn from_name(name: &str) -> Option<RelationKind> {
-        use RelationKind::*;
-        [Table, Index, Toast, MaterializedView, Sequence, Unknown].into_iter().find(|kind| kind.name() == name)
+        self.into()
     }
 }
 

@@ -242,7 +242,8 @@ const ACTION: &str = "prewarm a relation";
 const BATCH_BLOCKS: u64 = 1024;
 
 /// What pg_prewarm does with a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum PrewarmMode {
     /// Reads it into shared_buffers.
     Buffer,
@@ -255,11 +256,7 @@ pub enum PrewarmMode {
 impl PrewarmMode {
     /// pg_prewarm's word for it.
     pub fn name(self) -> &'static str {
-        match self {
-            PrewarmMode::Buffer => "buffer",
-            PrewarmMode::Read => "read",
-            PrewarmMode::Prefetch => "prefetch",
-        }
+        self.into()
     }
 }
 

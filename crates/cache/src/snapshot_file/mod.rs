@@ -108,7 +108,7 @@ fn decode_header(sealed: &Sealed, is_verified: bool) -> Result<SnapshotHeader, F
         source: metadata.decode_source()?,
         os: decode_tier(&metadata, OS_TIER)?,
         buffers: decode_tier(&metadata, BUFFERS_TIER)?,
-        os_heat: HeatSource::from_name(metadata.text(OS_HEAT)?).ok_or_else(|| metadata.wrong(OS_HEAT))?,
+        os_heat: metadata.number(OS_HEAT)?,
         remarks: metadata.json(REMARKS)?,
         relations: metadata.number(RELATIONS)?,
         empty: metadata.json(EMPTY)?,
@@ -479,7 +479,7 @@ impl Collector {
         }
         let relation = Relation {
             name: RelationName { database: database?.to_owned(), schema: schema?.to_owned(), name: name?.to_owned() },
-            kind: decode_word(kind?, "kind", RelationKind::from_name)?,
+            kind: decode_word(kind?, "kind", |word| word.parse().ok())?,
             oid: u32::try_from(oid).map_err(|_| format!("{oid} is no oid"))?,
             path,
             tablespace: tablespace?.to_owned(),

@@ -374,12 +374,7 @@ impl<'a> Seen<'a> {
 
     fn tell_calls(&self, candidate: &Candidate<'_>) -> String {
         let SeenCall { call, who, relation } = candidate.longest;
-        let verb = match call.kind {
-            FileCallKind::Fsync => "fsync",
-            FileCallKind::Fdatasync => "fdatasync",
-            FileCallKind::SyncFileRange => "sync_file_range",
-            FileCallKind::Write => "write",
-        };
+        let verb: &str = call.kind.into();
         let unsynced = call.unsynced.filter(|_| call.kind != FileCallKind::Write).map(|unsynced| {
             let writes = if unsynced.writes == 1 { "write" } else { "writes" };
             format!(", {} {writes} of {}", group_digits(unsynced.writes), Bytes(unsynced.bytes))

@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::Error;
 use crate::statistic::Statistic;
@@ -14,8 +15,9 @@ use host::units::Fork;
 use postgres::RelationPath;
 
 /// How the times come to be known, the least exact first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Tier {
     /// Looks at pg_stat_activity.
     Sql,
@@ -47,8 +49,9 @@ pub struct OpenWait {
 }
 
 /// What a process asked of a file, by the system call's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FileCallKind {
     Fsync,
     Fdatasync,
@@ -293,11 +296,7 @@ pub struct ProgramCost {
 impl Tier {
     /// As it is written.
     pub fn name(self) -> &'static str {
-        match self {
-            Tier::Sql => "sql",
-            Tier::Memory => "memory",
-            Tier::Bpf => "bpf",
-        }
+        self.into()
     }
 }
 

@@ -30,7 +30,8 @@ pub enum CgroupVersion {
     V2,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum Controller {
     Cpu,
     Io,
@@ -46,11 +47,7 @@ impl Controller {
     }
 
     fn v2_name(self) -> &'static str {
-        match self {
-            Controller::Cpu => "cpu",
-            Controller::Io => "io",
-            Controller::Memory => "memory",
-        }
+        self.into()
     }
 }
 

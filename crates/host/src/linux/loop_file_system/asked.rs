@@ -18,8 +18,9 @@ use crate::linux::own_program::find_in_path;
 use crate::units::Bytes;
 
 /// A kind of file system that can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum FileSystemKind {
     Ext4,
     Xfs,
@@ -31,11 +32,7 @@ impl FileSystemKind {
 
     /// As `mount -t` has it.
     pub fn name(self) -> &'static str {
-        match self {
-            FileSystemKind::Ext4 => "ext4",
-            FileSystemKind::Xfs => "xfs",
-            FileSystemKind::Btrfs => "btrfs",
-        }
+        self.into()
     }
 }
 
