@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -370,11 +369,7 @@ impl MapInputs<'_> {
     }
 }
 
-impl fmt::Debug for MapInputs<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapInputs").field("databases", &self.databases).finish_non_exhaustive()
-    }
-}
+host::debug_by!(MapInputs<'_>: databases);
 
 /// What there is to look at.
 #[derive(Debug, Default)]

@@ -36,6 +36,18 @@ pub fn is_treacherous(character: char) -> bool {
             '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// `Debug` of a struct some of whose fields have none: it shows the fields that are named.
+#[macro_export]
+macro_rules! debug_by {
+    ($type:ident $(<$lifetime:lifetime>)?: $($field:ident),+) => {
+        impl ::std::fmt::Debug for $type $(<$lifetime>)? {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($type))$(.field(stringify!($field), &self.$field))+.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 // ---- fork ----
 
 /// A fork, as PostgreSQL's `src/include/common/relpath.h` numbers them.

@@ -88,11 +88,7 @@ pub struct BudgetedSource {
     begins_from: Option<Box<Reading>>,
 }
 
-impl std::fmt::Debug for BudgetedSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BudgetedSource").field("budget", &self.budget).finish_non_exhaustive()
-    }
-}
+host::debug_by!(BudgetedSource: budget);
 
 impl BudgetedSource {
     /// Of the server of this postmaster, with a budget of this share of all processors, 0 to 1.

@@ -89,11 +89,7 @@ pub struct Means {
     pub progress: Arc<Progress>,
 }
 
-impl std::fmt::Debug for Means {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Means").field("directory", &self.directory).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Means: directory);
 
 impl Assist {
     /// Decides. Trouble with the films of a name becomes the decision's reason.

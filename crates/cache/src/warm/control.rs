@@ -1,6 +1,5 @@
 //! How a restore is watched and stopped from outside. The domain itself prints nothing.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -111,8 +110,4 @@ pub struct Host {
     pub watcher: Arc<dyn Watcher>,
 }
 
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").field("control", &self.control).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Host: control);

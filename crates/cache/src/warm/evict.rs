@@ -40,11 +40,7 @@ pub struct Eviction<'a> {
     pub watcher: &'a dyn Watcher,
 }
 
-impl std::fmt::Debug for Eviction<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Eviction").field("tiers", &self.tiers).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Eviction<'_>: tiers);
 
 impl Eviction<'_> {
     /// Evicts, looks again, and says what stayed.

@@ -60,11 +60,7 @@ pub struct Hydration<'a> {
     pub watcher: &'a dyn Watcher,
 }
 
-impl std::fmt::Debug for Hydration<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hydration").field("directory", &self.directory).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Hydration<'_>: directory);
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

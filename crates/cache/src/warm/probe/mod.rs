@@ -60,11 +60,7 @@ pub struct Probe<'a> {
     pub progress: &'a dyn Fn(&str, u64, u64),
 }
 
-impl std::fmt::Debug for Probe<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Probe").field("files", &self.files).field("budget", &self.budget).finish_non_exhaustive()
-    }
-}
+host::debug_by!(Probe<'_>: files, budget);
 
 /// What the phases share.
 struct Running<'a> {

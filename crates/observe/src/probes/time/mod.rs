@@ -6,7 +6,6 @@ mod files;
 mod slot;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
@@ -262,11 +261,7 @@ impl TimeProbe {
     }
 }
 
-impl fmt::Debug for TimeProbe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimeProbe").field("event_word", &self.event_word).finish_non_exhaustive()
-    }
-}
+host::debug_by!(TimeProbe: event_word);
 
 impl TimeSource for TimeProbe {
     fn tier(&self) -> Tier {
