@@ -48,6 +48,14 @@ macro_rules! debug_by {
     };
 }
 
+/// Two structs of counters made one, field by field: `fieldwise!(Counters, now.saturating_sub(earlier): reads, writes)`.
+#[macro_export]
+macro_rules! fieldwise {
+    ($type:ident, $one:ident.$combine:ident($other:ident): $($field:ident),+) => {
+        $type { $($field: $one.$field.$combine($other.$field)),+ }
+    };
+}
+
 // ---- fork ----
 
 /// A fork, as PostgreSQL's `src/include/common/relpath.h` numbers them.

@@ -60,12 +60,7 @@ pub struct RowCounts {
 
 impl RowCounts {
     fn since(self, before: RowCounts) -> RowCounts {
-        RowCounts {
-            read: self.read.saturating_sub(before.read),
-            fetched: self.fetched.saturating_sub(before.fetched),
-            inserted: self.inserted.saturating_sub(before.inserted),
-            changed: self.changed.saturating_sub(before.changed),
-        }
+        host::fieldwise!(RowCounts, self.saturating_sub(before): read, fetched, inserted, changed)
     }
 }
 

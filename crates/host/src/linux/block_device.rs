@@ -72,17 +72,8 @@ impl Add for DeviceCounters {
     type Output = DeviceCounters;
 
     fn add(self, other: DeviceCounters) -> DeviceCounters {
-        DeviceCounters {
-            reads: self.reads + other.reads,
-            read_bytes: self.read_bytes + other.read_bytes,
-            writes: self.writes + other.writes,
-            written_bytes: self.written_bytes + other.written_bytes,
-            busy_ms: self.busy_ms + other.busy_ms,
-            in_flight: self.in_flight + other.in_flight,
-            read_ms: self.read_ms + other.read_ms,
-            write_ms: self.write_ms + other.write_ms,
-            queued_ms: self.queued_ms + other.queued_ms,
-        }
+        crate::fieldwise!(DeviceCounters, self.add(other):
+            reads, read_bytes, writes, written_bytes, busy_ms, in_flight, read_ms, write_ms, queued_ms)
     }
 }
 

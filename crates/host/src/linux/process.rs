@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::ops::Add;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use procfs::process::{MountInfo, ProcState, Process, Stat, Task, all_processes};
 use procfs::{CurrentSI as _, FromRead as _, KernelStats, ProcError, ProcResult};
 
 use super::{Error, signals};
+use crate::fieldwise;
 use crate::units::Bytes;
 
 /// The kernel's preference for killing this process, -1000 to 1000 (proc(5)).
@@ -265,23 +267,15 @@ pub struct TaskTime {
 impl TaskTime {
     /// What was added since `earlier`.
     pub fn since(self, earlier: TaskTime) -> TaskTime {
-        TaskTime {
-            cpu: self.cpu.saturating_sub(earlier.cpu),
-            run_delay: self.run_delay.saturating_sub(earlier.run_delay),
-            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
-        }
+        fieldwise!(TaskTime, self.saturating_sub(earlier): cpu, run_delay, involuntary_switches)
     }
 }
 
-impl std::ops::Add for TaskTime {
+impl Add for TaskTime {
     type Output = TaskTime;
 
     fn add(self, other: TaskTime) -> TaskTime {
-        TaskTime {
-            cpu: self.cpu + other.cpu,
-            run_delay: self.run_delay + other.run_delay,
-            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
-        }
+        fieldwise!(TaskTime, self.add(other): cpu, run_delay, involuntary_switches)
     }
 }
 

@@ -1,5 +1,6 @@
 //! At most so many bytes and reads a second, over all threads together.
 
+use std::ops::Sub as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -356,11 +357,7 @@ impl Given {
 
     /// Since `before`, which is earlier.
     pub fn since(self, before: Given) -> Given {
-        Given {
-            read_bytes: self.read_bytes - before.read_bytes,
-            reads: self.reads - before.reads,
-            others_bytes: self.others_bytes - before.others_bytes,
-        }
+        host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
     /// The device's reads, as far as can be told.
