@@ -21,46 +21,31 @@ const FURTHER: &str = "further";
 type Name = (String, String, String);
 
 /// A figure: its name, with its label if it has one; what it is; and what a step has of it. Of a counter, whose name ends in `_total`,
-/// steps are added up; any other is told as it was last. Those of one name follow each other.
-struct Metric {
-    name: &'static str,
-    help: &'static str,
-    of: Of,
+/// steps are added up; any other is told as it was last. Those of one name follow each other. Where the step knows nothing of what
+/// the figure is of, it is not known. A device's is of a second.
+enum Metric {
+    Step(&'static str, &'static str, fn(&TopFrame) -> Option<f64>),
+    Server(&'static str, &'static str, fn(&ServerStep) -> u64),
+    Checkpoint(&'static str, &'static str, fn(&CheckpointStep) -> f64),
+    Device(&'static str, &'static str, fn(&DeviceUse) -> f64),
+    Memory(&'static str, &'static str, fn(&OsSample) -> Bytes),
 }
 
-/// Whose figure it is. Where the step knows nothing of it, the figure is not known. A device's is of a second.
-enum Of {
-    Step(fn(&TopFrame) -> Option<f64>),
-    Server(fn(&ServerStep) -> u64),
-    Checkpoint(fn(&CheckpointStep) -> f64),
-    Device(fn(&DeviceUse) -> f64),
-    Memory(fn(&OsSample) -> Bytes),
-}
-
-const fn step(name: &'static str, help: &'static str, of: fn(&TopFrame) -> Option<f64>) -> Metric {
-    Metric { name, help, of: Of::Step(of) }
-}
-
-const fn server(name: &'static str, help: &'static str, of: fn(&ServerStep) -> u64) -> Metric {
-    Metric { name, help, of: Of::Server(of) }
-}
-
-const fn checkpoint(name: &'static str, help: &'static str, of: fn(&CheckpointStep) -> f64) -> Metric {
-    Metric { name, help, of: Of::Checkpoint(of) }
-}
-
-const fn device(name: &'static str, help: &'static str, of: fn(&DeviceUse) -> f64) -> Metric {
-    Metric { name, help, of: Of::Device(of) }
-}
-
-const fn memory(name: &'static str, of: fn(&OsSample) -> Bytes) -> Metric {
-    let help = "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
-    Metric { name, help, of: Of::Memory(of) }
-}
+use Metric::{Checkpoint, Device, Memory, Server, Step};
 
 impl Metric {
+    fn name_and_help(&self) -> (&'static str, &'static str) {
+        let (Step(name, help, _)
+        | Server(name, help, _)
+        | Checkpoint(name, help, _)
+        | Device(name, help, _)
+        | Memory(name, help, _)) = *self;
+        (name, help)
+    }
+
     fn family(&self) -> &'static str {
-        self.name.split_once('{').map_or(self.name, |(family, _)| family)
+        let (name, _) = self.name_and_help();
+        name.split_once('{').map_or(name, |(family, _)| family)
     }
 
     fn is_counter(&self) -> bool {
@@ -69,12 +54,12 @@ impl Metric {
 
     fn read(&self, step: &TopFrame) -> Option<f64> {
         let machine = step.machine.as_ref();
-        match self.of {
-            Of::Step(of) => of(step),
-            Of::Server(of) => count(of(step.server.as_ref()?)),
-            Of::Checkpoint(of) => Some(of(step.checkpoint.as_ref()?)),
-            Of::Device(of) => Some(of(machine?.gauges.device.as_ref()?) * machine?.length_ns as f64 / 1e9),
-            Of::Memory(of) => count(of(&machine?.gauges).0),
+        match self {
+            Step(.., of) => of(step),
+            Server(.., of) => count(of(step.server.as_ref()?)),
+            Checkpoint(.., of) => Some(of(step.checkpoint.as_ref()?)),
+            Device(.., of) => Some(of(machine?.gauges.device.as_ref()?) * machine?.length_ns as f64 / 1e9),
+            Memory(.., of) => count(of(&machine?.gauges).0),
         }
     }
 }
@@ -82,80 +67,81 @@ impl Metric {
 const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database, but for pgthaw's own.";
 const SESSIONS: &str = "Sessions of clients, but for pgthaw's own.";
 const CHECKPOINTS: &str = "Checkpoints that began.";
+const MEMORY: &str = "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
 
 const METRICS: [Metric; 39] = [
-    step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
-    step("pgthaw_steps_total", "Readings since pgthaw began.", |_| Some(1.0)),
-    step("pgthaw_explained_ratio", "Part of the processes' time in the last step that is explained.", |step| {
+    Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
+    Step("pgthaw_steps_total", "Readings since pgthaw began.", |_| Some(1.0)),
+    Step("pgthaw_explained_ratio", "Part of the processes' time in the last step that is explained.", |step| {
         step.explained
     }),
-    step("pgthaw_lived_seconds_total", "Time that processes of the server lived, by a clock outside.", |step| {
+    Step("pgthaw_lived_seconds_total", "Time that processes of the server lived, by a clock outside.", |step| {
         seconds(step.time.lived_ns)
     }),
-    step("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
+    Step("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
         seconds(step.time.unknown_ns)
     }),
-    step("pgthaw_commands_total", "Receipts from clients, where the source counts them.", |step| {
+    Step("pgthaw_commands_total", "Receipts from clients, where the source counts them.", |step| {
         step.time.commands.map(|commands| commands as f64)
     }),
-    step("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
-    step("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
+    Step("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
+    Step("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
     // Who looks now and then is told of neither.
-    step("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
+    Step("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
-    step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", |step| {
+    Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", |step| {
         count(step.imperfect.wakes_missed).filter(|_| is_counted(step))
     }),
-    server("pgthaw_transactions_total{outcome=\"commit\"}", TRANSACTIONS, |one| one.commits),
-    server("pgthaw_transactions_total{outcome=\"rollback\"}", TRANSACTIONS, |one| one.rollbacks),
-    server("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", |one| one.blocks_hit),
-    server("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", |one| one.blocks_read),
-    server("pgthaw_temporary_bytes_total", "Written to temporary files.", |one| one.temporary_bytes.0),
-    server("pgthaw_deadlocks_total", "Deadlocks that were found.", |one| one.deadlocks),
-    step("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", |step| {
+    Server("pgthaw_transactions_total{outcome=\"commit\"}", TRANSACTIONS, |one| one.commits),
+    Server("pgthaw_transactions_total{outcome=\"rollback\"}", TRANSACTIONS, |one| one.rollbacks),
+    Server("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", |one| one.blocks_hit),
+    Server("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", |one| one.blocks_read),
+    Server("pgthaw_temporary_bytes_total", "Written to temporary files.", |one| one.temporary_bytes.0),
+    Server("pgthaw_deadlocks_total", "Deadlocks that were found.", |one| one.deadlocks),
+    Step("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", |step| {
         count(step.machine.as_ref()?.fetched_bytes?.0)
     }),
-    server("pgthaw_sessions{state=\"active\"}", SESSIONS, |one| one.active.into()),
-    server("pgthaw_sessions{state=\"idle in transaction\"}", SESSIONS, |one| one.idle_in_transaction.into()),
-    server("pgthaw_sessions{state=\"idle\"}", SESSIONS, |one| {
+    Server("pgthaw_sessions{state=\"active\"}", SESSIONS, |one| one.active.into()),
+    Server("pgthaw_sessions{state=\"idle in transaction\"}", SESSIONS, |one| one.idle_in_transaction.into()),
+    Server("pgthaw_sessions{state=\"idle\"}", SESSIONS, |one| {
         one.clients.saturating_sub(one.active).saturating_sub(one.idle_in_transaction).into()
     }),
-    step("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", |step| {
+    Step("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", |step| {
         seconds(step.server?.longest_transaction_ns.unwrap_or(0))
     }),
-    checkpoint("pgthaw_checkpoints_total{reason=\"timed\"}", CHECKPOINTS, |one| one.timed_added as f64),
-    checkpoint("pgthaw_checkpoints_total{reason=\"requested\"}", CHECKPOINTS, |one| one.requested_added as f64),
-    checkpoint("pgthaw_checkpoint_write_seconds_total", "Time in which checkpoints that ended wrote.", |one| {
+    Checkpoint("pgthaw_checkpoints_total{reason=\"timed\"}", CHECKPOINTS, |one| one.timed_added as f64),
+    Checkpoint("pgthaw_checkpoints_total{reason=\"requested\"}", CHECKPOINTS, |one| one.requested_added as f64),
+    Checkpoint("pgthaw_checkpoint_write_seconds_total", "Time in which checkpoints that ended wrote.", |one| {
         one.write_ms_added / 1e3
     }),
-    checkpoint("pgthaw_checkpoint_sync_seconds_total", "Time in which checkpoints that ended synchronised.", |one| {
+    Checkpoint("pgthaw_checkpoint_sync_seconds_total", "Time in which checkpoints that ended synchronised.", |one| {
         one.sync_ms_added / 1e3
     }),
-    checkpoint("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", |one| one.buffers_added as f64),
-    step("pgthaw_checkpoint_running", "Whether a checkpoint runs.", |step| {
+    Checkpoint("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", |one| one.buffers_added as f64),
+    Step("pgthaw_checkpoint_running", "Whether a checkpoint runs.", |step| {
         flag(matches!(step.checkpoint?.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing))
     }),
-    checkpoint(
+    Checkpoint(
         "pgthaw_wal_since_checkpoint_bytes",
         "WAL since the redo point of the last checkpoint that ended.",
         |one| one.wal_bytes as f64,
     ),
-    device("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", |one| one.reads as f64),
-    device("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", |one| one.read_bytes.0 as f64),
-    device("pgthaw_device_writes_total", "Writes to the server's device.", |one| one.writes as f64),
-    device("pgthaw_device_written_bytes_total", "Bytes written to the server's device.", |one| {
+    Device("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", |one| one.reads as f64),
+    Device("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", |one| one.read_bytes.0 as f64),
+    Device("pgthaw_device_writes_total", "Writes to the server's device.", |one| one.writes as f64),
+    Device("pgthaw_device_written_bytes_total", "Bytes written to the server's device.", |one| {
         one.written_bytes.0 as f64
     }),
-    device("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", |one| one.busy_ratio),
-    device("pgthaw_device_queue_seconds_total", "Time of requests in the device's queue, added up.", |one| one.queue),
-    memory("pgthaw_memory_bytes{state=\"available\"}", |one| one.available_bytes),
-    memory("pgthaw_memory_bytes{state=\"cached\"}", |one| one.cached_bytes),
-    memory("pgthaw_memory_bytes{state=\"dirty\"}", |one| one.dirty_bytes),
-    memory("pgthaw_memory_bytes{state=\"writeback\"}", |one| one.writeback_bytes),
-    step("pgthaw_own_cpu_seconds_total", "Processor time of pgthaw itself.", |step| seconds(step.cost.own_cpu_ns)),
+    Device("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", |one| one.busy_ratio),
+    Device("pgthaw_device_queue_seconds_total", "Time of requests in the device's queue, added up.", |one| one.queue),
+    Memory("pgthaw_memory_bytes{state=\"available\"}", MEMORY, |one| one.available_bytes),
+    Memory("pgthaw_memory_bytes{state=\"cached\"}", MEMORY, |one| one.cached_bytes),
+    Memory("pgthaw_memory_bytes{state=\"dirty\"}", MEMORY, |one| one.dirty_bytes),
+    Memory("pgthaw_memory_bytes{state=\"writeback\"}", MEMORY, |one| one.writeback_bytes),
+    Step("pgthaw_own_cpu_seconds_total", "Processor time of pgthaw itself.", |step| seconds(step.cost.own_cpu_ns)),
 ];
 
 fn flag(is_so: bool) -> Option<f64> {
@@ -229,11 +215,12 @@ pub fn render_metrics(totals: &Totals) -> String {
     let mut told = "";
     for (place, metric) in METRICS.iter().enumerate() {
         let Some(value) = totals.value(place, metric) else { continue };
+        let (name, help) = metric.name_and_help();
         if metric.family() != told {
             told = metric.family();
-            page.family(told, if metric.is_counter() { "counter" } else { "gauge" }, metric.help);
+            page.family(told, if metric.is_counter() { "counter" } else { "gauge" }, help);
         }
-        page.sample(metric.name, &[], value);
+        page.sample(name, &[], value);
     }
     if let Some(source) = totals.last.source {
         let what = "Where the times come from: bpf counts all, memory and sql look now and then.";
