@@ -191,7 +191,9 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
 // ---- relation ----
 
 /// `pg_class.relkind`, where it has storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RelationKind {

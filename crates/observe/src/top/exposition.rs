@@ -67,7 +67,8 @@ impl Metric {
 const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database, but for pgthaw's own.";
 const SESSIONS: &str = "Sessions of clients, but for pgthaw's own.";
 const CHECKPOINTS: &str = "Checkpoints that began.";
-const MEMORY: &str = "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
+const MEMORY: &str =
+    "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
 
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
