@@ -1,16 +1,16 @@
 //! pgbench's final report as people keep it, with the progress above it.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::Prefix;
 use super::lines::{Progress, parse_number, parse_progress};
 
 /// How clients hand their statements to the server (`pgbench -M`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Display, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum QueryMode {
     /// As text that is parsed and planned each time: pgbench's own default.
     Simple,
@@ -22,30 +22,9 @@ pub enum QueryMode {
 }
 
 impl QueryMode {
-    pub const ALL: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
-
     /// As pgbench has it, and the study file.
     pub fn name(self) -> &'static str {
-        match self {
-            QueryMode::Simple => "simple",
-            QueryMode::Extended => "extended",
-            QueryMode::Prepared => "prepared",
-        }
-    }
-}
-
-impl fmt::Display for QueryMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for QueryMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<QueryMode, String> {
-        let found = QueryMode::ALL.into_iter().find(|mode| mode.name() == text);
-        found.ok_or_else(|| format!("it is one of {}", QueryMode::ALL.map(QueryMode::name).join(", ")))
+        self.into()
     }
 }
 

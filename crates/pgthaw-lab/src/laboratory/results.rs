@@ -10,6 +10,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
+use strum::VariantNames;
 
 use super::store::{close_written, remark_damaged};
 use super::{ExitStatus, OutputArguments, StoreArguments};
@@ -336,8 +337,8 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
             "clients" => options.clients = Some(parse::<NonZeroU32>(word, value)?.get()),
             "jobs" => options.jobs = Some(parse::<NonZeroU32>(word, value)?.get()),
             "seconds" => options.seconds = Some(parse::<NonZeroU32>(word, value)?.get()),
-            "query_mode" => options.query_mode = Some(parse(word, value)?),
-            "start" => options.start = Some(parse(word, value)?),
+            "query_mode" => options.query_mode = Some(parse_word(word, value)?),
+            "start" => options.start = Some(parse_word(word, value)?),
             "connect" => options.connect = parse(word, value)?,
             "rate" => match parse::<f64>(word, value)? {
                 rate if rate.is_finite() && rate > 0.0 => options.rate = Some(rate),
@@ -350,6 +351,10 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
         true => Err(refuse(&what.join(" "), "it names no file")),
         false => Ok(options),
     }
+}
+
+fn parse_word<T: FromStr + VariantNames>(word: &str, value: &str) -> Result<T, study::Error> {
+    value.parse().map_err(|_| refuse(word, &format!("it is one of {}", T::VARIANTS.join(", "))))
 }
 
 fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<T, study::Error> {

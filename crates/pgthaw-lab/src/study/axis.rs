@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use strum::VariantArray;
+use strum::VariantNames;
 use toml::{Table, Value};
 
 use super::built_in::find_built_in_script;
-use super::point::{Axes, NO_LIMIT, find_word, list_words};
+use super::point::{Axes, NO_LIMIT};
 use host::units::Bytes;
-use pgbench::{BUILTIN_SCRIPTS, QueryMode};
+use pgbench::BUILTIN_SCRIPTS;
 use postgres::Script;
 
 /// The longest trial that there is.
@@ -95,15 +96,9 @@ impl Axis<'_> {
         })
     }
 
-    /// How clients hand their statements to the server.
-    pub fn query_modes(&self) -> Result<Vec<QueryMode>, String> {
-        let names = QueryMode::ALL.map(QueryMode::name).join(", ");
-        self.read(QueryMode::default(), &format!("one of {names}"), |value| value.as_str()?.parse().ok())
-    }
-
     /// Values that have a word each.
-    pub fn words<T: VariantArray + Copy + PartialEq + Into<&'static str>>(&self, default: T) -> Result<Vec<T>, String> {
-        self.read(default, &format!("one of {}", list_words::<T>()), |value| find_word(value.as_str()?))
+    pub fn words<T: VariantNames + FromStr + PartialEq>(&self, default: T) -> Result<Vec<T>, String> {
+        self.read(default, &format!("one of {}", T::VARIANTS.join(", ")), |value| value.as_str()?.parse().ok())
     }
 
     /// Memory of the server; `None` is no limit.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use toml::{Table, Value};
 
 use super::axis::{check_used, choose_named};
-use super::point::{DEFAULT_SERVER, NATIVE, TOGETHER, find_word, list_words};
+use super::point::{DEFAULT_SERVER, NATIVE, TOGETHER};
 use super::record::Disk;
 use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
@@ -261,7 +261,7 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
 }
 
 /// A part of a server that may lie on a device of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Part {
@@ -342,13 +342,11 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
         ));
     }
     let read = |(key, value): (&String, &Value)| {
-        let part = find_word(key);
-        let known = list_words::<Part>();
-        let part: Part =
-            part.ok_or_else(|| format!("places.{name}.{key}: there is no such part; {known} are known"))?;
+        let known = || Part::VARIANTS.join(", ");
+        let part = key.parse().map_err(|_| format!("places.{name}.{key}: there is no such part; {} are known", known()));
         let disk = value.as_str().map(str::to_owned);
         let wrong = || format!("places.{name}.{key}: {value} is no disk; write the name of one, such as \"gp3\"");
-        Ok((part, disk.ok_or_else(wrong)?))
+        Ok((part?, disk.ok_or_else(wrong)?))
     };
     table.iter().map(read).collect()
 }

@@ -1,13 +1,12 @@
 //! The points of a sweep: every combination of what its axes name, computed one by one from its number.
 
 use std::path::Path;
-use std::str::FromStr;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoStaticStr, VariantArray};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use host::units::{Bytes, counted};
 use model::Facts;
@@ -216,7 +215,7 @@ impl Axes {
     /// What is at work beside the loads.
     pub fn strategies(&self) -> impl Iterator<Item = Strategy> {
         // Every name was looked up when the file was read.
-        self.strategy.iter().filter_map(|name| find_word(name))
+        self.strategy.iter().filter_map(|name| name.parse().ok())
     }
 
     /// The point with this number, below [`Axes::count`]. The last axis changes fastest, so that it is read first.
@@ -249,7 +248,7 @@ impl Axes {
 impl Point {
     /// What warms the cold server beside the load.
     pub fn strategy(&self) -> Strategy {
-        find_word(&self.strategy).unwrap_or(Strategy::Nothing)
+        self.strategy.parse().unwrap_or(Strategy::Nothing)
     }
 
     /// Transactions of each client; `None` where the seconds end a trial.
@@ -310,18 +309,8 @@ impl Point {
 
 // ---- values of axes ----
 
-/// The value that a word of the study file means.
-pub fn find_word<T: VariantArray + Copy + Into<&'static str>>(word: &str) -> Option<T> {
-    T::VARIANTS.iter().copied().find(|one| (*one).into() == word)
-}
-
-/// Every word for such a value, for a message.
-pub fn list_words<T: VariantArray + Copy + Into<&'static str>>() -> String {
-    T::VARIANTS.iter().map(|one| (*one).into()).collect::<Vec<&str>>().join(", ")
-}
-
 /// The state in which a trial is asked to start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum StartAsked {
@@ -336,23 +325,8 @@ pub enum StartAsked {
     AsIs,
 }
 
-impl StartAsked {
-    /// The word of the study file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl FromStr for StartAsked {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<StartAsked, String> {
-        find_word(text).ok_or_else(|| format!("it is one of {}", list_words::<StartAsked>()))
-    }
-}
-
 /// When the load of a trial begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LoadBegins {
@@ -364,7 +338,7 @@ pub enum LoadBegins {
 }
 
 /// What ends a trial before its seconds are over, which are the most that it may last then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Until {
@@ -382,7 +356,7 @@ pub const NOTHING: &str = "nothing";
 
 /// What is at work beside the load: a way to get a cold server warm, or the study's job. Each is what a DBA would do, as the
 /// DBA would type it. In the order in which people read about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
     /// The workload warms itself.
@@ -428,11 +402,6 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The strategy of this name.
-    pub fn named(name: &str) -> Option<Strategy> {
-        find_word(name)
-    }
-
     /// The name for the command line, for results and for tables.
     pub fn name(self) -> &'static str {
         self.into()
@@ -633,10 +602,10 @@ mod strategy_tests {
 
     #[test]
     fn names_are_read_back() {
-        for strategy in Strategy::VARIANTS.iter().copied() {
-            assert_eq!(Strategy::named(strategy.name()), Some(strategy));
+        for name in Strategy::VARIANTS {
+            assert_eq!(name.parse().map(Strategy::name), Ok(*name));
         }
-        assert_eq!(Strategy::named("dd"), None);
+        assert!("dd".parse::<Strategy>().is_err());
     }
 }
 

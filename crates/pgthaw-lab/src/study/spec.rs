@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
-use strum::IntoStaticStr;
+use strum::Display;
 use toml::{Table, Value};
 
 use super::axis::{
     Axis, LATENCY_LIMITS_MS, Mix, RATES, check_least, find_file, read_lengths, read_settings, read_variables,
+    whole_number,
 };
 use super::built_in::read_named;
 use super::database::{DatabaseSpec, choose_shared_buffers, find_command, read_databases};
@@ -21,11 +22,12 @@ use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, Places, ServerSpec, read_disks, read_file_systems, read_places, read_servers};
 use super::point::{
     Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, LENGTH_AXES, LoadBegins, NATIVE, NO_LIMIT, NOTHING, Point,
-    SIDE, STRATEGY, StartAsked, Strategy, TOGETHER, UNLIMITED, Until, find_word,
+    SIDE, STRATEGY, StartAsked, Strategy, TOGETHER, UNLIMITED, Until,
 };
 use super::record::Disk;
 use host::files::read_text_at_most;
 use host::units::{Bytes, counted};
+use pgbench::QueryMode;
 use postgres::{Length, Load, Script, TransactionLog};
 
 /// Longer files are no study by hand.
@@ -257,7 +259,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         latency_limit_ms: raw.axis("latency_limit_ms").numbers_or(NO_LIMIT, &LATENCY_LIMITS_MS, "milliseconds")?,
         strategy: strategies.iter().map(Strategy::to_string).collect(),
         database: raw.axis("database").names(DEFAULT_DATABASE)?,
-        query_mode: raw.axis("query_mode").query_modes()?,
+        query_mode: raw.axis("query_mode").words(QueryMode::default())?,
         memory: raw.axis("memory").memories()?,
         places: raw.axis("places").names(TOGETHER)?,
         load_begins: raw.axis("load_begins").words(LoadBegins::AtOnce)?,
@@ -630,8 +632,8 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
 }
 
 fn read_until(word: &str) -> Result<Until, String> {
-    find_word(word)
-        .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))
+    word.parse()
+        .map_err(|_| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))
 }
 
 /// Memory for all points, which then have no axis of it.
@@ -662,7 +664,7 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
 // ---- caches that databases are meant to exceed ----
 
 /// A cache that a database may be meant to exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Exceeded {
@@ -670,20 +672,11 @@ pub enum Exceeded {
     Memory,
 }
 
-impl Exceeded {
-    /// The word of the study file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// From which scale on each is exceeded.
 pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
     let scale = |(cache, value): (&Exceeded, &Value)| {
-        let scale = value.as_integer().and_then(|scale| u32::try_from(scale).ok()).filter(|scale| *scale > 0);
-        let wrong =
-            || format!("exceeds.{}: {value} is no scale; write the smallest scale that is to exceed it", cache.name());
-        Ok((*cache, scale.ok_or_else(wrong)?))
+        let wrong = || format!("exceeds.{cache}: {value} is no scale; write the smallest scale that is to exceed it");
+        Ok((*cache, whole_number(value, u32::MAX).ok_or_else(wrong)?))
     };
     raw.iter().map(scale).collect()
 }
@@ -754,7 +747,7 @@ pub mod tests {
             (point.scale, point.clients, point.seconds, point.script.as_str()),
             (10, 4, Some(10), "select-only")
         );
-        assert_eq!((point.start.name(), point.disk.as_str(), point.rate), ("warm", "native", None));
+        assert_eq!((point.start, point.disk.as_str(), point.rate), (StartAsked::Warm, "native", None));
         assert_eq!(study.axes.varied(), ["scale"]);
     }
 

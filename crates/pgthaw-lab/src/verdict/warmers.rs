@@ -88,12 +88,12 @@ impl Cell<'_> {
     /// Which figure of a warmer is divided by which of its peer.
     fn figures(&self, name: &str, peer: &str, own: Option<&str>) -> Vec<(Metric, Metric)> {
         use Metric::{Bound, BuffersAfter, LoadRate, ResidentAfter, To50, WarmAfter};
-        match (self.is_idle, peer == BOUND, Strategy::named(name)) {
+        match (self.is_idle, peer == BOUND, name.parse::<Strategy>()) {
             (true, true, _) => vec![(ResidentAfter, Bound)],
             (false, true, _) => vec![(WarmAfter, Bound)],
             // fio leaves nothing in the page cache, and what fills shared_buffers is done when they are back.
-            (true, false, Some(one)) if one.is_fio() => vec![(LoadRate, LoadRate)],
-            (true, false, Some(one)) if one.fills_buffers() && own != Some(name) => vec![(BuffersAfter, ResidentAfter)],
+            (true, false, Ok(one)) if one.is_fio() => vec![(LoadRate, LoadRate)],
+            (true, false, Ok(one)) if one.fills_buffers() && own != Some(name) => vec![(BuffersAfter, ResidentAfter)],
             (true, false, _) => vec![(ResidentAfter, ResidentAfter)],
             (false, false, _) if own == Some(peer) => vec![(WarmAfter, WarmAfter)],
             (false, false, _) => vec![(WarmAfter, WarmAfter), (To50, To50)],
@@ -218,7 +218,7 @@ impl Beside<'_> {
     fn interference(&self, warm: Option<f64>, deadline: Option<f64>) -> Interference {
         let rounds = pair_rounds(self.own, self.nothing);
         let (lowest, least) = find_least(&rounds);
-        let floor = Strategy::named(self.name).and_then(Strategy::floor);
+        let floor = self.name.parse().ok().and_then(Strategy::floor);
         let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
         let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
         let then = warm.unwrap_or(f64::INFINITY);

@@ -115,7 +115,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     ];
     let fitting = circumstances.exceeded.into_iter().filter(|(_, size)| total_bytes <= *size);
     let fitting = fitting.map(|(cache, cache_bytes)| Finding::FitsCache {
-        cache: cache.name().to_owned(),
+        cache: cache.to_string(),
         database_bytes: total_bytes,
         cache_bytes,
     });
@@ -144,9 +144,9 @@ fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Findi
 
 fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
     let (asked, state) = (trial.point.start, trial.start_state.as_ref()?);
-    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
+    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.to_string();
     (!is_as_asked).then(|| Finding::StartNotAsAsked {
-        asked: asked.name().to_owned(),
+        asked: asked.to_string(),
         found: state.verdict.clone(),
         resident_bytes: state.os_resident_bytes,
         total_bytes: state.total_bytes,
@@ -166,7 +166,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
         reason: cold.map_or(judgement.reason, |cold| cold.evidence),
         undecided: judgement.undecided,
         should_have_run_seconds: judgement.should_have_run_seconds,
-        start: trial.point.start.name().to_owned(),
+        start: trial.point.start.to_string(),
     })
 }
 
