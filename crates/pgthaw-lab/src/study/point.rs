@@ -89,51 +89,34 @@ pub struct FixedAxis {
     value: fn(&Point) -> Option<String>,
 }
 
-const fn axis(
-    name: &'static str,
-    pick: fn(&mut Point, &Axes, &mut Picker),
-    value: fn(&Point) -> Option<String>,
-) -> FixedAxis {
-    FixedAxis { name, pick, value }
+/// The axis of the fields of this name.
+macro_rules! axis {
+    ($name:ident, $value:expr) => {
+        FixedAxis { name: stringify!($name), pick: |p, axes, one| p.$name = one.of(&axes.$name), value: $value }
+    };
 }
 
 /// Those axes, the slowest first; variables and settings come after them.
 pub static FIXED_AXES: [FixedAxis; 19] = [
-    axis("scale", |p, a, one| p.scale = one.of(&a.scale), |p| Some(p.scale.to_string())),
-    axis("clients", |p, a, one| p.clients = one.of(&a.clients), |p| Some(p.clients.to_string())),
-    axis("jobs", |p, a, one| p.jobs = one.of(&a.jobs), |p| Some(p.jobs.to_string())),
-    axis("script", |p, a, one| p.script = one.of(&a.script), |p| Some(p.script.clone())),
-    axis("rate", |p, a, one| p.rate = one.of(&a.rate), |p| Some(render_or(UNLIMITED, p.rate))),
-    axis("seconds", |p, a, one| p.seconds = one.of(&a.seconds), |p| p.seconds.map(|it| it.to_string())),
-    axis(
-        "transactions",
-        |p, a, one| p.transactions = one.of(&a.transactions),
-        |p| p.transactions.map(|it| it.to_string()),
-    ),
-    axis(
-        "total_transactions",
-        |p, a, one| p.total_transactions = one.of(&a.total_transactions),
-        |p| p.total_transactions.map(|it| it.to_string()),
-    ),
-    axis("start", |p, a, one| p.start = one.of(&a.start), |p| Some(p.start.to_string())),
-    axis("disk", |p, a, one| p.disk = one.of(&a.disk), |p| Some(p.disk.clone())),
-    axis("file_system", |p, a, one| p.file_system = one.of(&a.file_system), |p| Some(p.file_system.clone())),
-    axis("server", |p, a, one| p.server = one.of(&a.server), |p| Some(p.server.clone())),
-    axis(
-        "latency_limit_ms",
-        |p, a, one| p.latency_limit_ms = one.of(&a.latency_limit_ms),
-        |p| Some(render_or(NO_LIMIT, p.latency_limit_ms)),
-    ),
-    axis(STRATEGY, |p, a, one| p.strategy = one.of(&a.strategy), |p| Some(p.strategy.clone())),
-    axis("database", |p, a, one| p.database = one.of(&a.database), |p| Some(p.database.clone())),
-    axis("query_mode", |p, a, one| p.query_mode = one.of(&a.query_mode), |p| Some(p.query_mode.to_string())),
-    axis(
-        "memory",
-        |p, a, one| p.memory = one.of(&a.memory),
-        |p| Some(render_or(NO_LIMIT, p.memory.map(render_memory))),
-    ),
-    axis("places", |p, a, one| p.places = one.of(&a.places), |p| Some(p.places.clone())),
-    axis("load_begins", |p, a, one| p.load_begins = one.of(&a.load_begins), |p| Some(p.load_begins.to_string())),
+    axis!(scale, |p| Some(p.scale.to_string())),
+    axis!(clients, |p| Some(p.clients.to_string())),
+    axis!(jobs, |p| Some(p.jobs.to_string())),
+    axis!(script, |p| Some(p.script.clone())),
+    axis!(rate, |p| Some(render_or(UNLIMITED, p.rate))),
+    axis!(seconds, |p| p.seconds.map(|it| it.to_string())),
+    axis!(transactions, |p| p.transactions.map(|it| it.to_string())),
+    axis!(total_transactions, |p| p.total_transactions.map(|it| it.to_string())),
+    axis!(start, |p| Some(p.start.to_string())),
+    axis!(disk, |p| Some(p.disk.clone())),
+    axis!(file_system, |p| Some(p.file_system.clone())),
+    axis!(server, |p| Some(p.server.clone())),
+    axis!(latency_limit_ms, |p| Some(render_or(NO_LIMIT, p.latency_limit_ms))),
+    axis!(strategy, |p| Some(p.strategy.clone())),
+    axis!(database, |p| Some(p.database.clone())),
+    axis!(query_mode, |p| Some(p.query_mode.to_string())),
+    axis!(memory, |p| Some(render_or(NO_LIMIT, p.memory.map(render_memory)))),
+    axis!(places, |p| Some(p.places.clone())),
+    axis!(load_begins, |p| Some(p.load_begins.to_string())),
 ];
 
 /// The words of the study file for a rate and for a limit that there is not.
