@@ -47,12 +47,17 @@ fn render_style() -> String {
 
 /// The document. `title` is text; `body` is markup; `json` may hold any names.
 pub fn render_document(title: &str, body: &str, json: &str) -> String {
-    let (title, json, style) = (escape_text(title), escape_json(json), render_style());
+    render_page(title, "style-src 'unsafe-inline'", &render_style(), body, json, "")
+}
+
+/// The same with a style and perhaps a script of its own, both markup, and the policy that allows no more than these.
+pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &str, script: &str) -> String {
+    let (title, json) = (escape_text(title), escape_json(json));
     format!(
         r#"{SIGNATURE}<html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; {policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>pgthaw: {title}</title>
@@ -61,7 +66,7 @@ pub fn render_document(title: &str, body: &str, json: &str) -> String {
 <body>
 {body}
 <script type="application/json" id="pgthaw-data">{json}</script>
-</body>
+{script}</body>
 </html>
 "#
     )

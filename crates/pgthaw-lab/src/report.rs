@@ -8,7 +8,7 @@ use crate::verdict::{
     WarmerRatio, compute_outline_summary, compute_timed_points, compute_total_seconds, compute_traffic,
     compute_warmer_ratios, render_sweep_headline, warn_of_warmup,
 };
-use command::document::{Error, SIGNATURE, escape_json, escape_text};
+use command::document::{self, Error, escape_text};
 
 /// Version of the data in the page (docs/formats.md).
 const FORMAT: u32 = 1;
@@ -147,30 +147,20 @@ const ALONE: &str = "studies";
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {
     let metrics = Metric::ALL.iter().map(|metric| metric.facts()).collect();
     let data = PageData { format: FORMAT, kind, metrics, studies };
-    let (title, json) = (escape_text(title), escape_json(&serde_json::to_string(&data)?));
     // Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements.
     let connect = if kind == ALONE { "" } else { "connect-src 'self'; " };
-    Ok(format!(
-        r#"{SIGNATURE}<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; {connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>pgthaw: {title}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main id="page">
-<h1>{title}</h1>
+    let policy = format!(
+        "{connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    );
+    let body = format!(
+        r#"<main id="page">
+<h1>{}</h1>
 <noscript><p>The curves and the table are drawn by a script in this file. The numbers are in its source, as JSON.</p></noscript>
-</main>
-<script type="application/json" id="pgthaw-data">{json}</script>
-<script>{SCRIPT}</script>
-</body>
-</html>
-"#
-    ))
+</main>"#,
+        escape_text(title)
+    );
+    let script = format!("<script>{SCRIPT}</script>\n");
+    Ok(document::render_page(title, &policy, STYLE, &body, &serde_json::to_string(&data)?, &script))
 }
 
 #[cfg(test)]
