@@ -250,12 +250,9 @@ async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option
 async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
     let trials = store.read_sweep_outlines(&run.id).await?;
     let (points, processors) = (compute_timed_points(run, &compute_outline_summary(run, &trials)), run.machine.cores);
-    if output.json {
-        let time = json!({ "sweep": run.id, "processors": processors, "points": points });
-        return Ok(terminal::print_json(&time)?);
-    }
-    terminal::print_line(&render_study_time(&points, processors, Canvas::of_stdout(false).width));
-    Ok(())
+    let time = json!({ "sweep": run.id, "processors": processors, "points": points });
+    let text = || render_study_time(&points, processors, Canvas::of_stdout(false).width);
+    Ok(terminal::print_answer(&time, output.json, text)?)
 }
 
 /// Compares two sides, cell by cell; without a second one the equal sides of a sweep, in every figure.
@@ -273,22 +270,15 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
         let metrics = arguments.metric.as_ref().map_or(Metric::ALL, std::slice::from_ref);
         let noises = metrics.iter().map(|metric| compute_noise(&run_a, &trials_a, *metric));
         let noises: Vec<Noise> = noises.collect::<Result<_, _>>()?;
-        if output.json {
-            return Ok(terminal::print_json(&json!({ "sweep": run_a.id, "noise": noises }))?);
-        }
-        terminal::print_line(&render_noise(&run_a.id, &noises, width));
-        return Ok(());
+        let answer = json!({ "sweep": run_a.id, "noise": noises });
+        return Ok(terminal::print_answer(&answer, output.json, || render_noise(&run_a.id, &noises, width))?);
     };
     let (run_b, trials_b) = store.read_side(other).await?;
     let a = Side { selection, run: &run_a, trials: &trials_a };
     let b = Side { selection: other, run: &run_b, trials: &trials_b };
     let usual = if run_a.is_idle() { Metric::ResidentAfter } else { Metric::Tps };
     let comparison = compute_sweep_comparison(a, b, arguments.metric.unwrap_or(usual))?;
-    if output.json {
-        return Ok(terminal::print_json(&comparison)?);
-    }
-    terminal::print_line(&render_sweep_comparison(&comparison, width));
-    Ok(())
+    Ok(terminal::print_answer(&comparison, output.json, || render_sweep_comparison(&comparison, width))?)
 }
 
 /// Writes results for other programs.
@@ -381,10 +371,5 @@ async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: Outp
         copy.close().await;
     }
     store.drop_sweep(&id).await?;
-    if output.json {
-        terminal::print_json(&json!({ "dropped": id }))?;
-    } else {
-        terminal::print_line(&format!("dropped {id}"));
-    }
-    Ok(())
+    Ok(terminal::print_answer(&json!({ "dropped": id }), output.json, || format!("dropped {id}"))?)
 }
