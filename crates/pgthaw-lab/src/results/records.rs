@@ -21,12 +21,6 @@ pub(super) trait Column: Sized {
     fn read(row: &Row, column: &str) -> Result<Option<Self>, sqlx::Error>;
 }
 
-/// The value of a column, or one that may be missing.
-pub(super) trait Field: Sized {
-    fn to_value(&self) -> Value;
-    fn from_row(row: &Row, column: &str) -> Result<Self, sqlx::Error>;
-}
-
 /// A record as columns side by side.
 pub(super) trait Columns: Sized {
     /// Puts its columns behind those that are there.
@@ -35,6 +29,7 @@ pub(super) trait Columns: Sized {
 }
 
 /// Declares the columns of a record. A field is a column of its name, or it stands behind one of these:
+/// - `optional`: one that may be missing;
 /// - `json`: a document, `optional_json`: one that may be missing;
 /// - `text`: a number that SQL has no type for, as text;
 /// - `apart`: kept elsewhere, and the default as it is read.
@@ -43,6 +38,7 @@ pub(super) trait Columns: Sized {
 macro_rules! columns {
     ($record:ident {
         $($field:ident),*
+        $(; optional $($optional:ident),*)?
         $(; json $($json:ident),*)?
         $(; optional_json $($optional_json:ident),*)?
         $(; text $($text:ident),*)?
@@ -51,6 +47,7 @@ macro_rules! columns {
         impl Columns for $record {
             fn put(&self, values: Values) -> Values {
                 let values = values $(.bind(stringify!($field), &self.$field))*;
+                $(let values = values $(.bind(stringify!($optional), Column::bound(self.$optional.as_ref())))*;)?
                 $(let values = values $(.bind_json(stringify!($json), Some(&self.$json)))*;)?
                 $(let values = values $(.bind_json(stringify!($optional_json), self.$optional_json.as_ref()))*;)?
                 $(let values = values $(.bind(stringify!($text), &self.$text.to_string()))*;)?
@@ -60,6 +57,7 @@ macro_rules! columns {
             fn read(row: &Row) -> Result<$record, sqlx::Error> {
                 Ok($record {
                     $($field: row.get(stringify!($field))?,)*
+                    $($($optional: Column::read(row, stringify!($optional))?,)*)?
                     $($($json: row.json(stringify!($json))?,)*)?
                     $($($optional_json: row.json(stringify!($optional_json))?,)*)?
                     $($($text: row.parsed(stringify!($text))?,)*)?
@@ -71,8 +69,8 @@ macro_rules! columns {
 }
 
 impl Row {
-    pub fn get<T: Field>(&self, column: &str) -> Result<T, sqlx::Error> {
-        T::from_row(self, column)
+    pub fn get<T: Column>(&self, column: &str) -> Result<T, sqlx::Error> {
+        T::read(self, column)?.ok_or_else(|| unreadable(column, std::io::Error::other("there is none")))
     }
 
     /// What stands there as text.
@@ -91,33 +89,9 @@ impl Row {
     }
 }
 
-impl<T: Column> Field for T {
-    fn to_value(&self) -> Value {
-        T::bound(Some(self))
-    }
-
-    fn from_row(row: &Row, column: &str) -> Result<T, sqlx::Error> {
-        T::read(row, column)?.ok_or_else(|| missing(column))
-    }
-}
-
-fn missing(column: &str) -> sqlx::Error {
-    unreadable(column, std::io::Error::other("there is none"))
-}
-
-impl<T: Column> Field for Option<T> {
-    fn to_value(&self) -> Value {
-        T::bound(self.as_ref())
-    }
-
-    fn from_row(row: &Row, column: &str) -> Result<Option<T>, sqlx::Error> {
-        T::read(row, column)
-    }
-}
-
-impl<T: Field> From<&T> for Value {
-    fn from(field: &T) -> Value {
-        field.to_value()
+impl<T: Column> From<&T> for Value {
+    fn from(value: &T) -> Value {
+        T::bound(Some(value))
     }
 }
 
@@ -193,30 +167,22 @@ impl Column for LatencyHistogram {
 }
 
 columns!(Sample {
-    second,
-    monotonic_ms,
-    wall_ms,
-    transactions,
-    latency_us_mean,
-    latency_us_min,
-    latency_us_max,
-    latency_us_deviation,
-    foreground_read_bytes,
-    device_read_bytes,
-    device_reads,
-    os_resident_bytes
+    second, monotonic_ms, wall_ms, transactions, foreground_read_bytes, device_read_bytes, device_reads, os_resident_bytes
+    ; optional latency_us_mean, latency_us_min, latency_us_max, latency_us_deviation
 });
 
 columns!(SweepRun {
-    id, started_at, ended_at, pgthaw_version, pgbench_version, question, digest, points, repeats, source
+    id, started_at, pgthaw_version, pgbench_version, question, digest, points, repeats
+    ; optional ended_at, source
     ; json machine, server, study, varied, configuration, generator, databases, verdicts, warnings
     ; optional_json warmup
     ; text seed
 });
 
 columns!(SweepTrial {
-    sweep_id, number, repeat, position, started_at, command, failure, lasted_seconds, transactions, failed, skipped,
-    server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at, retried, retries, late, checkpoint_cycles
+    sweep_id, number, repeat, position, started_at, command, lasted_seconds, transactions, failed, skipped, tps,
+    device_read_bytes, retried, retries, late, checkpoint_cycles
+    ; optional failure, server_version, worst_second_tps, latency, cycle_tps, ended_at
     ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, waits, verdicts, warnings, devices
     ; optional_json start_state, generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy, time
     ; apart samples, os_samples, wait_samples, scripts
@@ -235,13 +201,14 @@ pub(super) struct Unsent {
 
 columns!(Unsent { id, number, repeat, changes });
 
-columns!(ScriptLatency { script, answered, failed, skipped, response, service });
+columns!(ScriptLatency { script, answered, failed, skipped, response; optional service });
 
 columns!(WaitSample { second; json seen });
 
 // Other trials decide `steady_tps`.
 columns!(TrialOutline {
-    number, repeat, position, started_at, ended_at, start_verdict, failure
+    number, repeat, position, started_at
+    ; optional ended_at, start_verdict, failure
     ; json point, background, figures, verdicts, warnings
     ; optional_json warming, time
     ; apart judgement, no_verdict, steady_tps
