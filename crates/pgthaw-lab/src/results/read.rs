@@ -134,38 +134,34 @@ impl Store {
     async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>, Error> {
         let trials = of.select("sweep_trials", "position");
         let mut trials = self.read_of_study(of.sweep_id, trials, Row::record).await?;
-        self.read_parts(of, of.select("sweep_scripts", "number, repeat, place"), &mut trials, |trial, script| {
-            trial.scripts.push(script)
-        })
-        .await?;
+        self.read_parts(of, "sweep_scripts", "place", &mut trials, |trial| &mut trial.scripts).await?;
         self.add_seconds(of, &mut trials).await?;
-        let query = of.select("sweep_wait_samples", "number, repeat, second");
-        self.read_parts(of, query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
+        self.read_parts(of, "sweep_wait_samples", "second", &mut trials, |trial| &mut trial.wait_samples).await?;
         Ok(trials)
     }
 
     /// Gives the trials of a sweep their seconds: what was served in each, and what the machine did.
     async fn add_seconds(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
-        let query = of.select("sweep_samples", "number, repeat, second");
-        self.read_parts(of, query, trials, |trial, sample| trial.samples.push(sample)).await?;
-        let query = of.select("sweep_os_samples", "number, repeat, second");
-        self.read_parts(of, query, trials, |trial, sample| trial.os_samples.push(sample)).await
+        self.read_parts(of, "sweep_samples", "second", trials, |trial| &mut trial.samples).await?;
+        self.read_parts(of, "sweep_os_samples", "second", trials, |trial| &mut trial.os_samples).await
     }
 
-    /// Gives each row of a query over the trials' sweep to the trial that it belongs to.
+    /// Gives each row of a table to the trial that it belongs to, `ordered` within the trial.
     async fn read_parts<T: Columns>(
         &self,
         of: &Of<'_>,
-        query: Query,
+        table: &str,
+        ordered: &str,
         trials: &mut [SweepTrial],
-        give: impl Fn(&mut SweepTrial, T),
+        parts_of: impl Fn(&mut SweepTrial) -> &mut Vec<T>,
     ) -> Result<(), Error> {
+        let query = of.select(table, &format!("number, repeat, {ordered}"));
         let places: HashMap<(u32, u32), usize> =
             trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
         let parts = self.read_of_study(of.sweep_id, query, |row| Ok((key_of(row)?, T::read(row)?))).await?;
         for (key, part) in parts {
             if let Some(place) = places.get(&key) {
-                give(&mut trials[*place], part);
+                parts_of(&mut trials[*place]).push(part);
             }
         }
         Ok(())
