@@ -8,76 +8,98 @@ use strum::{EnumMessage, VariantArray};
 
 use crate::study::{Error, SweepTrial};
 
-/// A figure of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, VariantArray)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
-pub enum Metric {
+/// Declares the figures, each with the facts of [`MetricFacts`]; its doc comment is the caption.
+macro_rules! metrics {
+    ($($(#[$caption:meta])* $metric:ident: $name:literal, $key:literal, $label:literal, $kind:ident;)*) => {
+        /// A figure of a trial.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, VariantArray)]
+        #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+        pub enum Metric {
+            $($(#[$caption])* $metric),*
+        }
+
+        impl Metric {
+            /// What it is.
+            pub fn facts(self) -> MetricFacts {
+                let (name, key, label, kind) = match self {
+                    $(Metric::$metric => ($name, $key, $label, MetricKind::$kind)),*
+                };
+                let is_low_better = !matches!(kind, MetricKind::Rate | MetricKind::ByteRate)
+                    && !matches!(self, Metric::ServedUntilWarm | Metric::Served | Metric::WriteSize);
+                let caption = self.get_documentation().unwrap_or_default();
+                MetricFacts { name, key, label, caption, kind, is_low_better }
+            }
+        }
+    };
+}
+
+metrics! {
     /// transactions per second
-    Tps,
+    Tps: "tps", "tps", "throughput", Rate;
     /// transactions in the worst second
-    WorstSecond,
+    WorstSecond: "worst-second", "worst_second_tps", "worst second", Rate;
     /// median latency
-    P50,
+    P50: "p50", "latency_us_p50", "median latency", Latency;
     /// 95th percentile of latency
-    P95,
+    P95: "p95", "latency_us_p95", "95th percentile", Latency;
     /// 99th percentile of latency
-    P99,
+    P99: "p99", "latency_us_p99", "99th percentile", Latency;
     /// 99.9th percentile of latency
-    P999,
+    P999: "p999", "latency_us_p999", "99.9th percentile", Latency;
     /// seconds until fewer than 1 % of transactions read from the device
-    WarmAfter,
+    WarmAfter: "warm-after", "warm_after_seconds", "warm after", Time;
     /// seconds until 50 % of steady
-    To50,
+    To50: "to-50", "to_50_seconds", "to 50 %", Time;
     /// seconds until 90 % of steady
-    To90,
+    To90: "to-90", "to_90_seconds", "to 90 %", Time;
     /// seconds until 95 % of steady
-    To95,
+    To95: "to-95", "to_95_seconds", "to 95 %", Time;
     /// time until warm ÷ the bound of the disk
-    BoundRatio,
+    BoundRatio: "bound-ratio", "bound_ratio", "× bound", Ratio;
     /// seconds below which no warmer can be warm
-    Bound,
+    Bound: "bound", "bound_seconds", "bound", Time;
     /// transactions served until it was warm, or in the whole trial
-    ServedUntilWarm,
+    ServedUntilWarm: "served-until-warm", "served_until_warm", "served until warm", Count;
     /// transactions served in the whole trial, of one that began cold
-    Served,
+    Served: "served", "served", "served", Count;
     /// seconds that the warmer, or the job beside the load, took
-    Warmer,
+    Warmer: "warmer", "warmer_seconds", "warmer or job", Time;
     /// seconds from the beginning of the load to its end
-    Load,
+    Load: "load", "load_seconds", "load", Time;
     /// seconds from a cold start to the end of the load, those of a warmer before it included
-    Whole,
+    Whole: "whole", "whole_seconds", "in all", Time;
     /// seconds until 99 % of what is wanted was seen in the page cache
-    ResidentAfter,
+    ResidentAfter: "resident-after", "resident_after_seconds", "resident after", Time;
     /// seconds until 90 % of the former shared_buffers were back
-    BuffersAfter,
+    BuffersAfter: "buffers-after", "buffers_after_seconds", "buffers back after", Time;
     /// wanted bytes per second until they were resident
-    LoadRate,
+    LoadRate: "load-rate", "load_bytes_per_second", "loaded", ByteRate;
     /// processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted
-    CpuPerGb,
+    CpuPerGb: "cpu-per-gb", "cpu_seconds_per_gb", "CPU per GB", Cost;
     /// reads of the device in a trial, by anybody
-    DeviceReads,
+    DeviceReads: "reads", "device_reads", "reads (by anybody)", Count;
     /// bytes read from the device in a trial, by anybody
-    DeviceRead,
+    DeviceRead: "read", "device_read_bytes", "device reads (by anybody)", Bytes;
     /// reads of the device per second, the mean of a trial, by anybody
-    ReadsPerSecond,
+    ReadsPerSecond: "reads-per-second", "device_reads_per_second", "reads/s (by anybody)", PerSecond;
     /// reads of the device in the second with the most, by anybody
-    PeakReads,
+    PeakReads: "peak-reads", "device_reads_per_second_max", "peak reads/s (by anybody)", PerSecond;
     /// standard deviation of the reads of a second over their mean, until the last second that read 1 % of the peak
-    UnevenReads,
+    UnevenReads: "uneven-reads", "device_reads_unevenness", "unevenness of reads (by anybody)", Ratio;
     /// writes of the device per second, by anybody
-    DeviceWrites,
+    DeviceWrites: "writes", "device_writes_per_second", "device writes (by anybody)", PerSecond;
     /// bytes written to the device in a trial, by anybody
-    DeviceWritten,
+    DeviceWritten: "written", "device_written_bytes", "device written (by anybody)", Bytes;
     /// bytes of a write to the device, the mean of a trial, by anybody
-    WriteSize,
+    WriteSize: "write-size", "device_bytes_per_write", "bytes per write (by anybody)", Bytes;
     /// processor time of the server for a transaction
-    CpuPerTransaction,
+    CpuPerTransaction: "cpu-per-transaction", "server_cpu_us_per_transaction", "CPU per transaction", Latency;
     /// transactions above the latency limit
-    Late,
+    Late: "late", "late", "late", Count;
     /// transactions that were due too long ago
-    Skipped,
+    Skipped: "skipped", "skipped", "skipped", Count;
     /// checkpoints that ended in a trial
-    Checkpoints,
+    Checkpoints: "checkpoints", "checkpoints", "checkpoints", Count;
 }
 
 /// What a figure is, for those who show it.
@@ -117,61 +139,8 @@ pub enum MetricKind {
     Ratio,
 }
 
-const fn facts(name: &'static str, key: &'static str, label: &'static str, kind: MetricKind) -> MetricFacts {
-    let is_low_better = !matches!(kind, MetricKind::Rate | MetricKind::ByteRate);
-    MetricFacts { name, key, label, caption: "", kind, is_low_better }
-}
-
-const fn more_is_better(facts: MetricFacts) -> MetricFacts {
-    MetricFacts { is_low_better: false, ..facts }
-}
-
-use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
-
-/// The facts of each figure, in the order in which they are declared; the caption is the doc comment of its variant.
-const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
-    facts("tps", "tps", "throughput", Rate),
-    facts("worst-second", "worst_second_tps", "worst second", Rate),
-    facts("p50", "latency_us_p50", "median latency", Latency),
-    facts("p95", "latency_us_p95", "95th percentile", Latency),
-    facts("p99", "latency_us_p99", "99th percentile", Latency),
-    facts("p999", "latency_us_p999", "99.9th percentile", Latency),
-    facts("warm-after", "warm_after_seconds", "warm after", Time),
-    facts("to-50", "to_50_seconds", "to 50 %", Time),
-    facts("to-90", "to_90_seconds", "to 90 %", Time),
-    facts("to-95", "to_95_seconds", "to 95 %", Time),
-    facts("bound-ratio", "bound_ratio", "× bound", Ratio),
-    facts("bound", "bound_seconds", "bound", Time),
-    more_is_better(facts("served-until-warm", "served_until_warm", "served until warm", Count)),
-    more_is_better(facts("served", "served", "served", Count)),
-    facts("warmer", "warmer_seconds", "warmer or job", Time),
-    facts("load", "load_seconds", "load", Time),
-    facts("whole", "whole_seconds", "in all", Time),
-    facts("resident-after", "resident_after_seconds", "resident after", Time),
-    facts("buffers-after", "buffers_after_seconds", "buffers back after", Time),
-    facts("load-rate", "load_bytes_per_second", "loaded", ByteRate),
-    facts("cpu-per-gb", "cpu_seconds_per_gb", "CPU per GB", Cost),
-    facts("reads", "device_reads", "reads (by anybody)", Count),
-    facts("read", "device_read_bytes", "device reads (by anybody)", Bytes),
-    facts("reads-per-second", "device_reads_per_second", "reads/s (by anybody)", PerSecond),
-    facts("peak-reads", "device_reads_per_second_max", "peak reads/s (by anybody)", PerSecond),
-    facts("uneven-reads", "device_reads_unevenness", "unevenness of reads (by anybody)", Ratio),
-    facts("writes", "device_writes_per_second", "device writes (by anybody)", PerSecond),
-    facts("written", "device_written_bytes", "device written (by anybody)", Bytes),
-    more_is_better(facts("write-size", "device_bytes_per_write", "bytes per write (by anybody)", Bytes)),
-    facts("cpu-per-transaction", "server_cpu_us_per_transaction", "CPU per transaction", Latency),
-    facts("late", "late", "late", Count),
-    facts("skipped", "skipped", "skipped", Count),
-    facts("checkpoints", "checkpoints", "checkpoints", Count),
-];
-
 impl Metric {
     pub const ALL: &[Metric] = Metric::VARIANTS;
-
-    /// What it is.
-    pub fn facts(self) -> MetricFacts {
-        MetricFacts { caption: self.get_documentation().unwrap_or_default(), ..FACTS[self as usize] }
-    }
 
     /// For the command line and for tables.
     pub fn name(self) -> &'static str {
@@ -303,8 +272,7 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), Metric::ALL.len());
-        for (place, metric) in Metric::ALL.iter().copied().enumerate() {
-            assert_eq!(metric as usize, place);
+        for metric in Metric::ALL.iter().copied() {
             assert_eq!(metric.name().parse::<Metric>().unwrap(), metric);
         }
         assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
