@@ -255,13 +255,10 @@ fn dry_run(arguments: &BenchArguments, sweeps: &[Sweep], output: OutputArguments
         anyhow::Ok(plan)
     };
     let plans = sweeps.iter().map(plan).collect::<anyhow::Result<Vec<_>>>()?;
-    if output.json {
-        terminal::print_json(&json!({ "plan": plans.first(), "further": plans.get(1..) }))?;
-    } else {
-        let width = Canvas::of_stdout(false).width;
-        let texts = plans.iter().map(|plan| render_sweep_plan(plan, width));
-        terminal::print_line(&texts.collect::<Vec<_>>().join("\n\n"));
-    }
+    let answer = json!({ "plan": plans.first(), "further": plans.get(1..) });
+    let width = Canvas::of_stdout(false).width;
+    let text = || plans.iter().map(|plan| render_sweep_plan(plan, width)).collect::<Vec<_>>().join("\n\n");
+    terminal::print_answer(&answer, output.json, text)?;
     plans.iter().try_for_each(|plan| plan.check_room(&arguments.dir))?;
     Ok(ExitStatus::Done)
 }

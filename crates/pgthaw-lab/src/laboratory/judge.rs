@@ -86,18 +86,15 @@ pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::
         error: curve.as_ref().err().map(ToString::to_string),
     };
     let judged: Vec<_> = measured.iter().map(tell).collect();
-    if output.json {
-        terminal::print_json(&json!({ "source": arguments.sources.join(" "), "curves": judged }))?;
-    } else {
-        let texts = measured.iter().map(|(name, curve)| match curve {
-            Ok((series, judgement)) => {
-                let shown = (judged.len() > 1).then_some(name.as_str());
-                render_judgement(shown, judgement, series, Canvas::of_stdout(arguments.ascii))
-            }
-            Err(error) => format!("{name}\nno verdict: {error}"),
-        });
-        terminal::print_line(&texts.collect::<Vec<_>>().join("\n\n"));
-    }
+    let render = |(name, curve): &Measured| match curve {
+        Ok((series, judgement)) => {
+            let shown = (judged.len() > 1).then_some(name.as_str());
+            render_judgement(shown, judgement, series, Canvas::of_stdout(arguments.ascii))
+        }
+        Err(error) => format!("{name}\nno verdict: {error}"),
+    };
+    let answer = json!({ "source": arguments.sources.join(" "), "curves": judged });
+    terminal::print_answer(&answer, output.json, || measured.iter().map(render).collect::<Vec<_>>().join("\n\n"))?;
     let codes = judged.iter().map(|one| one.judgement.as_ref().map_or(NO_LEVEL, Judgement::exit_code));
     Ok(ExitStatus::Answer(worst(codes)))
 }
@@ -133,12 +130,9 @@ fn judge_forecasts(files: &[String], output: OutputArguments) -> anyhow::Result<
     };
     let points = files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     let verdict = judge_sweep(&points);
-    if output.json {
-        terminal::print_json(&json!({ "verdict": verdict, "points": points }))?;
-    } else {
-        terminal::print_line(&render_judged_forecasts(&points));
-        terminal::print_line(&render_sweep_verdict(&verdict));
-    }
+    let answer = json!({ "verdict": verdict, "points": points });
+    let text = || format!("{}\n{}", render_judged_forecasts(&points), render_sweep_verdict(&verdict));
+    terminal::print_answer(&answer, output.json, text)?;
     Ok(ExitStatus::Done)
 }
 

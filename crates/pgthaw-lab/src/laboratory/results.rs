@@ -257,7 +257,7 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> an
 
 /// Compares two sides, cell by cell; without a second one the equal sides of a sweep, in every figure.
 async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let newest = Selection { sweep: None, values: std::collections::BTreeMap::new() };
+    let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
     let (run_a, trials_a) = store.read_side(selection).await?;
     let width = Canvas::of_stdout(false).width;

@@ -207,7 +207,7 @@ fn compute_false_share(logs: &[f64]) -> Option<f64> {
 }
 
 /// One side: `clients=4,work_mem=64MB` of a sweep, which may be named before a colon.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Selection {
     /// `None`: the newest.
     pub sweep: Option<String>,
