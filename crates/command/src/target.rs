@@ -247,8 +247,7 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
         // Databases are told apart by name only by the server.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
-            let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            let remark = format!("its files are looked at alone, for pgthaw {error}{hint}");
+            let remark = format!("its files are looked at alone, for pgthaw {}", error.with_hint());
             (None, Some(error), Some(remark))
         }
     };
