@@ -1,11 +1,6 @@
 // The page's address after the #: which page is shown and what was chosen on it, so that a link leads there.
 
-export interface Address {
-  path: string[];
-  query: URLSearchParams;
-}
-
-export function readAddress(): Address {
+export function readAddress(): { path: string[]; query: URLSearchParams } {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   return { path: path.split("/").filter((part) => part !== "").map(decode), query: new URLSearchParams(query) };
 }

@@ -85,8 +85,9 @@ export const columnOf = ({ label, tableUnit }: Pick<Metric, "label" | "tableUnit
 
 export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
 
-/** `394–719`, or nothing where both are the same as shown. */
-export function rangeText(range: Range, render: (value: number) => string): string {
+/** `394–719`, or nothing where both are the same as shown, or there is no figure. */
+export function rangeText(range: Range | null, render: (value: number) => string): string {
+  if (range === null) return "";
   const [low, high] = [render(range.min), render(range.max)];
   return low === high ? "" : `${low}–${high}`;
 }
@@ -97,8 +98,8 @@ export function endsOf({ min, max, interval }: Range): { min: number; max: numbe
 }
 
 /** `median within 380–720 (in 75 % of cases)`, where there are trials enough. */
-export function intervalText(range: Range, render: (value: number) => string): string {
-  const { interval } = range;
+export function intervalText(range: Range | null, render: (value: number) => string): string {
+  const interval = range?.interval;
   if (!interval) return "";
   return `${render(interval.low)}–${render(interval.high)} (holds in ${percent(interval.coverage)})`;
 }

@@ -134,13 +134,8 @@ export interface Time {
   isSubject?: boolean;
 }
 
-interface Times {
-  times: Time[];
-  bound: number | null;
-}
-
 /** A plan whose bars follow from what the reader chose. */
-export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit">, of: (view: View<S>) => Times): ChartPlan<S> {
+export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit">, of: (view: View<S>) => { times: Time[]; bound: number | null }): ChartPlan<S> {
   const quotient = ({ times, limit }: Time, bound: number | null): string | null => {
     if (bound === null || times === null) return null;
     return times.median === null ? `> ${ratio(limit / bound)}` : ratio(times.median);

@@ -42,10 +42,7 @@ export const lines: ChartPlan<StudyState> = {
   option: linesOption,
   numbers: (view) => {
     const { metric } = view.state;
-    const rows = allPoints(view).map((point) => {
-      const range = metric.of(point);
-      return [point.label, renderMedian(metric, point), range === null ? "–" : rangeText(range, metric.render) || "–", String(point.trials)];
-    });
+    const rows = allPoints(view).map((point) => [point.label, renderMedian(metric, point), rangeText(metric.of(point), metric.render) || "–", String(point.trials)]);
     return table(`${metric.unit} of each point`, ["point", columnOf({ ...metric, label: "median" }), "lowest–highest", "trials"], rows);
   },
 };

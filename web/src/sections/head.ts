@@ -36,10 +36,8 @@ function servedFigures({ points }: StudyData): HTMLElement | null {
   const measured = points.filter((point) => TPS.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => served(b) - served(a));
   const [best, last] = [measured[0], measured.at(-1)];
   if (!best || !last) return null;
-  const told = (label: string, point: PointSummary): [string, string, string] => {
-    const range = TPS.of(point);
-    return [`${label}, transactions per second`, count(served(point)), joined("; ", point.label, range === null ? "" : rangeText(range, TPS.render))];
-  };
+  const told = (label: string, point: PointSummary): [string, string, string] =>
+    [`${label}, transactions per second`, count(served(point)), joined("; ", point.label, rangeText(TPS.of(point), TPS.render))];
   const [p99, worst] = [P99.of(best), WORST.of(best)];
   const quotient = served(last) > 0 ? `${ratio(served(best) / served(last))} ×` : "–";
   return figures("The study in figures", [

@@ -122,7 +122,7 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
     cell.style.backgroundColor = heatColor(shade.of(range.median), theme);
     cell.style.color = inkOn(cell.style.backgroundColor);
   }
-  const around = range === null ? "" : rangeText({ ...range, ...endsOf(range) }, metric.renderAxis);
+  const around = rangeText(range && { ...range, ...endsOf(range) }, metric.renderAxis);
   const beside = besideOf(metric, point);
   const figures = range === null ? "no figure" : [metric.render(range.median), beside, rangeText(range, metric.render) || "no spread"].filter((one) => one !== "").join(", ");
   const told = `${point.label}: ${figures}, ${point.trials} trials${doubt === null ? "" : `; ${againstOf(point).length} against it`}`;
@@ -137,12 +137,8 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
 }
 
 function showBubble({ study, metric: chosen }: StudyState, bubble: HTMLElement, cell: HTMLElement, point: PointSummary): void {
-  const rows = metricsOf(study).map((metric): PointerRow => {
-    const range = metric.of(point);
-    return [null, metric.label, renderMedian(metric, point), range === null ? "" : rangeText(range, metric.render)];
-  });
-  const median = chosen.of(point);
-  const interval = median === null ? "" : intervalText(median, chosen.render);
+  const rows = metricsOf(study).map((metric): PointerRow => [null, metric.label, renderMedian(metric, point), rangeText(metric.of(point), metric.render)]);
+  const interval = intervalText(chosen.of(point), chosen.render);
   const warnings = againstOf(point).map(({ text, trials }) => paragraph("against", `${text} (${trials} of ${point.trials})`));
   bubble.replaceChildren(pointerList([`${point.label} · ${point.trials} trials`], rows, interval === "" ? [] : [`${chosen.label}: the median lies in ${interval}`]), ...warnings);
   bubble.hidden = false;

@@ -19,10 +19,7 @@ export function everyPoint(study: StudyData): HTMLElement {
     return element("span", { class: "repeats" }, ...trials.map(({ number, repeat, failure }) =>
       element("a", { href: linkTo(["study", id, "trial", number, repeat]), title: failure ?? "Open this trial", class: failure === null ? null : "against" }, String(repeat))));
   };
-  const figureOf = (metric: Metric, point: PointSummary): HTMLElement => {
-    const range = metric.of(point);
-    return cell(renderMedian(metric, point), range === null ? "" : rangeText(range, metric.renderAxis));
-  };
+  const figureOf = (metric: Metric, point: PointSummary): HTMLElement => cell(renderMedian(metric, point), rangeText(metric.of(point), metric.renderAxis));
   return ofPoints(points.length, () => table("Every point", [...named, ...metrics.map(columnOf)],
     points.map((point): Child[] => [linksOf(point), ...(varied.length > 0 ? point.values : [point.label]), ...metrics.map((metric) => figureOf(metric, point))]),
     { id: "points", className: "low", texts: named.map((_, place) => place) }));
