@@ -234,12 +234,6 @@ struct Window {
     seen: RoaringBitmap,
 }
 
-impl Window {
-    fn is_whole(&self) -> bool {
-        self.seen.len() == self.wanted.len()
-    }
-}
-
 impl Watch {
     /// Opens the files.
     pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch, Error> {
@@ -254,17 +248,17 @@ impl Watch {
     fn add(&mut self, wanted: &WantedFile, file: Box<dyn CachedFile>) {
         let number = self.files.len();
         self.files.push(file);
-        let first = self.windows.len();
-        for run in wanted.runs.iter().flat_map(|run| cut(*run)) {
-            let start = run.start / WINDOW_PAGES * WINDOW_PAGES;
-            if self.windows[first..].last().is_none_or(|last| last.range.start != start) {
-                let range = PageRange::new(start, run.end);
+        let before = self.windows.len();
+        for (window, start, end) in wanted.runs.iter().flat_map(|run| cut(run.start, run.end, WINDOW_PAGES)) {
+            let first = window * WINDOW_PAGES;
+            if self.windows[before..].last().is_none_or(|last| last.range.start != first) {
+                let range = PageRange::new(first, first + end);
                 let (wanted, seen) = (RoaringBitmap::new(), RoaringBitmap::new());
                 self.windows.push(Window { file: number, range, wanted, seen });
             }
             if let Some(window) = self.windows.last_mut() {
-                window.range.end = run.end;
-                window.wanted.insert_range(within(window.range, run));
+                window.range.end = first + end;
+                window.wanted.insert_range(start as u32..end as u32);
             }
         }
     }
@@ -306,6 +300,10 @@ impl Watch {
 }
 
 impl Window {
+    fn is_whole(&self) -> bool {
+        self.seen.len() == self.wanted.len()
+    }
+
     fn look(&mut self, file: &dyn CachedFile) -> Result<(), Error> {
         self.seen |= self.read(file)?;
         Ok(())
@@ -330,11 +328,11 @@ fn gone(path: &Path) -> Error {
     Error::file("open", path, std::io::ErrorKind::NotFound.into())
 }
 
-/// A run in pieces, each in one window.
-fn cut(run: PageRange) -> impl Iterator<Item = PageRange> {
-    let windows = run.start / WINDOW_PAGES..run.end.div_ceil(WINDOW_PAGES);
-    windows.map(move |window| {
-        PageRange::new(run.start.max(window * WINDOW_PAGES), run.end.min((window + 1) * WINDOW_PAGES))
+/// A run in pieces, each in one part of this length: the part's number, and first and last + 1 of the piece within it.
+fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    (start / length..end.div_ceil(length)).map(move |number| {
+        let first = number * length;
+        (number, start.max(first) - first, end.min(first + length) - first)
     })
 }
 
@@ -393,7 +391,7 @@ fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedF
     // Shared catalogs lie beside the databases: whoever loads the database's directory does not load them.
     for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid() != 0) {
         for (segment, start, end) in block_runs(fork, segment_blocks) {
-            let path = relation.path.segment_file(data_directory, fork.fork, segment);
+            let path = relation.path.segment_file(data_directory, fork.fork, segment as u32);
             let pages = PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes));
             match files.last_mut().filter(|last| last.path == path) {
                 Some(last) => append(&mut last.runs, pages),
@@ -404,19 +402,12 @@ fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedF
     files
 }
 
-/// The resident runs of a fork, cut at the ends of segments: segment, and first and last block + 1 within it.
-fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u32, u64, u64)> {
+/// The resident runs of a fork, cut at the ends of segments.
+fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     let mut pieces = Vec::new();
     let mut runs = fork.os.iter();
     while let Some(run) = runs.next_range() {
-        let (mut start, end) = (u64::from(*run.start()), u64::from(*run.end()) + 1);
-        while start < end {
-            let segment = start / segment_blocks;
-            let first = segment * segment_blocks;
-            let stop = end.min(first + segment_blocks);
-            pieces.push((segment as u32, start - first, stop - first));
-            start = stop;
-        }
+        pieces.extend(cut((*run.start()).into(), u64::from(*run.end()) + 1, segment_blocks));
     }
     pieces
 }
