@@ -103,15 +103,10 @@ impl Lab {
         self.lender.is_some()
     }
 
-    /// Appends settings, which count from the next start.
-    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
-        Ok(self.cluster.configure(settings)?)
-    }
-
     /// From the next start on the server warms itself with autoprewarm, or does not.
     pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
         let settings = autoprewarm_settings(&self.preloaded, is_on);
-        self.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))
+        Ok(self.cluster.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))?)
     }
 
     /// From the next start on the workload's role reaches the server at this address of the machine, with its password.
