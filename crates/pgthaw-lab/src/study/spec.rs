@@ -293,13 +293,10 @@ fn check_names(axes: &Axes) -> Result<(), String> {
 /// pgbench's own scripts are about the tables that it makes.
 fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
     let has_tables = databases.values().all(|database| database.pgbench);
-    let builtin = scripts.values().flatten().find_map(|(script, _)| match script {
-        Script::Builtin(name) => Some(name),
-        Script::File(_) => None,
-    });
-    match builtin.filter(|_| !has_tables) {
-        Some(name) => Err(format!(
-            "points.script: {name} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own"
+    match scripts.values().flatten().find(|(script, _)| !has_tables && matches!(script, Script::Builtin(_))) {
+        Some((script, _)) => Err(format!(
+            "points.script: {} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own",
+            script.name()
         )),
         None => Ok(()),
     }
