@@ -201,13 +201,8 @@ impl ColdStart {
             read_ahead_pages: self.read_ahead.0 as f64 / self.block_bytes,
             startup_reads: STARTUP_READS + self.client_reads,
         };
-        let server = Server {
-            device: self.device,
-            cores: self.cores,
-            buffers_pages: self.buffers_pages,
-            os_pages: self.os_pages,
-            block_bytes: self.block_bytes,
-        };
+        let ColdStart { device, cores, buffers_pages, os_pages, block_bytes, .. } = self;
+        let server = Server { device, cores, buffers_pages, os_pages, block_bytes };
         Scenario { name: "cold restart".into(), workload, server, warmer: None }
     }
 }

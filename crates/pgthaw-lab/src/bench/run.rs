@@ -26,7 +26,7 @@ use host::linux::Devices;
 use host::linux::block_device::read_block_device;
 use host::linux::machine::{count_cores, pages_out_idle, read_file_system};
 use host::units::Bytes;
-use model::{ColdStart, Device, Facts, PageClass, Scenario, compute_hit_seconds, compute_outlook};
+use model::{ColdStart, Device, Facts, Outlook, PageClass, Scenario, compute_hit_seconds, compute_outlook};
 use observe::Cadence;
 use pgbench::{QueryMode, parse_outcome};
 use postgres::pgbench::read_pgbench_version;
@@ -569,13 +569,8 @@ pub fn forecast_nothing(
 }
 
 fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::Error> {
-    let outlook = compute_outlook(scenario)?;
-    Ok(StudyForecast {
-        cold_tps: outlook.cold_tps,
-        steady_tps: outlook.steady_tps,
-        to_50_seconds: outlook.to_50_seconds,
-        warm_after_seconds: outlook.warm_after_seconds,
-    })
+    let Outlook { cold_tps, steady_tps, to_50_seconds, warm_after_seconds, .. } = compute_outlook(scenario)?;
+    Ok(StudyForecast { cold_tps, steady_tps, to_50_seconds, warm_after_seconds })
 }
 
 /// What pgbench's own scripts choose from: each transaction reads a row of the table by its index, all rows equally likely.

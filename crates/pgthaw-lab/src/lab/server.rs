@@ -10,12 +10,12 @@ use super::cluster::{Lab, run_statement};
 use super::disk::explain;
 use super::error::Error;
 use crate::study::{BufferUse, Device, FileSystemSpec, Finding, Machine, NO_DISK, ServerSpec, Strategy, Sweep};
-use host::linux::machine::read_file_system;
+use host::linux::machine::{MachineFacts, read_file_system};
 use host::linux::own_program::find_in_path;
 use host::linux::{BlockDevice, read_controller, read_machine};
 use host::units::Bytes;
 use postgres::{
-    PG_PREWARM, Programs, Server, ServerStatistics, SettingJudge, SettingRefusal, SettingState,
+    PG_PREWARM, Programs, Server, ServerStatistics, SettingJudge, SettingRefusal, SettingState, UsageSummary,
     apply_no_session_limits, read_load_time, read_server_statistics, read_setting_errors, read_setting_overrides,
     read_setting_states, read_settings, read_table_statistics, read_usage_summary,
 };
@@ -64,11 +64,8 @@ pub async fn read_final_look(lab: &Lab) -> Result<Look, Error> {
 pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
     let (server, mut connection) = connect(lab).await?;
     let summary = read_usage_summary(&mut connection).await.unwrap_or_default();
-    let as_use = |one: &postgres::UsageSummary| BufferUse {
-        usage_count: one.usage_count,
-        buffers: one.buffers,
-        dirty: one.dirty,
-    };
+    let as_use =
+        |&UsageSummary { usage_count, buffers, dirty }: &UsageSummary| BufferUse { usage_count, buffers, dirty };
     Ok(Look {
         buffers: summary.iter().map(as_use).collect(),
         settings: read_settings(&mut connection).await?,
@@ -172,7 +169,7 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
 
 /// The host, and the disk that holds `directory`.
 pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
-    let facts = read_machine()?;
+    let MachineFacts { hostname, kernel, cpu_model, cores, memory_bytes } = read_machine()?;
     let describe = |device: &BlockDevice| {
         let behind = read_controller(device.number);
         Device {
@@ -185,15 +182,8 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
             write_cache: behind.write_cache,
         }
     };
-    Ok(Machine {
-        hostname: facts.hostname,
-        kernel: facts.kernel,
-        cpu_model: facts.cpu_model,
-        cores: facts.cores,
-        memory_bytes: facts.memory_bytes,
-        file_system: read_file_system(directory),
-        device: device.map_or_else(|| Device::nameless(NO_DISK), describe),
-    })
+    let device = device.map_or_else(|| Device::nameless(NO_DISK), describe);
+    Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
 // ---- what can run here ----

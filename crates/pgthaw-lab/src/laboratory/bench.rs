@@ -449,11 +449,8 @@ async fn begin_study(
     };
     if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
         let (done, all) = (earlier.finished.len(), sweep.trials());
-        terminal::print_remark(&format!(
-            "going on with {}, which has {done} of {}",
-            earlier.run.id,
-            counted(all, "trial")
-        ));
+        let id = &earlier.run.id;
+        terminal::print_remark(&format!("going on with {id}, which has {done} of {}", counted(all, "trial")));
     }
     let (lock, earlier) = match earlier {
         Some((lock, earlier)) => (lock, Some(earlier)),

@@ -6,7 +6,7 @@ use super::figures::figure_columns;
 use super::told;
 use super::warmers::{render_ratios, render_traffic, render_trial_verdicts, render_warm_legend};
 use crate::report::StudyData;
-use crate::study::{DatabaseMaking, Disk, NOTHING, SweepPlan, SweepRun};
+use crate::study::{DatabaseMaking, Disk, Machine, NOTHING, SweepPlan, SweepRun};
 use crate::verdict::{
     CellComparison, Metric, Noise, NoiseCell, PointSummary, PointVerdict, SweepComparison, render_ratio,
 };
@@ -75,16 +75,10 @@ pub fn render_sweep_head(study: &StudyData) -> String {
         Some(_) => format!("{}{took}", counted(trials, "trial")),
         None => format!("{trials} of {}: the same command goes on with it{took}", counted(planned, "trial")),
     };
+    let Machine { hostname, cores, cpu_model, memory_bytes, kernel, .. } = &run.machine;
     let mut lines = vec![
         format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
-        format!(
-            "machine  {}, {} × {}, {} memory, Linux {}",
-            run.machine.hostname,
-            run.machine.cores,
-            run.machine.cpu_model,
-            run.machine.memory_bytes,
-            run.machine.kernel
-        ),
+        format!("machine  {hostname}, {cores} × {cpu_model}, {memory_bytes} memory, Linux {kernel}"),
         format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
         format!("study    {} × {}, seed {}", counted(run.points, "point"), counted(run.repeats, "repeat"), run.seed),
     ];

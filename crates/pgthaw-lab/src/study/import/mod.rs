@@ -25,7 +25,7 @@ mod files;
 mod seconds;
 mod text;
 
-use files::{TrialFiles, find_trials, name_files};
+use files::{Survey, TrialFiles, find_trials, name_files};
 pub use files::{first_thread, missing_thread, threads_of};
 use seconds::{Measured, read_trial};
 pub use text::{decode, note_cut};
@@ -173,11 +173,9 @@ fn describe_trial(
 
 /// By the report; without one by the log, or by the seconds.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
-    let by_log = files.log.as_ref().map(|log| &log.holds).map(|survey| PgbenchOutcome {
-        transactions: survey.transactions,
-        failed: survey.failed,
-        skipped: survey.skipped,
-        ..PgbenchOutcome::default()
+    let by_log = files.log.as_ref().map(|log| {
+        let Survey { transactions, failed, skipped, .. } = log.holds;
+        PgbenchOutcome { transactions, failed, skipped, ..PgbenchOutcome::default() }
     });
     let by_seconds = || PgbenchOutcome {
         transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
