@@ -210,17 +210,12 @@ impl Numbers {
         workload.check()?;
         server.check()?;
         let limit = |limit: Option<String>| limit.unwrap_or("no limit".to_owned());
+        let relations = counted(self.pages.len(), "relation");
+        let reads = limit(self.riops.map(|riops| riops.to_string()));
+        let bandwidth = limit(self.rbps.map(|rbps| rbps.to_string()));
         let assumptions = vec![
-            format!(
-                "a transaction reads one block of each of {}, all cold at the start",
-                counted(self.pages.len(), "relation")
-            ),
-            format!(
-                "a read takes {:.3} ms; reads per second: {}; bytes per second: {}",
-                latency * 1e3,
-                limit(self.riops.map(|riops| riops.to_string())),
-                limit(self.rbps.map(|rbps| rbps.to_string()))
-            ),
+            format!("a transaction reads one block of each of {relations}, all cold at the start"),
+            format!("a read takes {:.3} ms; reads per second: {reads}; bytes per second: {bandwidth}", latency * 1e3),
             format!("{} on {cores} processors; blocks of 8 kB", counted(clients as usize, "client")),
         ];
         let is_closed_form = clients == 1 && popularity == Popularity::Uniform && self.riops.is_none();

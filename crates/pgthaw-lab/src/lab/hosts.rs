@@ -83,10 +83,8 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
     let describe = |member: &Member| {
         let ClockOffset { offset_ns, uncertainty_ns } = member.offset;
         let (offset, uncertainty) = (to_ms(offset_ns), to_ms(uncertainty_ns));
-        format!(
-            "{}: {}, its clock is {offset:+.1} ms ahead, ± {uncertainty:.1} ms",
-            member.session.host, member.version
-        )
+        let (host, version) = (&member.session.host, &member.version);
+        format!("{host}: {version}, its clock is {offset:+.1} ms ahead, ± {uncertainty:.1} ms")
     };
     Ok(fleet.members.iter().map(describe).collect())
 }

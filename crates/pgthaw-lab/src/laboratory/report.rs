@@ -57,17 +57,13 @@ pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow:
 
 fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArguments) -> anyhow::Result<()> {
     let trials: usize = studies.iter().map(|one| one.study.trials.len()).sum();
+    let answer = json!({ "run": ids.first(), "runs": ids, "trials": trials, "report": path });
     if output.json {
-        return Ok(terminal::print_json(
-            &json!({ "run": ids.first(), "runs": ids, "trials": trials, "report": path }),
-        )?);
+        return Ok(terminal::print_json(&answer)?);
     }
     for study in studies.iter().filter(|one| one.details.is_none()) {
-        let (id, trials) = (&study.study.sweep.id, study.study.trials.len());
-        terminal::print_remark(&format!(
-            "the page has no curves of the {} of {id}: `pgthaw serve` has them",
-            counted(trials, "trial")
-        ));
+        let (id, trials) = (&study.study.sweep.id, counted(study.study.trials.len(), "trial"));
+        terminal::print_remark(&format!("the page has no curves of the {trials} of {id}: `pgthaw serve` has them"));
     }
     terminal::print_verbatim(&path.display().to_string());
     Ok(())

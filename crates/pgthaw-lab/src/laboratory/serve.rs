@@ -43,15 +43,11 @@ pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::
     // Heard from the moment on at which somebody knows that it serves.
     let end = hear_signals()?;
     let address = format!("http://{}/", listener.address()?);
-    if output.json {
-        let results = store.place().to_string();
-        terminal::print_json(&json!({ "address": address, "results": results, "needs_token": token.is_some() }))?;
-    } else {
-        let with = if token.is_some() { "?token=…" } else { "" };
-        terminal::print_line(&format!("{address}{with}"));
-        if output.shows_progress() {
-            terminal::print_remark("serving until Ctrl-C");
-        }
+    let with = if token.is_some() { "?token=…" } else { "" };
+    let answer = json!({ "address": address, "results": store.place().to_string(), "needs_token": token.is_some() });
+    terminal::print_answer(&answer, output.json, || format!("{address}{with}"))?;
+    if output.shows_progress() {
+        terminal::print_remark("serving until Ctrl-C");
     }
     serve(listener, store, end).await?;
     Ok(ExitStatus::Done)

@@ -415,11 +415,8 @@ impl Saturation {
             1 => "pgbench's thread".to_owned(),
             _ => format!("the busiest of pgbench's {threads} threads"),
         };
-        let seen = format!(
-            "{who} ran {} of the time and waited for a processor {}",
-            percent(*cpu_ratio),
-            percent(*run_delay_ratio)
-        );
+        let (ran, waited) = (percent(*cpu_ratio), percent(*run_delay_ratio));
+        let seen = format!("{who} ran {ran} of the time and waited for a processor {waited}");
         let busy = match self.unseen_hosts.is_empty() {
             true => seen,
             false if *threads == 0 => format!("its threads on {} are not seen", self.unseen_hosts.join(", ")),
@@ -428,10 +425,8 @@ impl Saturation {
         let why = match self.sign {
             SaturationSign::NearOneCore => String::new(),
             SaturationSign::NeverIdle => {
-                format!(
-                    ", while {} of the backends waited for it",
-                    percent(self.idle_backends_ratio.unwrap_or_default())
-                )
+                let idle = percent(self.idle_backends_ratio.unwrap_or_default());
+                format!(", while {idle} of the backends waited for it")
             }
             SaturationSign::ScheduleLag => {
                 let idle =

@@ -201,10 +201,8 @@ fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
     for word in &words {
         let rest = PLACEHOLDERS.iter().fold(word.clone(), |rest, placeholder| rest.replace(placeholder, ""));
         if rest.contains(['{', '}']) {
-            return Err(format!(
-                "{key}: {word:?} has a brace that stands for nothing; {} are known",
-                PLACEHOLDERS.join(", ")
-            ));
+            let known = PLACEHOLDERS.join(", ");
+            return Err(format!("{key}: {word:?} has a brace that stands for nothing; {known} are known"));
         }
     }
     // The study is looked for by what it means, wherever it is started.
@@ -261,7 +259,9 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
 }
 
 /// A part of a server that may lie on a device of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Part {
@@ -343,7 +343,8 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
     }
     let read = |(key, value): (&String, &Value)| {
         let known = || Part::VARIANTS.join(", ");
-        let part = key.parse().map_err(|_| format!("places.{name}.{key}: there is no such part; {} are known", known()));
+        let part =
+            key.parse().map_err(|_| format!("places.{name}.{key}: there is no such part; {} are known", known()));
         let disk = value.as_str().map(str::to_owned);
         let wrong = || format!("places.{name}.{key}: {value} is no disk; write the name of one, such as \"gp3\"");
         Ok((part?, disk.ok_or_else(wrong)?))

@@ -50,11 +50,8 @@ impl Others {
             [self.takes_processors().then(used), self.takes_disk().then(read)].into_iter().flatten().collect();
         let here = (!did.is_empty()).then(|| format!("others {} meanwhile", did.join(" and ")));
         let beside = self.is_robbed().then(|| {
-            format!(
-                "the hypervisor gave {:.1} of {} to other machines",
-                self.stolen_processors,
-                counted(processors, "processor")
-            )
+            let (stolen, all) = (self.stolen_processors, counted(processors, "processor"));
+            format!("the hypervisor gave {stolen:.1} of {all} to other machines")
         });
         here.into_iter().chain(beside).collect::<Vec<_>>().join("; ")
     }

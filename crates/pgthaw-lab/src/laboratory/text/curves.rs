@@ -96,11 +96,8 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
         1.0.. => String::new(),
         _ => format!(", {:.1} % above steady", 100.0 * share),
     });
-    lines.push(format!(
-        "whole     {} tps on average over {}{error}",
-        render_short(judgement.mean_tps),
-        render_seconds(judgement.run_seconds)
-    ));
+    let (tps, length) = (render_short(judgement.mean_tps), render_seconds(judgement.run_seconds));
+    lines.push(format!("whole     {tps} tps on average over {length}{error}"));
     if let Some(needed) = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds) {
         lines.push(format!("needed    {} at least", render_seconds(needed)));
     }

@@ -40,16 +40,12 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     }
     let order: Vec<String> = plan.order.iter().take(LINES_MAX).map(u32::to_string).collect();
     let more = if plan.order.len() > LINES_MAX { " …" } else { "" };
+    let (points, repeats) = (counted(plan.points.len(), "point"), counted(plan.repeats, "repeat"));
+    let (trials, takes) = (plan.order.len(), render_seconds(plan.expected_seconds));
     lines.extend([
         String::new(),
         format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
-        format!(
-            "trials    {} × {} = {}, about {}",
-            counted(plan.points.len(), "point"),
-            counted(plan.repeats, "repeat"),
-            plan.order.len(),
-            render_seconds(plan.expected_seconds)
-        ),
+        format!("trials    {points} × {repeats} = {trials}, about {takes}"),
         format!(
             "disk      {} of databases; {} are needed with the log, {} are free",
             plan.database_bytes, plan.needed_bytes, plan.free_bytes
