@@ -27,10 +27,10 @@ use crate::sealed_file::{
     DRAFT_PREFIX, Flaw, GroupReader, Kind, Metadata, PageLimits, Sealed, apply_checksum, as_io_error, build_schema,
     encode_pairs, encode_source, open_written, properties, put_column,
 };
-use crate::{Error, ForkMap, HeatSource, Map, RelationMap, Snapshot, SnapshotHeader, TierState, USAGE_COUNTS};
+use crate::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, TierState, USAGE_COUNTS};
 use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
 use host::units::Fork;
-use postgres::{Relation, RelationKind, RelationName, RelationPath};
+use postgres::{Relation, RelationName, RelationPath};
 
 /// The version of the format. A reader refuses any other.
 const FORMAT_VERSION: u32 = 1;
