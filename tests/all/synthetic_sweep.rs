@@ -140,7 +140,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         start_state: Some(StartState {
             os_resident_bytes: Bytes(if thaw.is_some() { 20_000 } else { 15_000_000 } * u64::from(point.scale)),
             total_bytes: database_bytes(point),
-            verdict: point.start.name().to_owned(),
+            verdict: point.start.to_string(),
         }),
         command: format!("pgbench --client {} --builtin tpcb-like", point.clients),
         strategy_outcome: thaw.as_ref().filter(|_| point.strategy != "nothing").map(|thaw| thaw.outcome(point)),
