@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::films::{number, psql, receipt};
-use crate::servers::{self, Output, TestServer, wait_until};
+use crate::servers::{self, Output, TestServer, kill_run, wait_until};
 
 /// What a session says of its own cgroups. It is found within a look, and every look is soon.
 const WHERE: &str = "SELECT pg_sleep(1); SELECT pg_read_file('/proc/self/cgroup')";
@@ -144,8 +144,7 @@ fn who_is_left_apart_by_a_killed_run_is_sent_home_by_the_next() {
         let (mut run, session) = start_apart(&server, "left");
         let places = directories(session);
         // Its own process, and then the one that it left.
-        run.kill().unwrap();
-        run.wait().unwrap();
+        kill_run(&mut run);
         assert!(is_apart(session));
         server.pgthaw(next).ok();
         assert!(!is_apart(session), "{}", cgroups_of(session));
@@ -156,8 +155,7 @@ fn who_is_left_apart_by_a_killed_run_is_sent_home_by_the_next() {
     // Or by a restore.
     server.pgthaw(&["snapshot", "take"]).ok();
     let (mut run, session) = start_apart(&server, "left");
-    run.kill().unwrap();
-    run.wait().unwrap();
+    kill_run(&mut run);
     server.pgthaw(&["restore", "newest", "--tier", "os"]).ok();
     assert!(!is_apart(session), "{}", cgroups_of(session));
     server.psql(&format!("SELECT pg_terminate_backend({session})"));
@@ -165,8 +163,7 @@ fn who_is_left_apart_by_a_killed_run_is_sent_home_by_the_next() {
     // As if it had been killed when they were there, and before it had written that down.
     let (mut run, session) = start_apart(&server, "left");
     let places = directories(session);
-    run.kill().unwrap();
-    run.wait().unwrap();
+    kill_run(&mut run);
     let noted: Vec<PathBuf> = noted_cgroups(&server).collect();
     assert!(!noted.is_empty());
     noted.iter().for_each(|file| fs::remove_file(file).unwrap());

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::films::{RESIDENT_MIN, assert_resident, make_cold, psql, receipt, server};
-use crate::servers::{self, TestServer, wait_until};
+use crate::servers::{self, TestServer};
 
 /// A job that has read `t` and now waits, when `is_ready` says so of what pgthaw keeps and of the job's marker.
 fn start_protected(server: &TestServer, is_ready: impl Fn(&Path, &Path) -> bool) -> Child {
@@ -40,13 +40,9 @@ fn has_account(journals: &Path, marker: &Path) -> bool {
     accounts.any(|path| written(path).is_some_and(|written| written > has_read + Duration::from_secs(1)))
 }
 
-/// Ends what a killed pgthaw left running: its job, whose pid is known before. Who waits for it is killed, and who works ends with him.
-fn kill_with_child(mut child: Child) {
-    let (works, job) = servers::below(child.id()).split_first().map(|(works, job)| (*works, job.to_vec())).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    wait_until("the end of who works", || !Path::new(&format!("/proc/{works}")).exists());
-    for pid in job {
+/// Ends what a killed pgthaw left running, too.
+fn kill_with_child(mut run: Child) {
+    for pid in servers::kill_run(&mut run) {
         // It may have ended by itself.
         let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::TERM);
     }

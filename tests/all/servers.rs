@@ -20,7 +20,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -187,6 +187,16 @@ pub fn below(pid: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let children: Vec<u32> = children.split_whitespace().filter_map(|one| one.parse().ok()).collect();
     children.iter().flat_map(|child| [vec![*child], below(*child)].concat()).collect()
+}
+
+/// Kills a `pgthaw run`: who waits for it at once, and who works ends with him. Returns the processes of its job.
+pub fn kill_run(run: &mut Child) -> Vec<u32> {
+    let processes = below(run.id());
+    let (works, job) = processes.split_first().expect("nobody works");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait_until("the end of who works", || !Path::new(&format!("/proc/{works}")).exists());
+    job.to_vec()
 }
 
 /// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.

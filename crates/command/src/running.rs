@@ -7,20 +7,21 @@ use host::linux::own_program::read_own_program;
 
 use super::{Cast, ExitStatus, describe, exit_status_of, explain, explain_also, run_caught, start_runtime};
 
-/// Runs a program: its error types, how its command line is read, whether that asks for JSON, and what it does then.
+/// Runs a program: its arguments as they were before any was hidden, its error types, how its command line is read, whether that asks for
+/// JSON, and what it does then.
 pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
+    arguments: &[OsString],
     errors: &'static [Cast],
     read: impl FnOnce(&[OsString]) -> anyhow::Result<C>,
     is_json: impl FnOnce(&C) -> bool,
     run: impl FnOnce(C) -> F,
 ) -> ExitCode {
     explain_also(errors);
-    let arguments: Vec<_> = std::env::args_os().collect();
     // What was asked for is not known yet, except for this.
     let mut as_json = arguments.iter().any(|argument| argument == "--json");
     read_own_program();
     // Help and mistakes of the command line need no threads.
-    let cli = match read(&arguments) {
+    let cli = match read(arguments) {
         Ok(cli) => cli,
         Err(error) => return fail(&error, as_json),
     };

@@ -6,5 +6,6 @@ use command::run_program;
 use pgthaw_lab::Cli;
 
 fn main() -> ExitCode {
-    run_program(pgthaw_lab::laboratory::ERRORS, Cli::read, Cli::as_json, Cli::run)
+    let arguments: Vec<_> = std::env::args_os().collect();
+    run_program(&arguments, pgthaw_lab::laboratory::ERRORS, Cli::read, Cli::as_json, Cli::run)
 }

@@ -9,5 +9,5 @@ use pgthaw::{Cli, guard_job};
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     keep_private(&arguments);
-    guard_job(&arguments).unwrap_or_else(|| run_program(pgthaw::ERRORS, Cli::read, Cli::as_json, Cli::run))
+    guard_job(&arguments).unwrap_or_else(|| run_program(&arguments, pgthaw::ERRORS, Cli::read, Cli::as_json, Cli::run))
 }
