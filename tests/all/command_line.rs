@@ -76,6 +76,13 @@ fn help_comes_whatever_the_settings_are_like() {
     home.pgthaw(&["--version"]).ok();
 }
 
+#[test]
+fn the_settings_of_the_documents_are_taken() {
+    let document = include_str!("../../docs/settings.md");
+    let (_, settings) = document.split_once("```toml\n").unwrap();
+    home_with_settings(settings.split("```").next().unwrap()).pgthaw(&["completions", "bash"]).ok();
+}
+
 /// Commands that come to an end without a server.
 const COMMANDS: [&str; 17] = [
     "bench -p 1 --yes",

@@ -47,7 +47,10 @@ fn commands_in(answer: &str) -> BTreeSet<String> {
     let mut advice = Vec::new();
     match serde_json::from_str(answer) {
         Ok(answer) => visit(&answer, &mut advice),
-        Err(_) => advice.extend(answer.split("hint: ").skip(1).map(|hint| hint.replace("\n  ", " "))),
+        Err(_) => {
+            advice.extend(answer.split("hint: ").skip(1).map(|hint| hint.replace("\n  ", " ")));
+            advice.extend(answer.lines().map(|line| line.trim().to_owned()));
+        }
     }
     let is_bare = |text: &&String| ["psql ", "sudo ", "pgthaw ", "for "].iter().any(|begin| text.starts_with(begin));
     let bare = advice.iter().filter(is_bare).cloned();
@@ -96,7 +99,7 @@ fn what_a_shell_splits_is_what_was_meant() {
         commands_in(&output.stdout).into_iter().chain(commands_in(&output.stderr))
     };
     // Of all of them at once.
-    let mut commands: BTreeSet<String> = advised(&["doctor", "--json"]).collect();
+    let mut commands: BTreeSet<String> = advised(&["doctor", "--json"]).chain(advised(&["doctor"])).collect();
     for name in NAMES {
         let database = format!("dbname='{}'", name.replace('\\', r"\\").replace('\'', r"\'"));
         let store = server.home().join(name.replace('/', "_"));
@@ -110,7 +113,9 @@ fn what_a_shell_splits_is_what_was_meant() {
             commands.extend(advised(&[command, &["-U", name, "-d", &database]].concat()));
         }
     }
-    assert!(commands.iter().any(|command| command.starts_with("for d in ")), "{commands:#?}");
+    let loops = commands.iter().filter(|command| command.starts_with("for d in "));
+    assert!(loops.clone().count() > 1, "{commands:#?}");
+    assert!(loops.clone().all(|command| command.contains(" -h ")), "each leads to the server: {commands:#?}");
     let mut named = BTreeSet::new();
     for command in &commands {
         for call in paste(command, shims.path()) {

@@ -200,9 +200,6 @@ impl Capability {
 
 // ---- quoting ----
 
-/// Has no width, and stands in no quoted word: what is about to be printed may be marked by it, and never has it when it is printed.
-pub const MARK: char = '\u{2060}';
-
 /// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
 /// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
 pub fn quote_argument(text: &str) -> String {

@@ -282,7 +282,7 @@ impl Explain for Error {
             }
             Error::SystemUserUnknown(_) => "name the role with -U; `getent passwd` lists the users",
             Error::Option { .. } | Error::NoPort => {
-                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there"
+                "it was said by an option, the settings file, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there"
             }
             Error::NoSuperuser { .. } => "connect as a superuser",
             Error::SchemasLocked { .. } => "try again after its COMMIT or ROLLBACK",

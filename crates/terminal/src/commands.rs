@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
-use host::failure::{MARK, quote_argument};
+use host::failure::quote_argument;
 
 /// The command that runs, as it was typed.
 const TYPED: &str = "pgthaw …";
@@ -20,8 +20,11 @@ const MONITOR: &str = "GRANT pg_monitor TO …";
 const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 
 /// Behind a backtick in a text that is data, such as the command line of a job: what follows is no advice of pgthaw's, and is shown
-/// as it was. No text that was made printable has it.
-const NO_ADVICE: char = MARK;
+/// as it was. It has no width, no text that was made printable has it, and it is never printed.
+const NO_ADVICE: char = '\u{2060}';
+
+/// Where the loop over databases begins whose names stand before it, each as a word of a shell.
+const LOOP: &str = "; do psql -d ";
 
 /// What makes a command lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,7 +177,10 @@ impl Run {
             return match (&server.monitor, command) {
                 (Some(monitor), MONITOR) => self.complete_one(monitor),
                 _ if is_psql => command.replacen("psql", psql, 1),
-                _ => command.replace(&format!("{MARK}psql"), psql),
+                _ => find_unquoted(command, LOOP).map_or_else(
+                    || command.to_owned(),
+                    |at| format!("{}; do {psql} -d {}", &command[..at], &command[at + LOOP.len()..]),
+                ),
             };
         };
         if let Some(rest) = own.strip_prefix(TYPED).filter(|_| self.server.is_some()) {
@@ -200,6 +206,22 @@ impl Run {
         let added: String = added.into_iter().filter(is_lacking).map(|(_, added)| &**added).collect();
         format!("{before}pgthaw {name}{added}{}", &words[name.len()..])
     }
+}
+
+/// Where a shell would read this first, outside of quotes.
+fn find_unquoted(command: &str, wanted: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut characters = command.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (None, _) if command[at..].starts_with(wanted) => return Some(at),
+            (None, '\'' | '"') => quote = Some(character),
+            (Some('"'), '\\') => _ = characters.next(),
+            (Some(open), _) if open == character => quote = None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A command line with more options, which stand before those of a job.
@@ -256,8 +278,8 @@ mod tests {
             ("run `sudo -u bob pgthaw doctor`", "run `sudo -u bob pgthaw doctor -p 5433 -d shop`"),
             ("`psql -d shop -c 'CREATE EXTENSION x'`", "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION x'"),
             (
-                "`for d in a '; do psql -d'; do \u{2060}psql -d \"$d\" -c x; done` (on the primary)",
-                "`for d in a '; do psql -d'; do sudo -u postgres psql -p 5433 -d \"$d\" -c x; done` (on the primary)",
+                "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do psql -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
+                "`for d in a '; do psql -d' \"'\\\"; do psql -d\"; do sudo -u postgres psql -p 5433 -d \"$d\" -c '; do psql -d x'; done` (on the primary)",
             ),
             ("`psql -p 1 -d shop -l`", "psql -p 1 -d shop -l"),
             (

@@ -106,12 +106,12 @@ impl OwnCgroup {
     }
 
     fn empty_and_remove(&self) -> Result<(), Error> {
-        // Whoever was killed in here may have left some below.
-        if let Ok(myself) = Maker::myself() {
-            sweep(&self.files.directory, &self.files.directory, myself.namespace);
-        }
+        let directory = &self.files.directory;
+        let myself = Maker::myself();
+        // Whoever was killed in here may have left some below, once he has ended.
+        let sweep_below = || _ = myself.as_ref().map(|myself| sweep(directory, directory, myself.namespace));
         let homes = lock(&self.homes);
-        empty_and_remove(&self.files.directory, &self.home, |pid| home_of(pid, &homes))
+        empty_and_remove(directory, &self.home, |pid| home_of(pid, &homes), sweep_below)
     }
 }
 
@@ -148,7 +148,7 @@ impl LeftCgroup {
         // A home that is gone is above.
         let home = find_cgroup(&self.home)?;
         let above = directory.parent().unwrap_or(&directory);
-        empty_and_remove(&directory, home.as_deref().unwrap_or(above), |_| None)
+        empty_and_remove(&directory, home.as_deref().unwrap_or(above), |_| None, || ())
     }
 }
 
@@ -197,15 +197,21 @@ fn sweep(parent: &Path, home: &Path, namespace: u64) {
     for entry in entries.flatten() {
         let maker = entry.file_name().to_str().and_then(Maker::from_name);
         if maker.is_some_and(|maker| maker.namespace == namespace && !maker.is_alive()) {
-            let _ = empty_and_remove(&entry.path(), home, |_| None);
+            let _ = empty_and_remove(&entry.path(), home, |_| None, || ());
         }
     }
 }
 
 /// Moves every process to its own home, else to the common one, until the cgroup can be removed.
-fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
+fn empty_and_remove(
+    directory: &Path,
+    common: &Path,
+    home_of: impl Fn(u32) -> Option<PathBuf>,
+    sweep_below: impl Fn(),
+) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     for attempt in 1.. {
+        sweep_below();
         for pid in read_pids(directory)? {
             let home = home_of(pid).unwrap_or_else(|| common.to_owned());
             if move_process(pid, &home).is_err() {
