@@ -125,18 +125,6 @@ fn survive_file_limit(runtime: &Runtime) {
 pub fn keep_private(arguments: &[OsString]) {
     // What is written from here on is its owner's alone, by this process and by those that it starts.
     FileMode::PRIVATE.apply();
-    // Patterns need more of a stack than a limit may leave to this thread.
-    let hides = thread::Builder::new().stack_size(PATTERNS_STACK);
-    thread::scope(|scope| {
-        if hides.spawn_scoped(scope, || hide_secrets(arguments)).is_err() {
-            hide_secrets(arguments);
-        }
-    });
-}
-
-const PATTERNS_STACK: usize = 1 << 20;
-
-fn hide_secrets(arguments: &[OsString]) {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let hide = |word: &String| {
         let shown = hide_password(word)?;

@@ -8,6 +8,8 @@ use pgthaw::{Cli, guard_job};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    keep_private(&arguments);
-    guard_job(&arguments).unwrap_or_else(|| run_program(&arguments, pgthaw::ERRORS, Cli::read, Cli::as_json, Cli::run))
+    guard_job(&arguments).unwrap_or_else(|| {
+        keep_private(&arguments);
+        run_program(&arguments, pgthaw::ERRORS, Cli::read, Cli::as_json, Cli::run)
+    })
 }

@@ -104,6 +104,8 @@ impl SettingsFile {
             return SettingsFile::read(&named);
         }
         let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
+        // Another one would be of the working directory.
+        let config = config.filter(|config| config.is_absolute());
         let places = [config.map(|config| config.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
         for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
             if path.exists() {

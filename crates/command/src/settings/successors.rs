@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::SettingsError;
-use postgres::quote_argument;
+use postgres::{keep_words, quote_argument};
 
 /// What stands behind `pgthaw`, up to the word that is gone, and what to use instead. A row may
 /// name several options of a command.
@@ -140,8 +140,9 @@ fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsErro
     // What follows an option may be its value.
     let job = places.clone().find(|at| !is_option(at - 1)).or_else(|| places.next())?;
     let render = |words: &[String]| words.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" ");
-    let right = format!("`pgthaw {} -- {}`", render(&words[..job]), render(&words[job..]));
-    Some(SettingsError::ForgottenDashes { word: refused.to_owned(), right })
+    let shown = keep_words(words);
+    let right = format!("`pgthaw {} -- {}`", render(&shown[..job]), render(&shown[job..]));
+    Some(SettingsError::ForgottenDashes { word: shown[job].clone(), right })
 }
 
 #[cfg(test)]

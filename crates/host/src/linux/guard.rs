@@ -31,6 +31,8 @@ const UNKNOWN: u32 = u32::MAX;
 
 static TOLD: OnceLock<&'static Told> = OnceLock::new();
 
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
+
 /// How the process that worked ended.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
@@ -42,12 +44,12 @@ pub enum Ended {
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 
-/// Goes on in a new process, which gets `None`. Here that one's end is waited for, and signals are passed on to it. There must be one
-/// thread.
+/// Goes on in a new process, which gets `None`. Here `before_waiting` is done, that one's end is waited for, and signals are passed on to
+/// it. There must be one thread.
 ///
 /// # Errors
 /// The system gives no memory, or no process.
-pub fn work_behind_guard() -> io::Result<Option<Ended>> {
+pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<Ended>> {
     // SAFETY: new memory where the kernel has room, given back never. Zeros are a `Told`.
     let told: &'static Told = unsafe {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -63,8 +65,11 @@ pub fn work_behind_guard() -> io::Result<Option<Ended>> {
     // SAFETY: there is one thread, so the new process may do whatever this one may.
     match unsafe { fork() } {
         Ok(ForkResult::Parent { child }) => {
+            before_waiting();
             let ended = watch(child.as_raw(), told, &heeded)?;
             before.thread_set_mask()?;
+            // What becomes the job has no children but its own.
+            set_child_subreaper(None)?;
             Ok(Some(ended))
         }
         forked => {
@@ -93,9 +98,15 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
+/// No process could be had for the job. Who waits becomes it, once this process has ended.
+pub fn leave_job() {
+    note_job(0);
+    IS_LEFT.store(true, SeqCst);
+}
+
 /// From here on the end of this process is what it means to tell.
 pub fn note_meant() {
-    TOLD.get().inspect(|told| told.is_meant.store(true, SeqCst));
+    TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }
 
 /// Waits for the end of the process that works, and of a job that this one left behind.

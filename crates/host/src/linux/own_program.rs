@@ -104,7 +104,7 @@ fn write_over(hide: impl Fn(&str) -> Option<String>) -> io::Result<()> {
     let words = std::fs::read("/proc/self/cmdline")?;
     let mut memory: Option<File> = None;
     for word in words.split(|byte| *byte == 0) {
-        if let Some(shown) = std::str::from_utf8(word).ok().and_then(&hide) {
+        if let Some(shown) = hide(&String::from_utf8_lossy(word)) {
             let mut bytes: Vec<u8> = shown.into_bytes();
             bytes.resize(word.len(), b' ');
             let memory = match &mut memory {

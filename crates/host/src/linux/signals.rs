@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
-/// Signals to pass on: HUP, INT, QUIT, USR1, USR2, TERM.
-pub const PASSED: [i32; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM];
+/// Signals to pass on: HUP, INT, QUIT, USR1, USR2, ALRM, TERM.
+pub const PASSED: [i32; 7] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGTERM];
 
 /// Sent on writing beyond the file size limit.
 pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;

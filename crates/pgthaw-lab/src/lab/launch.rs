@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 
 use super::cluster::Place;
 use super::error::Error;
@@ -197,12 +198,19 @@ impl Drop for Running {
 
 /// Ends a process that leads a group, with all of that, and waits.
 pub fn kill_group(leader: &mut Child) {
-    if let Some(group) = i32::try_from(leader.id()).ok().and_then(Pid::from_raw) {
-        // Not reaped yet, so the number is still its own.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
+    // Not reaped yet, so the number is still its own.
+    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     let _ = leader.wait();
+    // Who has programs in the kernel takes a while to end, and what he made cannot be removed before.
+    let until = Instant::now() + GROUP_END_LIMIT;
+    while group.is_some_and(|group| test_kill_process_group(group).is_ok()) && Instant::now() < until {
+        thread::sleep(GROUP_PAUSE);
+    }
 }
+
+const GROUP_END_LIMIT: Duration = Duration::from_secs(20);
+const GROUP_PAUSE: Duration = Duration::from_millis(10);
 
 /// Bytes that a program may have printed.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;

@@ -24,11 +24,11 @@ use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_stri
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
 /// What a file is, and what in it has the name of something that pgthaw made and is not as its statements ($1) say, or is a trigger: a view may
-/// never end. SQLite keeps the text of a statement as it was, and does not distinguish names by case.
+/// never end, nor a table of a module, and a column may be computed (`AS`). SQLite keeps the text of a statement as it was, and does not distinguish names by case.
 const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
     (SELECT count(*) FROM sqlite_schema) AS objects, (SELECT type || ' ' || name FROM sqlite_schema \
      WHERE sql IS NOT NULL AND instr($1, sql) = 0 \
-     AND (type = 'trigger' OR (lower(name) = '_sqlx_migrations' AND type <> 'table') \
+     AND (type = 'trigger' OR (lower(name) = '_sqlx_migrations' AND (type || sql NOT LIKE 'tableCREATE TABLE%' OR instr(upper(sql), 'AS') > 0)) \
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use host::files::with_given_umask;
 use host::linux::guard::{Ended, work_behind_guard};
+use host::linux::own_program::hide_arguments;
 
 use super::{JobEnd, refuse};
 use crate::ExitStatus;
@@ -18,7 +19,9 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     if job.is_empty() || find_command(before)? != "run" {
         return None;
     }
-    let status = match work_behind_guard().transpose()? {
+    // Who only waits shows nothing of the command line, in which there may be secrets.
+    let hide = |word: &str| (arguments[0] != *word && word != "run").then(|| "*".to_owned());
+    let status = match work_behind_guard(|| hide_arguments(hide)).transpose()? {
         Ok(Ended::AsMeant(status)) => Some(status),
         Ok(Ended::WithoutTheJob(early, status)) => {
             terminal::print_complaint(&format!("pgthaw ended early ({early}), its job went on to its end"));

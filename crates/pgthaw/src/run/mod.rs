@@ -7,12 +7,13 @@ mod guarded;
 mod prepared;
 pub mod receipt_text;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prepared::{Ended, Prepared, Unprepared};
 use tokio::process::{Child, Command};
@@ -126,6 +127,9 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
     Ok(JobEnd::pass_on(end))
 }
 
+/// Who sends a signal to the group reaches this process twice: by itself, and by the one that waits for it.
+const SAME_SIGNAL: Duration = Duration::from_millis(100);
+
 /// What shells answer for a command that there is not, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
@@ -156,7 +160,11 @@ impl Job {
         let streams: Vec<(i32, Signal)> =
             heeded.map(|number| Ok((number, signal(SignalKind::from_raw(number))?))).collect::<io::Result<_>>()?;
         guard::note_start();
-        let child = with_given_umask(|| command.spawn())?;
+        let child = with_given_umask(|| command.spawn()).inspect_err(|error| {
+            if let Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) = error.raw_os_error() {
+                guard::leave_job();
+            }
+        })?;
         guard::note_job(child.id().unwrap_or_default());
         let (pass, signals) = mpsc::unbounded_channel();
         for (number, mut stream) in streams {
@@ -173,6 +181,7 @@ impl Job {
 
     /// Waits for its end, and passes on what signals come meanwhile. What is typed at the terminal reached it already.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
+        let mut passed = HashMap::new();
         loop {
             tokio::select! {
                 status = self.child.wait() => {
@@ -181,7 +190,9 @@ impl Job {
                     return Ok(JobEnd { status, seconds: self.started.elapsed().as_secs_f64() });
                 }
                 Some(number) = self.signals.recv() => {
-                    if let Some(pid) = self.child.id().filter(|_| !signals::is_typed(number)) {
+                    let before = passed.insert(number, Instant::now());
+                    let is_again = before.is_some_and(|before| before.elapsed() < SAME_SIGNAL);
+                    if let Some(pid) = self.child.id().filter(|_| !is_again && !signals::is_typed(number)) {
                         signals::send(pid, number);
                     }
                 }
