@@ -112,10 +112,12 @@ fn what_a_killed_process_left_is_swept_away() {
     let name = own.file_name().unwrap().to_str().unwrap();
     let parts: Vec<&str> = name.split('-').collect();
     let leftover = own.parent().unwrap().join(format!("{}-{}-{}-1-0", parts[0], parts[1], parts[2]));
-    fs::create_dir(&leftover).unwrap();
+    // A study leaves its limit, and a job that it isolates one of its own below that.
+    let below = leftover.join(format!("{}-{}-{}-2-0", parts[0], parts[1], parts[2]));
+    fs::create_dir_all(&below).unwrap();
     let mut sleeper = start_sleeper();
     // Another test may have swept it already, when all run in one process.
-    let _ = fs::write(leftover.join("cgroup.procs"), sleeper.id().to_string());
+    let _ = fs::write(below.join("cgroup.procs"), sleeper.id().to_string());
 
     let next = create_limit().unwrap();
     assert!(!leftover.exists());

@@ -191,13 +191,14 @@ fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Erro
     Ok((parent, home))
 }
 
-/// Removes cgroups of killed processes in `parent`; failures are harmless.
+/// Removes cgroups of killed processes in `parent`, with those below them; failures are harmless.
 fn sweep(parent: &Path, home: &Path, namespace: u64) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let maker = entry.file_name().to_str().and_then(Maker::from_name);
         if maker.is_some_and(|maker| maker.namespace == namespace && !maker.is_alive()) {
-            let _ = empty_and_remove(&entry.path(), home, |_| None, || ());
+            let left = entry.path();
+            let _ = empty_and_remove(&left, home, |_| None, || sweep(&left, &left, namespace));
         }
     }
 }
