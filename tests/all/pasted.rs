@@ -49,7 +49,8 @@ fn commands_in(answer: &str) -> BTreeSet<String> {
         Ok(answer) => visit(&answer, &mut advice),
         Err(_) => {
             advice.extend(answer.split("hint: ").skip(1).map(|hint| hint.replace("\n  ", " ")));
-            advice.extend(answer.lines().map(|line| line.trim().to_owned()));
+            // A line of its own is a command without backticks; with them it may be a name.
+            advice.extend(answer.lines().map(|line| line.trim().to_owned()).filter(|line| !line.contains('`')));
         }
     }
     let is_bare = |text: &&String| ["psql ", "sudo ", "pgthaw ", "for "].iter().any(|begin| text.starts_with(begin));
