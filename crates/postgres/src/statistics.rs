@@ -51,29 +51,26 @@ pub async fn read_server_statistics(
     database: &str,
 ) -> Result<ServerStatistics, Error> {
     const ACTION: &str = "read the server's statistics";
-    /// One row for each of the view's, as the view's name and JSON.
-    macro_rules! rows_of {
-        ($view:literal) => {
-            // In parts, so that none is taken for a statement.
-            concat!(
-                "SELECT",
-                " '",
-                $view,
-                "', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.",
-                $view,
-                " AS s"
-            )
-        };
-    }
-    let question = concat!(rows_of!("pg_stat_database"), " WHERE datname = $1");
+    let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
+                    FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
     let question = || sqlx::query(question).bind(database.to_owned());
     let mut rows = ask_rows(connection, ACTION, question, |row| <(String, String)>::of(row).map(Some)).await?;
     let views = [
-        (0, rows_of!("pg_stat_bgwriter")),
-        (140_000, rows_of!("pg_stat_wal")),
-        (160_000, rows_of!("pg_stat_io")),
-        (170_000, rows_of!("pg_stat_checkpointer")),
-        (190_000, rows_of!("pg_stat_lock")),
+        (
+            0,
+            "SELECT 'pg_stat_bgwriter', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_bgwriter AS s",
+        ),
+        (140_000, "SELECT 'pg_stat_wal', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_wal AS s"),
+        (160_000, "SELECT 'pg_stat_io', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_io AS s"),
+        (
+            170_000,
+            "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
+             FROM pg_catalog.pg_stat_checkpointer AS s",
+        ),
+        (
+            190_000,
+            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
+        ),
     ];
     for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {
         rows.extend(ask_all::<(String, String)>(connection, ACTION, question).await?);

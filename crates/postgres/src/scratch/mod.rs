@@ -398,8 +398,10 @@ impl Drop for ScratchCluster {
         if !self.is_running() && self.read_pid_file().is_some() {
             // It crashed: only a server removes the shared memory that another one left, once the processes of that one have ended.
             self.server = None;
-            let mut tries = 0..START_TRIES;
-            while tries.next().is_some() && self.start_unless(|| false, |_| {}).is_err() {
+            for _ in 0..START_TRIES {
+                if self.start_unless(|| false, |_| {}).is_ok() {
+                    break;
+                }
                 std::thread::sleep(POLL_INTERVAL);
             }
         }

@@ -106,12 +106,8 @@ impl OwnCgroup {
     }
 
     fn empty_and_remove(&self) -> Result<(), Error> {
-        let directory = &self.files.directory;
-        let myself = Maker::myself();
-        // Whoever was killed in here may have left some below, once he has ended.
-        let sweep_below = || _ = myself.as_ref().map(|myself| sweep(directory, directory, myself.namespace));
         let homes = lock(&self.homes);
-        empty_and_remove(directory, &self.home, |pid| home_of(pid, &homes), sweep_below)
+        empty_and_remove(&self.files.directory, &self.home, |pid| home_of(pid, &homes))
     }
 }
 
@@ -148,7 +144,7 @@ impl LeftCgroup {
         // A home that is gone is above.
         let home = find_cgroup(&self.home)?;
         let above = directory.parent().unwrap_or(&directory);
-        empty_and_remove(&directory, home.as_deref().unwrap_or(above), |_| None, || ())
+        empty_and_remove(&directory, home.as_deref().unwrap_or(above), |_| None)
     }
 }
 
@@ -191,28 +187,26 @@ fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Erro
     Ok((parent, home))
 }
 
-/// Removes cgroups of killed processes in `parent`, with those below them; failures are harmless.
+/// Removes cgroups of killed processes in `parent`; failures are harmless.
 fn sweep(parent: &Path, home: &Path, namespace: u64) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let maker = entry.file_name().to_str().and_then(Maker::from_name);
         if maker.is_some_and(|maker| maker.namespace == namespace && !maker.is_alive()) {
-            let left = entry.path();
-            let _ = empty_and_remove(&left, home, |_| None, || sweep(&left, &left, namespace));
+            let _ = empty_and_remove(&entry.path(), home, |_| None);
         }
     }
 }
 
-/// Moves every process to its own home, else to the common one, until the cgroup can be removed.
-fn empty_and_remove(
-    directory: &Path,
-    common: &Path,
-    home_of: impl Fn(u32) -> Option<PathBuf>,
-    sweep_below: impl Fn(),
-) -> Result<(), Error> {
+/// Moves every process to its own home, else to the common one, until the cgroup can be removed. Processes that were killed in it may have
+/// left cgroups of their own below; these go first, as soon as their makers have ended.
+fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
+    let namespace = process::read_pid_namespace().ok();
     for attempt in 1.. {
-        sweep_below();
+        if let Some(namespace) = namespace {
+            sweep(directory, directory, namespace);
+        }
         for pid in read_pids(directory)? {
             let home = home_of(pid).unwrap_or_else(|| common.to_owned());
             if move_process(pid, &home).is_err() {
