@@ -25,7 +25,7 @@ pub use explain::{Cast, cast, describe, explain, explain_also};
 pub use output::{ExitStatus, OutputArguments, exit_status_of};
 pub use program::{NoThreads, Panicked, hear_signals, keep_private, run_caught, start_runtime};
 pub use running::run_program;
-pub use settings::{SettingsError, WITH_VALUE, explain_refused, find_successor, list_gone, read_command_line};
+pub use settings::{SettingsError, explain_refused, find_successor, is_option, list_gone, read_command_line};
 pub use target::{
     LabArguments, NotALabServer, Scope, Target, connect_to_meant, find_cluster, find_directory, is_lab_server,
     page_cache_of, require_lab_server, situation_of,

@@ -126,19 +126,18 @@ pub fn keep_private(arguments: &[OsString]) {
     // What is written from here on is its owner's alone, by this process and by those that it starts.
     FileMode::PRIVATE.apply();
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let hide = |word: &String| {
-        let shown = hide_password(word)?;
-        // clap shows the value alone.
-        let value = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
-        let value = value.map(|(_, value)| (value.to_owned(), "…".to_owned()));
-        Some([(word.clone(), shown)].into_iter().chain(value))
-    };
-    let hidden: Vec<(String, String)> = words.iter().filter_map(hide).flatten().collect();
+    let passwords: Vec<(&String, String)> =
+        words.iter().filter_map(|word| Some((word, hide_password(word)?))).collect();
+    // clap shows the value alone.
+    let value_of =
+        |word: &String| Some(word.split_once('=').filter(|(option, _)| option.starts_with("--"))?.1.to_owned());
+    let values = passwords.iter().filter_map(|(word, _)| Some((value_of(word)?, "…".to_owned())));
+    let hidden = passwords.iter().map(|(word, shown)| ((*word).clone(), shown.clone())).chain(values).collect();
     // Behind `--` is the command of a job, which may hold secrets of any kind.
-    let (own, job) = words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
+    let job = &words[words.iter().position(|word| word == "--").unwrap_or(words.len())..];
     let of_job = job.iter().zip(keep_words(job)).filter(|(word, kept)| *word != kept);
-    let of_own = own.iter().filter_map(|word| Some((word, hide_password(word)?)));
-    let listed: HashMap<&str, String> = of_own.chain(of_job).map(|(word, shown)| (word.as_str(), shown)).collect();
+    let listed = passwords.into_iter().chain(of_job).map(|(word, shown)| (word.as_str(), shown));
+    let listed: HashMap<&str, String> = listed.collect();
     if !listed.is_empty() {
         terminal::hide_words(hidden);
         hide_arguments(|word| listed.get(word).cloned());

@@ -9,7 +9,7 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, doctor, evict, film, hydrate, map, predict, restore, run,
     snapshot, top, waits,
 };
-use command::{WITH_VALUE, completions, read_command_line};
+use command::{completions, is_option, read_command_line};
 use host::failure::{ErrorKind, Explain};
 use host::files::FileMode;
 use host::linux::own_program::find_beside;
@@ -41,16 +41,18 @@ impl Explain for NoLaboratory {
 }
 
 /// The command that is asked for, or whose help is, before anything else is known of the command line.
-pub fn find_command(arguments: &[OsString]) -> Option<&str> {
-    let words: Vec<_> = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
-    let is_word = |at: &usize| !words[*at].starts_with('-') && (*at == 0 || !WITH_VALUE.contains(&words[at - 1]));
-    (0..words.len()).filter(is_word).map(|at| words[at]).find(|word| *word != "help")
+pub fn find_command(arguments: &[OsString]) -> Option<String> {
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = (0..words.len()).find(|at| !is_option(&words, *at) && words[*at] != "help")?;
+    Some(words[command].clone())
 }
 
 /// Becomes pgthaw-lab where a command of the laboratory is asked for, or its help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
-    let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named) else { return Ok(()) };
+    let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {
+        return Ok(());
+    };
     let program = find_beside("pgthaw-lab").ok_or(NoLaboratory { command })?;
     let failed = std::process::Command::new(&program).args(&arguments[1..]).exec();
     Err(anyhow::Error::new(failed).context(format!("cannot run {}", program.display())))

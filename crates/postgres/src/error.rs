@@ -236,17 +236,31 @@ const UNREADABLE_ERROR: &str = "non-UTF-8 string for its error message";
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } => ErrorKind::Privilege,
-            Error::NoSuperuser { .. } | Error::TableUnreadable { .. } => ErrorKind::Privilege,
-            Error::ProgramMissing(_) | Error::PasswordMissing { .. } => ErrorKind::Privilege,
-            Error::PasswordWithheld { .. } | Error::PasswordFileOpen { .. } => ErrorKind::Privilege,
-            Error::Peer { .. } | Error::CannotActAs { .. } => ErrorKind::Privilege,
-            Error::ConnectionString { .. } | Error::RootCertificateMissing => ErrorKind::Usage,
-            Error::Unsupported { .. } | Error::ServiceMissing { .. } => ErrorKind::Usage,
-            Error::SystemUserUnknown(_) | Error::ForeignPath { .. } | Error::OtherRole { .. } => ErrorKind::Usage,
-            Error::DataDirectory { .. } | Error::DatabaseMissing { .. } => ErrorKind::Usage,
-            Error::DatabaseUnknown { .. } | Error::OtherCluster { .. } | Error::Version(_) => ErrorKind::Usage,
-            Error::Listen { .. } | Error::Option { .. } | Error::NoPort => ErrorKind::Usage,
+            Error::ExtensionMissing { .. }
+            | Error::ExtensionPrivilege { .. }
+            | Error::NoSuperuser { .. }
+            | Error::TableUnreadable { .. }
+            | Error::ProgramMissing(_)
+            | Error::PasswordMissing { .. }
+            | Error::PasswordWithheld { .. }
+            | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
+            | Error::CannotActAs { .. } => ErrorKind::Privilege,
+            Error::ConnectionString { .. }
+            | Error::RootCertificateMissing
+            | Error::Unsupported { .. }
+            | Error::ServiceMissing { .. }
+            | Error::SystemUserUnknown(_)
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
+            | Error::DataDirectory { .. }
+            | Error::DatabaseMissing { .. }
+            | Error::DatabaseUnknown { .. }
+            | Error::OtherCluster { .. }
+            | Error::Version(_)
+            | Error::Listen { .. }
+            | Error::Option { .. }
+            | Error::NoPort => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
             Error::Interrupted => ErrorKind::Interrupted,

@@ -24,7 +24,7 @@ use clap::{ArgAction, Args as _, Command, Parser};
 
 use file::Setting;
 pub use file::{SettingsError, SettingsFile};
-pub use successors::{WITH_VALUE, explain_refused, find_successor, list_gone};
+pub use successors::{explain_refused, find_successor, is_option, list_gone};
 
 use super::ConnectionArguments;
 

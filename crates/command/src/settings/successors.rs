@@ -96,7 +96,12 @@ pub fn list_gone() -> Vec<(String, &'static str)> {
 const RUNNING: &str = "run";
 
 /// The options of every command that have a value.
-pub const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
+const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
+
+/// Is it an option, or the value of one that every command has, rather than a command?
+pub fn is_option(words: &[String], at: usize) -> bool {
+    words[at].starts_with('-') || (at > 0 && WITH_VALUE.contains(&&*words[at - 1]))
+}
 
 /// What to say of a word that clap refuses, where there is more to say than it knows.
 pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
@@ -134,11 +139,10 @@ fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsErro
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;
     }
-    let is_option = |at: usize| words[at].starts_with('-') || (at > 0 && WITH_VALUE.contains(&&*words[at - 1]));
-    let command = (0..words.len()).find(|at| !is_option(*at)).filter(|at| words[*at] == RUNNING)?;
+    let command = (0..words.len()).find(|at| !is_option(words, *at)).filter(|at| words[*at] == RUNNING)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
     // What follows an option may be its value.
-    let job = places.clone().find(|at| !is_option(at - 1)).or_else(|| places.next())?;
+    let job = places.clone().find(|at| !is_option(words, at - 1)).or_else(|| places.next())?;
     let render = |words: &[String]| words.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" ");
     let shown = keep_words(words);
     let right = format!("`pgthaw {} -- {}`", render(&shown[..job]), render(&shown[job..]));
