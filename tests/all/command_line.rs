@@ -104,7 +104,7 @@ const COMMANDS: [&str; 17] = [
     "waits -p 1 1",
 ];
 
-/// They are of whoever may write there.
+/// Whoever can write to the directory could have put them there.
 #[test]
 fn settings_of_the_working_directory_are_not_read() {
     let home = Home::new();

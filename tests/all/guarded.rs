@@ -108,7 +108,7 @@ fn a_job_runs_whatever_the_settings_are_like() {
     }
     fs::remove_file(&file).unwrap();
     assert!(run_by(&server, &[], &named).stderr.contains("note: cannot read the settings"));
-    // One of the working directory is not read: it is somebody's who may write there.
+    // The working directory is not searched: whoever can write to it could have put the file there.
     fs::write(&file, "[connection]\nhost = 'elsewhere.invalid'\n[run]\nno_such = 1\n").unwrap();
     let told = run_by(&server, &[], &[]).stderr;
     assert!(!told.contains("elsewhere") && !told.contains("no_such"), "{told}");

@@ -28,7 +28,7 @@ const NAMES: [&str; 14] = [
     "-c \\! touch x",
 ];
 
-/// Writes down what it is told: words end with a zero, and a call with one more.
+/// Logs its arguments: a zero byte after each, and another one after the call.
 const SHIM: &str = "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\" >> \"$CALLS\"; printf '\\0' >> \"$CALLS\"\n";
 
 /// The commands that an answer advises: in JSON those of its remedies and hints, in text what stands between backticks behind `hint: `.
@@ -59,7 +59,7 @@ fn commands_in(answer: &str) -> BTreeSet<String> {
     bare.chain(marked).collect()
 }
 
-/// What the programs of a command are told when it is pasted.
+/// The arguments that each program gets when the command is pasted into a shell.
 fn paste(command: &str, shims: &Path) -> Vec<Vec<String>> {
     let place = tempfile::tempdir().unwrap();
     let calls = shims.join("calls");

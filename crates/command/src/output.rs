@@ -30,7 +30,7 @@ pub struct OutputArguments {
     )]
     pub mode: Option<FileMode>,
 
-    /// Read settings from this file alone, whoever it belongs to
+    /// Read settings from this file alone, whoever owns it
     // It was read before the command line.
     #[arg(
         long,

@@ -476,7 +476,7 @@ impl Loader<'_> {
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        // Whoever may not use pg_prewarm for one relation, or waits for the schemas, may for none of the database.
+        // Without the right to use pg_prewarm, or with its schemas locked, no relation of this database can be loaded.
         let is_of_database =
             |error: &Error| matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. });
         let failure = |error| Failure { is_of_database: is_of_database(&error), error };

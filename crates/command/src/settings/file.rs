@@ -117,7 +117,7 @@ impl SettingsFile {
         Ok(SettingsFile::default())
     }
 
-    /// Reads a file whoever it belongs to; /dev/null is an empty one.
+    /// Reads a file, whoever owns it. /dev/null counts as an empty file.
     pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
         if path == Path::new("/dev/null") {
             return Ok(SettingsFile::default());

@@ -1,5 +1,5 @@
-//! A process that only waits, in front of the one that works: what a user runs by this program runs, and its end is told, whatever becomes
-//! of the program (a limit on memory, a full stack, a defect).
+//! Runs the program in a second process, for which the first one only waits. If the second ends early (a limit on memory, a full stack, a
+//! defect), the first runs the user's job itself, or waits for it, and reports how it ended.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -31,6 +31,7 @@ const UNKNOWN: u32 = u32::MAX;
 
 static TOLD: OnceLock<&'static Told> = OnceLock::new();
 
+/// The job was left to the process that waits.
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// How the process that worked ended.
@@ -142,7 +143,7 @@ impl Told {
     /// What the end of the process that worked means; `None` while its job is still to be waited for.
     fn judge(&self, work: ExitStatus, job: Option<ExitStatus>, is_alone: bool) -> Option<Ended> {
         let has_begun = self.job.load(SeqCst) != 0;
-        // Help, mistakes of the command line, and whoever wants no job any more.
+        // Help was asked for, the command line is wrong, or a signal ended it before the job: no job is to run.
         let is_answer = matches!(work.code(), Some(0 | 2)) || work.signal().is_some_and(|one| PASSED.contains(&one));
         if self.is_meant.load(SeqCst) || is_answer && !has_begun {
             return Some(Ended::AsMeant(work));

@@ -21,8 +21,8 @@ const FURTHER: &str = "further";
 type Name = (String, String, String);
 
 /// A figure: its name, with its label if it has one; what it is; and what a step has of it. Of a counter, whose name ends in `_total`,
-/// steps are added up; any other is told as it was last. Those of one name follow each other. Where the step knows nothing of what
-/// the figure is of, it is not known. A device's is of a second.
+/// steps are added up; any other shows its last value. Those of one name follow each other. Where a step lacks what a figure is read from,
+/// the figure is left out. A device's figures are rates per second.
 enum Metric {
     Step(&'static str, &'static str, fn(&TopFrame) -> Option<f64>),
     Server(&'static str, &'static str, fn(&ServerStep) -> u64),
