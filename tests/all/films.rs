@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::probe;
+use crate::requests;
 use crate::servers::{self, Output, TestServer};
 
 /// `t` is what the job reads, row by row from its end to its beginning, where no kernel reads ahead; `u` is what others have in memory.
@@ -79,7 +80,7 @@ pub fn number(value: &Value, path: &str) -> u64 {
 }
 
 /// Blocks of a relation that are in the page cache, and all of it.
-fn os_blocks(server: &TestServer, name: &str) -> (u64, u64) {
+pub fn os_blocks(server: &TestServer, name: &str) -> (u64, u64) {
     let map = server.pgthaw(&["map", "-r", name, "--json"]).ok().json();
     let one = map["relations"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
     (one["os_blocks"].as_u64().unwrap(), one["blocks"].as_u64().unwrap())
@@ -89,6 +90,20 @@ pub fn assert_resident(server: &TestServer, name: &str, least: f64, most: f64) {
     let (resident, blocks) = os_blocks(server, name);
     let ratio = resident as f64 / blocks as f64;
     assert!((least..=most).contains(&ratio), "{name}: {resident} of {blocks} blocks are resident");
+}
+
+/// Does what the job brought stay, for want of knowing who else asked for it?
+pub fn brought_stays(receipt: &Value) -> bool {
+    receipt["put_back"]["remarks"].to_string().contains("where others may use them")
+}
+
+/// What the job alone brought went, where the kernel shows requests.
+pub fn assert_gone(server: &TestServer, name: &str) {
+    let (resident, blocks) = os_blocks(server, name);
+    if resident * 50 > blocks {
+        let film = requests::film(&server.pgthaw(&["film", "record", "--seconds", "1", "--json"]).ok());
+        assert!(!requests::is_seen(&film), "{name}: {resident} of {blocks} blocks are resident");
+    }
 }
 
 test_every_version! {
@@ -274,10 +289,10 @@ fn afterwards_the_cache_is_as_it_was() {
     let script = format!("{} -XAtqc \"{JOB}\" && {program} evict -q -r u --tier os >/dev/null", psql(&server));
     let output = server.pgthaw(&["run", "--protect", "--json", "--", "sh", "-c", &script]).ok();
     let receipt = receipt(&output);
-    assert_resident(&server, "t", 0.0, 0.02);
+    assert_gone(&server, "t");
     assert_resident(&server, "u", RESIDENT_MIN, 1.0);
     let done = &receipt["put_back"];
-    assert!(number(done, "/brought_bytes") > 60_000_000, "{receipt:#}");
+    assert!(brought_stays(&receipt) || number(done, "/brought_bytes") > 60_000_000, "{receipt:#}");
     assert!(number(done, "/gone_bytes") > 5_000_000, "{receipt:#}");
     assert!(number(done, "/back_bytes") as f64 >= number(done, "/gone_bytes") as f64 * RESIDENT_MIN, "{receipt:#}");
     assert_eq!(receipt["kept"], Value::Null);
@@ -492,9 +507,9 @@ fn what_the_first_to_read_a_table_makes_dirty_goes_too() {
     make_cold(&mut server);
     let (_, receipt) = run(&server, &["--protect"], "SELECT count(body) FROM fresh");
     let done = &receipt["put_back"];
-    assert!(number(done, "/brought_bytes") > 30_000_000, "{receipt:#}");
+    assert!(brought_stays(&receipt) || number(done, "/brought_bytes") > 30_000_000, "{receipt:#}");
     assert_eq!(number(done, "/unwritten_bytes"), 0, "{receipt:#}");
-    assert_resident(&server, "fresh", 0.0, 0.02);
+    assert_gone(&server, "fresh");
 }
 
 /// pgthaw against this server, where the password database says that its owner's home is `home`. Needs root.

@@ -1,43 +1,27 @@
-//! What a run that was killed leaves is put back by the next run or restore, and of two at once by the last.
+//! What a run that was killed pushed out is put back by the next run or restore, and of two at once by the last.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
-use crate::films::{RESIDENT_MIN, assert_resident, make_cold, psql, receipt, server};
-use crate::servers::{self, TestServer};
+use crate::films::{RESIDENT_MIN, assert_gone, assert_resident, make_cold, psql, receipt, server};
+use crate::servers::{self, TestServer, wait_until};
 
-/// A job that has read `t` and now waits, when `is_ready` says so of what pgthaw keeps and of the job's marker.
-fn start_protected(server: &TestServer, is_ready: impl Fn(&Path, &Path) -> bool) -> Child {
+/// A job that has read `t`, has pushed out `u`, and now waits.
+fn start_protected(server: &TestServer) -> Child {
     let marker = server.home().join("has_read");
     // Of an earlier one.
     let _ = fs::remove_file(&marker);
     let reads = format!("{} -XAtqc 'SELECT count(body) FROM t'", psql(server));
-    let script = format!("{reads} && touch {} && exec sleep 60", marker.display());
+    let program = env!("CARGO_BIN_EXE_pgthaw");
+    let evicts = format!("{program} evict -q -r u --tier os >/dev/null");
+    let script = format!("{reads} && {evicts} && touch {} && exec sleep 60", marker.display());
     let mut command = server.command(&["run", "--protect", "--json", "--", "sh", "-c", &script]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let journals = server.home().join("state/pgthaw/runs");
-    let until = Instant::now() + Duration::from_secs(60);
-    while !is_ready(&journals, &marker) {
-        assert!(Instant::now() < until, "nothing in {}", journals.display());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("what the job reads", || marker.exists());
     child
-}
-
-/// Was what a job brought in written down a second after it had read all?
-fn has_account(journals: &Path, marker: &Path) -> bool {
-    let Ok(has_read) = fs::metadata(marker).and_then(|marker| marker.modified()) else { return false };
-    let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let accounts = below(journals.to_owned()).flat_map(below);
-    let mut accounts = accounts.filter(|path| path.to_string_lossy().ends_with(".brought.parquet"));
-    // A draft of it may be gone by now.
-    let written = |path: PathBuf| fs::metadata(path).and_then(|account| account.modified()).ok();
-    accounts.any(|path| written(path).is_some_and(|written| written > has_read + Duration::from_secs(1)))
 }
 
 /// Ends what a killed pgthaw left running, too.
@@ -49,61 +33,54 @@ fn kill_with_child(mut run: Child) {
 }
 
 #[test]
-fn what_a_killed_run_left_is_put_back_by_the_next() {
+fn what_a_killed_run_pushed_out_is_put_back_by_the_next_and_what_it_brought_stays() {
     let mut server = server(15);
     make_cold(&mut server);
-    kill_with_child(start_protected(&server, has_account));
-    assert_resident(&server, "t", RESIDENT_MIN, 1.0);
+    let kill_one = || {
+        server.psql("SELECT count(body) FROM u");
+        kill_with_child(start_protected(&server));
+        assert_resident(&server, "u", 0.0, 0.02);
+    };
+    let assert_put_back = || {
+        assert_resident(&server, "u", RESIDENT_MIN, 1.0);
+        // Who has used it since nobody knows.
+        assert_resident(&server, "t", RESIDENT_MIN, 1.0);
+    };
+    kill_one();
     let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
-    assert_resident(&server, "t", 0.0, 0.02);
+    assert_put_back();
     assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
     assert!(receipt["remarks"].to_string().contains("what another run left was put back too"), "{receipt:#}");
 
     // Or by a restore, before it brings back what it is asked for, if there is anything.
-    kill_with_child(start_protected(&server, has_account));
+    kill_one();
     let none = server.pgthaw(&["restore", "--tier", "os"]).ends_with(2).stderr;
     assert!(none.contains("put back what an earlier run left"), "{none}");
+    assert_put_back();
     server.pgthaw(&["snapshot", "take"]).ok();
-    kill_with_child(start_protected(&server, has_account));
+    kill_one();
     let restored = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;
     assert!(restored.contains("put back what an earlier run left"), "{restored}");
-    assert_resident(&server, "t", 0.0, 0.02);
-}
-
-#[test]
-fn a_run_that_is_killed_soon_is_put_back_too() {
-    let mut server = server(15);
-    make_cold(&mut server);
-    // Before it would write its next account if these came every three seconds from the beginning.
-    let soon = |_: &Path, marker: &Path| {
-        let has_read = fs::metadata(marker).and_then(|marker| marker.modified());
-        has_read.is_ok_and(|at| at.elapsed().is_ok_and(|since| since > Duration::from_millis(1200)))
-    };
-    kill_with_child(start_protected(&server, soon));
-    let done = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
-    assert_eq!(done["put_back"]["runs"], 2, "{done:#}");
-    assert!(done["put_back"]["brought_bytes"].as_u64().unwrap() > 1_000_000, "{done:#}");
 }
 
 #[test]
 fn the_last_of_two_runs_puts_back_for_both() {
     let mut server = server(15);
     make_cold(&mut server);
-    let mut longer = start_protected(&server, has_account);
+    let mut longer = start_protected(&server);
     let psql = psql(&server);
     // So long that its session is seen on a busy machine: of a job of which none was, nothing is dropped.
     let statement = "SELECT count(body), pg_sleep(1) FROM u";
     let arguments = ["run", "--protect", "--json", "--", &psql, "-XAtqc", statement];
     let shorter = receipt(&server.pgthaw(&arguments).ok());
-    assert_eq!((&shorter["is_left_to_another"], &shorter["put_back"]), (&true.into(), &Value::Null), "{shorter:#}");
-    // Nothing was dropped; where the kernel pages out what is idle, some of it goes by itself.
+    assert_eq!(shorter["is_left_to_another"], true, "{shorter:#}");
+    // What it brought alone goes with it; where the kernel pages out what is idle, some of the rest goes by itself.
     assert_resident(&server, "t", 0.5, 1.0);
-    assert_resident(&server, "u", 0.5, 1.0);
+    assert_gone(&server, "u");
     // Its signal ends the job, and the job's end is pgthaw's.
     kill_process(Pid::from_raw(longer.id() as i32).unwrap(), Signal::TERM).unwrap();
     assert!(!longer.wait().unwrap().success());
-    assert_resident(&server, "t", 0.0, 0.02);
-    assert_resident(&server, "u", 0.0, 0.02);
+    assert_gone(&server, "t");
 }
 
 #[test]
@@ -151,7 +128,7 @@ fn a_session_that_works_on_for_a_while_is_waited_for() {
     let told = String::from_utf8(job.wait_with_output().unwrap().stderr).unwrap();
     assert!(told.contains("worked on for") && !told.contains("did not end with it"), "{told}");
     // What it read meanwhile went again.
-    assert_resident(&server, "t", 0.0, 0.02);
+    assert_gone(&server, "t");
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod mistakes;
 mod modes;
 mod narrow;
 mod others;
+mod others_pages;
 mod outside;
 mod pasted;
 mod places;

@@ -35,7 +35,7 @@ pub struct PagesRoom {
 pub enum PageEventKind {
     /// They were asked for, for the first time.
     Requested,
-    /// They were asked for again. Told of some units alone.
+    /// They were asked for again. Told of some units alone, unless nobody has said whose the process is: then of all that came.
     Again,
     /// They came into the page cache, for the first time.
     Fetched,
@@ -63,6 +63,17 @@ pub struct PageEvent {
     pub pages_again: i64,
 }
 
+/// Whose a process is. As long as nobody says, all that it does is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Of what it does only its requests for units that came for somebody else are told, as [`PageEventKind::Again`], each once.
+    Other = 1,
+    /// It works for this process: what comes for it alone is told.
+    Own,
+    /// Not every repeated request has to be told.
+    Wanted,
+}
+
 /// Watches files. What this process does to them itself is told as fetched alone.
 pub trait PageWatch: Send {
     /// Why it does not see what is asked for, but what comes alone; `None` where it sees it.
@@ -74,8 +85,8 @@ pub trait PageWatch: Send {
     /// Gives a file room for all that it can ever have. `false` when there is none.
     fn make_room(&mut self, file: u32) -> Result<bool, Error>;
 
-    /// From now on nothing that this process does is told.
-    fn leave_out(&mut self, pid: u32) -> Result<(), Error>;
+    /// Says whose a process is.
+    fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error>;
 
     /// A process has ended: its number may come back as another.
     fn forget(&mut self, pid: u32);
@@ -94,6 +105,9 @@ pub trait PageWatch: Send {
 
     /// Events that were lost so far.
     fn lost(&self) -> u64;
+
+    /// Have requests of [`Role::Other`] been lost?
+    fn has_lost_others(&self) -> bool;
 
     /// What it costs by the kernel's own count; `None` where there is none.
     fn cost(&self) -> Option<ProbeCost>;

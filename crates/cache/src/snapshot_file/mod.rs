@@ -7,7 +7,6 @@ mod hostile_tests;
 #[cfg(test)]
 mod tests;
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::io::Write;
@@ -231,15 +230,6 @@ impl Columns {
 impl Snapshot {
     /// Writes the file at `path`, which must not exist yet, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        self.write_with(path, |draft, name| draft.place_new(name))
-    }
-
-    /// Writes the file at `path`, in place of what is there, whole or not at all.
-    pub fn replace(&self, path: &Path) -> Result<(), Error> {
-        self.write_with(path, |draft, name| draft.place(name))
-    }
-
-    fn write_with(&self, path: &Path, place: impl FnOnce(Draft, &OsStr) -> io::Result<()> + Send) -> Result<(), Error> {
         as_owner_of(path, || {
             let parent = directory_of(path);
             let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
@@ -247,7 +237,7 @@ impl Snapshot {
                 path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
             // What a killed take left would stay for ever where none is kept.
             let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
-            place(write_draft(self, directory, path)?, name).map_err(|error| match error.kind() {
+            write_draft(self, directory, path)?.place_new(name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
                 _ => Error::file("write", path, error),
             })

@@ -22,7 +22,7 @@ use super::decision::{
 use super::error::Error;
 use super::film::{Film, FilmHeader, JobSeen, Totals};
 use super::put_back::PutBack;
-use super::record::Own;
+use super::record::{Came, Own};
 use super::simulation::{DEPTH, Run, Way};
 use super::store::{FilmStore, Like, WHOLE, Which};
 use super::touched::{Touched, TouchedFork};
@@ -86,6 +86,8 @@ pub struct Means {
     pub page_cache: Arc<dyn PageCache>,
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
+    /// What came for the job and nobody else has asked for.
+    pub came: Arc<Mutex<Came>>,
     pub progress: Arc<Progress>,
 }
 
@@ -611,7 +613,7 @@ impl Windowed<'_> {
         Ok(())
     }
 
-    /// Drops what the job is through with and does not need again. What was cached before stays.
+    /// Drops what the job is through with and does not need again. What was cached before stays, and what others have asked for.
     fn let_go(&self, state: &mut State) {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
@@ -634,7 +636,9 @@ impl Windowed<'_> {
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];
-        let dropped = files.drop_blocks(path, *fork, blocks, |_, run| Ok(vec![files.pages(run)]));
+        let own =
+            lock(&self.means.came).get(&(path.clone(), *fork)).map_or_else(RoaringBitmap::new, |came| came & blocks);
+        let dropped = files.drop_blocks(path, *fork, &own, |_, run| Ok(vec![files.pages(run)]));
         done.dropped_bytes.0 += dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0);
         dropped.stayed
     }
@@ -725,6 +729,7 @@ mod windowed_tests {
             let cache = Arc::new(FakePageCache::new());
             cache.insert(FILE, 100 * BLOCK, &[PageRange::new(0, 6)]);
             let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
+            let came = Came::from([((path.clone(), Fork::Main), (0..100).collect())]);
             let (touched, resident) = ((0..100).collect(), (0..3).collect());
             let fork = TouchedFork {
                 relation: 0,
@@ -741,6 +746,7 @@ mod windowed_tests {
                 directory: "/data".into(),
                 geometry: Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 },
                 own: Arc::default(),
+                came: Arc::new(Mutex::new(came)),
                 room: Box::new(Endless),
                 progress: Arc::clone(&progress),
             };
@@ -782,15 +788,16 @@ mod windowed_tests {
             while case.resident() != [PageRange::new(0, 60)] {
                 std::thread::yield_now();
             }
-            // Two windows on, and two more come. What was cached before stays.
+            // Two windows on, and two more come. What was cached before stays, and what others have asked for.
+            lock(&case.means.came).values_mut().for_each(|came| _ = came.remove(15));
             case.move_to(2500, 0);
-            while case.resident() != [PageRange::new(0, 6), PageRange::new(40, 100)] {
+            while case.resident() != [PageRange::new(0, 6), PageRange::new(30, 32), PageRange::new(40, 100)] {
                 std::thread::yield_now();
             }
             case.progress.is_over.store(true, Ordering::Relaxed);
             let done = replay.join().unwrap();
             assert_eq!(done.stopped.as_deref(), Some(JOB_ENDED));
-            assert_eq!((done.bytes, done.dropped_bytes), (Bytes(47 * BLOCK), Bytes(17 * BLOCK)));
+            assert_eq!((done.bytes, done.dropped_bytes), (Bytes(47 * BLOCK), Bytes(16 * BLOCK)));
         });
     }
 

@@ -513,8 +513,10 @@ impl Sessions {
     pub fn new(postmaster: u32, job: u32, progress: Arc<Progress>) -> Sessions {
         let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
         whose.know_earlier();
-        let (children, ended) = Default::default();
-        Sessions { postmaster, whose, children, ended, progress }
+        let (first, last) = Default::default();
+        let earlier = || Child { since: Instant::now(), kind: Kind::Other, first, last };
+        let children = whose.strangers.iter().map(|pid| (*pid, earlier())).collect();
+        Sessions { postmaster, whose, children, ended: Asked::default(), progress }
     }
 
     /// Sessions of the job's own that were there at the last look.
@@ -525,9 +527,9 @@ impl Sessions {
     /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
         self.whose.postmaster_pid = Some(self.postmaster);
-        self.whose.look_at_family();
         let there: BTreeSet<u32> =
             process::read_listed_children(self.postmaster).unwrap_or_default().into_iter().collect();
+        self.whose.look_at_family();
         for (pid, gone) in self.children.extract_if(|pid, _| !there.contains(pid)) {
             self.whose.forget(pid);
             self.ended.add_since(gone.last, gone.first);
@@ -560,7 +562,7 @@ impl Sessions {
             None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
             // They read for anybody.
             None if title.contains(IO_WORKER) => Kind::Other,
-            None if self.whose.of(pid) == Verdict::Wanted => Kind::Session,
+            None if self.whose.of_listed(pid) == Verdict::Wanted => Kind::Session,
             None => Kind::Other,
         }
     }

@@ -22,8 +22,8 @@ pub use error::Error;
 pub use film::{
     Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, JobSeen, ProbeShare, Recorded, Sampled, Totals,
 };
-pub use put_back::{Journal, Journals, Left, PutBack, PuttingBack};
-pub use record::{Came, Own, Polling, Recording, Source};
+pub use put_back::{EndedJob, Journal, Journals, Left, PutBack, PuttingBack};
+pub use record::{Account, Came, Own, Polling, Recording, Source};
 pub use requests::Requests;
 pub use simulation::{Job, PriceSource, Run, Way};
 pub use store::{FilmStore, Which};

@@ -4,9 +4,9 @@
 //! to write it, and keeps it; a moment later it can go. So what stayed is asked for again, as long as some of it goes. Nobody syncs: who asks
 //! what became of a write may take its error away from the server.
 //!
-//! Until that is done a run leaves behind what was cached before, and what its job brought in, so that another can do it for a run that was
-//! killed. Each run has a lock in the state directory while it lives. Only the last one to end cleans up, for all: so concurrent runs do not undo
-//! each other. What was cached before the first of them is what comes back.
+//! Each run drops what its own job brought in and nobody else has asked for. Until the end it leaves behind what was cached before, so that
+//! another can bring it back for a run that was killed. What that one's job brought in stays: who has used it since nobody knows. Each run
+//! has a lock in the state directory while it lives. Only the last one to end brings back, for all, what was cached before the first of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::error::Error;
-use super::record::{Came, runs};
+use super::record::{Account, Came, runs};
 use crate::files::Files;
 use crate::read::key_of;
 use crate::sealed_file::DRAFT_PREFIX;
@@ -53,7 +53,8 @@ const DETAILS_MAX: usize = 3;
 pub struct PutBack {
     /// Runs that it was for: more than one when others had ended or were killed before.
     pub runs: usize,
-    /// Bytes that the jobs had brought into the page cache and that were there at the end, and those that are still there.
+    /// Bytes that the job had brought into the page cache, that nobody else has asked for, and that were there at the end; and those that are
+    /// still there.
     pub brought_bytes: Bytes,
     pub stayed_bytes: Bytes,
     /// Bytes of those that stayed and have yet to be written; 0 where the kernel does not tell.
@@ -61,8 +62,8 @@ pub struct PutBack {
     /// Bytes of what they brought that stand dirty in shared_buffers: the server writes them some time, and so they come into the page
     /// cache again. `None` where nobody could see.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Bytes that are cached now, were not before the jobs, and that these were not seen to read: what they wrote, what others read and
-    /// wrote, and what they read after a run was killed. They stay.
+    /// Bytes that are cached now, were not before the job, and that are not known to be its alone: what it wrote, and what others have asked
+    /// for, or may have. They stay.
     pub unread_bytes: Bytes,
     /// Bytes that the page cache had before the jobs.
     pub cached_before_bytes: Bytes,
@@ -90,12 +91,22 @@ pub struct PuttingBack<'a> {
     pub control: Arc<Control>,
 }
 
+/// A job that has ended here.
+#[derive(Debug)]
+pub struct EndedJob<'a> {
+    /// What was cached before it.
+    pub before: &'a Map,
+    pub account: Account,
+}
+
 impl PuttingBack<'_> {
-    /// Does it, and looks again.
-    pub async fn run(self, left: &Left) -> Result<PutBack, Error> {
+    /// Drops what a job brought, brings back what was `left`, which is nothing where another run goes on, and looks again.
+    pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack, Error> {
         let started = Instant::now();
-        let mut done = PutBack { runs: left.runs, remarks: left.remarks.clone(), ..PutBack::default() };
-        let Some(before) = &left.before else { return Ok(done) };
+        let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));
+        let mut done = PutBack { runs, remarks, ..PutBack::default() };
+        let first = left.and_then(|left| left.before.as_ref()).or(job.as_ref().map(|job| job.before));
+        let Some(before) = first else { return Ok(done) };
         let mut now = self.read_now(before).await?;
         if let TierState::Unknown { reason } = &now.os {
             return Err(Error::NothingSeen(reason.clone()));
@@ -104,9 +115,14 @@ impl PuttingBack<'_> {
             done.remarks.push(format!("shared_buffers were not seen: {reason}"));
         }
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
-        done.unread_bytes = bytes(count_unread(before, &left.brought, &now));
-        let mut dropped = self.drop_brought(before, &left.brought, &mut done).await;
-        done.brought_bytes = dropped.brought_bytes;
+        let brought = job.as_mut().map_or_else(Came::new, |job| compute_brought(job.before, &job.account.came()));
+        done.remarks.extend(job.as_ref().and_then(|job| job.account.remark()));
+        done.unread_bytes = bytes(count_unread(job.as_ref().map_or(before, |job| job.before), &brought, &now));
+        let mut dropped = self.drop_brought(brought.clone(), &mut job, &mut done).await;
+        (done.brought_bytes, done.stayed_bytes) = (dropped.brought_bytes, dropped.stayed_bytes);
+        if left.is_none() {
+            return Ok(done);
+        }
         done.cached_before_bytes = bytes(before.os_blocks());
         let mut gone = compute_gone(before, &now);
         let (gone_os, gone_buffers) = (gone.os_blocks(), gone.buffer_blocks());
@@ -119,12 +135,12 @@ impl PuttingBack<'_> {
             let forks = gone.relations.iter_mut().flat_map(|one| &mut one.forks);
             forks.filter(|_| round > 0).for_each(|fork| fork.os.clear());
             // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
-            let passing = compute_passing(&left.brought, &gone);
+            let passing = compute_brought(before, &compute_passing(&brought, &gone, &now));
             if missing > 0 {
-                self.make_room(before, &left.brought, missing, &mut done).await;
+                self.make_room(before, &brought, missing, &mut done).await;
             }
             self.bring_back(gone, bytes(missing), &mut done).await;
-            dropped = self.drop_brought(before, &passing, &mut done).await;
+            dropped = self.drop_brought(passing, &mut job, &mut done).await;
             now = self.read_now(before).await?;
             gone = compute_gone(before, &now);
             if self.control.is_interrupted() || gone.buffer_blocks() >= missing {
@@ -139,7 +155,6 @@ impl PuttingBack<'_> {
         // Of what passed through, too, something may have stayed.
         done.stayed_bytes = dropped.stayed_bytes.min(done.brought_bytes);
         done.unwritten_bytes = dropped.unwritten_bytes.min(done.stayed_bytes);
-        let brought = compute_brought(before, &left.brought);
         done.buffers_unwritten_bytes = sees_buffers.then(|| bytes(count_dirty(&brought, &now)));
         done.seconds = started.elapsed().as_secs_f64();
         Ok(done)
@@ -160,16 +175,19 @@ impl PuttingBack<'_> {
         Ok(read_map_of(inputs, with_buffers).await?)
     }
 
-    async fn drop_brought(&self, before: &Map, came: &Came, done: &mut PutBack) -> Gone {
-        let geometry = Geometry::of(&before.source);
-        let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
-        let mut gone = drop_brought(files, compute_brought(before, came), &self.control).await;
+    async fn drop_brought(&self, brought: Came, job: &mut Option<EndedJob<'_>>, done: &mut PutBack) -> Gone {
+        let files = Files::of(&*self.page_cache, self.directory);
+        let own = |blocks| match job {
+            Some(job) => job.account.own_of(blocks),
+            None => blocks,
+        };
+        let mut gone = drop_brought(files, brought, own, &self.control).await;
         done.remarks.append(&mut gone.remarks);
         gone
     }
 
-    /// Takes out of shared_buffers what was not there before, as much as is needed for the `missing` blocks: otherwise these push out
-    /// what stayed. What the jobs brought goes first, then what is used least. Before PostgreSQL 17 nothing goes.
+    /// Takes out of shared_buffers what the job brought, as much as is needed for the `missing` blocks and what is used least first: otherwise
+    /// these push out what stayed. Before PostgreSQL 17 nothing goes.
     async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
         let Some(server) = &self.server else { return };
         let made = async {
@@ -180,13 +198,13 @@ impl PuttingBack<'_> {
                 .collect();
             let brought: HashMap<_, _> =
                 brought.iter().map(|((path, fork), blocks)| ((key_of(path), *fork), blocks)).collect();
-            let (mut used, mut others, mut idle) = (0, Vec::new(), HashMap::<_, RoaringBitmap>::new());
+            let (mut used, mut own, mut idle) = (0, Vec::new(), HashMap::<_, RoaringBitmap>::new());
             read_buffers(&mut connection, |buffer| {
                 used += 1;
                 let place = (buffer.relation(), buffer.fork);
                 if kept.get(&place).is_none_or(|blocks| !blocks.contains(buffer.block)) {
                     let is_brought = brought.get(&place).is_some_and(|blocks| blocks.contains(buffer.block));
-                    others.push((!is_brought, buffer.usage_count, buffer.id));
+                    own.extend(is_brought.then_some((buffer.usage_count, buffer.id)));
                 } else if buffer.usage_count == 0 {
                     idle.entry(place).or_default().insert(buffer.block);
                 }
@@ -195,9 +213,9 @@ impl PuttingBack<'_> {
             use_once(server, before, &idle).await;
             let facts = &server.facts;
             let free = (facts.shared_buffers_bytes.0 / u64::from(facts.block_size)).saturating_sub(used);
-            others.sort_unstable();
-            others.truncate(missing.saturating_sub(free) as usize);
-            let ids: Vec<u32> = others.into_iter().map(|(.., id)| id).collect();
+            own.sort_unstable();
+            own.truncate(missing.saturating_sub(free) as usize);
+            let ids: Vec<u32> = own.into_iter().map(|(.., id)| id).collect();
             apply_evict_buffers(&mut connection, &ids).await
         };
         // A role that may not evict leaves the choice to the server. The receipt tells what is there in any case.
@@ -254,11 +272,13 @@ impl PutBack {
     }
 }
 
-/// What came, with what comes into the page cache on its way into shared_buffers.
-fn compute_passing(brought: &Came, gone: &Map) -> Came {
-    let mut passing = brought.clone();
+/// What came, with what comes into the page cache on its way into shared_buffers, and is not there `now`.
+fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
+    let (mut passing, now) = (brought.clone(), forks_of(now));
     for (relation, fork) in gone.forks() {
-        *passing.entry((relation.path.clone(), fork.fork)).or_default() |= fork.all_buffers();
+        let mut blocks = fork.all_buffers();
+        now.get(&(&relation.path, fork.fork)).into_iter().for_each(|now| blocks -= &now.os);
+        *passing.entry((relation.path.clone(), fork.fork)).or_default() |= blocks;
     }
     passing
 }
@@ -268,7 +288,7 @@ fn forks_of(map: &Map) -> HashMap<(&RelationPath, Fork), &ForkMap> {
     map.forks().map(|(relation, fork)| ((&relation.path, fork.fork), fork)).collect()
 }
 
-/// What the jobs brought and nobody had cached before.
+/// What a job brought and nobody had cached before.
 fn compute_brought(before: &Map, came: &Came) -> Came {
     let before = forks_of(before);
     let own = |(place, came): (&(RelationPath, Fork), &RoaringBitmap)| {
@@ -300,7 +320,7 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
     }
 }
 
-/// Blocks that are cached now, and neither were before nor are the jobs' by what they read.
+/// Blocks that are cached now, and neither were before nor are the job's by what it read.
 fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     let before = forks_of(before);
     let unread = |(relation, now): (&Relation, &ForkMap)| {
@@ -369,10 +389,10 @@ struct Gone {
     remarks: Vec<String>,
 }
 
-/// Drops it, until nothing goes any more.
-async fn drop_brought(files: Files<'_>, brought: Came, control: &Control) -> Gone {
+/// Drops it, until nothing goes any more: each time those blocks that are `own` still.
+async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
-    let mut gone = try_once(files, brought, control);
+    let mut gone = try_once(files, own(brought), control);
     let mut took = last.elapsed();
     while !gone.stayed.is_empty() && !control.is_interrupted() {
         let stuck = if gone.unwritten_bytes > Bytes(0) { STUCK } else { STUCK_UNSEEN };
@@ -381,7 +401,7 @@ async fn drop_brought(files: Files<'_>, brought: Came, control: &Control) -> Gon
         }
         sleep(PAUSE.max(took)).await;
         let begun = Instant::now();
-        let mut next = try_once(files, std::mem::take(&mut gone.stayed), control);
+        let mut next = try_once(files, own(std::mem::take(&mut gone.stayed)), control);
         took = begun.elapsed();
         if next.stayed_bytes < gone.stayed_bytes {
             last = Instant::now();
@@ -412,19 +432,14 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
 
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
-const BROUGHT: &str = ".brought.parquet";
 const CGROUPS: &str = ".cgroups.json";
 /// Restores that read: the name begins with the process.
 const RESTORE: &str = ".restore";
 /// Of a machine with both versions there are two; a file that is larger than this is none of pgthaw's.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
-/// What was left longer ago is not cleaned up any more: what is cached now came since.
-const STALE: SignedDuration = SignedDuration::from_hours(1);
-
-/// Said of a run that was killed at once.
-const UNACCOUNTED: &str =
-    "an earlier run was killed before it could write down what its job had read: of that nothing is dropped";
+/// What was cached longer ago is not brought back after a run that was killed.
+const STALE: SignedDuration = SignedDuration::from_hours(24);
 
 /// How often and how long apart it is tried to be the one who cleans up.
 const TURN_TRIES: u32 = 20;
@@ -449,22 +464,11 @@ pub struct Journal {
 pub struct Left {
     /// What was cached before the first of them; `None` where none of them protects anything.
     pub before: Option<Map>,
-    /// What they brought in, by file and fork.
-    pub brought: Came,
     /// How many runs it is of.
     pub runs: usize,
     pub remarks: Vec<String>,
     names: Vec<String>,
     _turn: File,
-}
-
-impl Left {
-    /// Adds what came for a job.
-    pub fn add_came(&mut self, came: &Came) {
-        for (place, blocks) in came {
-            *self.brought.entry(place.clone()).or_default() |= blocks;
-        }
-    }
 }
 
 impl Journals {
@@ -534,13 +538,6 @@ impl Journals {
     pub fn end_restore(&self, restoring: Journal) {
         // What stays is swept by the next one.
         let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
-    }
-
-    /// Keeps what a run's job has brought in by now, in place of what it had before. `map` is of the cluster.
-    pub fn keep_brought(&self, journal: &Journal, map: &Map, came: &Came) -> Result<(), Error> {
-        let brought = Map { taken_at: Timestamp::now(), relations: only(map, came), empty: Vec::new(), ..map.clone() };
-        Snapshot::new(brought, None).replace(&self.path(&journal.name, BROUGHT))?;
-        Ok(())
     }
 
     /// Keeps where a run's job is set apart from the others, before anybody is in there.
@@ -632,69 +629,40 @@ impl Journals {
             return Ok(None);
         }
         let _ = remove_abandoned_drafts(&self.directory, DRAFT_PREFIX);
-        let (before, brought, remarks) = Default::default();
-        let mut left = Left { before, brought, runs: 0, remarks, names: Vec::new(), _turn: turn };
-        for name in &names {
-            self.add(&mut left, name, own == Some(name));
-        }
+        let mut left = Left { before: None, runs: 0, remarks: Vec::new(), names: Vec::new(), _turn: turn };
+        names.iter().for_each(|name| self.add(&mut left, name, own == Some(name)));
         Ok(Some(Left { names, ..left }))
     }
 
     /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
-        let read = |ending| match Snapshot::read(&self.path(name, ending)) {
-            Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => Ok(Some(snapshot.map)),
-            Ok(_) => Ok(None),
-            Err(crate::Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let before = match Snapshot::read(&self.path(name, BEFORE)) {
+            Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,
+            Ok(_) => return,
+            Err(crate::Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return left.remarks.push(format!("what a run left cannot be cleaned up: {error}")),
         };
-        let brought = match (read(BEFORE), read(BROUGHT)) {
-            (Ok(Some(before)), Ok(brought)) => {
-                let last = brought.as_ref().map_or(before.taken_at, |brought| brought.taken_at);
-                if Timestamp::now().duration_since(last) > STALE {
-                    left.remarks.push(format!("what a run left on {last:.0} is too old to be cleaned up"));
-                    return;
-                }
-                left.runs += 1;
-                // What the own one has no place to write down it still knows.
-                if brought.is_none() && !is_own {
-                    left.remarks.push(UNACCOUNTED.to_owned());
-                }
-                if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
-                    left.before = Some(before);
-                }
-                brought
-            }
-            (Ok(None), _) => return,
-            (Err(error), _) | (_, Err(error)) => {
-                left.remarks.push(format!("what a run left cannot be cleaned up: {error}"));
-                return;
-            }
-        };
-        for (relation, fork) in brought.iter().flat_map(Map::forks) {
-            *left.brought.entry((relation.path.clone(), fork.fork)).or_default() |= &fork.os;
+        let begun = before.taken_at;
+        if !is_own && Timestamp::now().duration_since(begun) > STALE {
+            return left
+                .remarks
+                .push(format!("what a run left that began on {begun:.0} is too old to be brought back"));
+        }
+        left.runs += 1;
+        if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
+            left.before = Some(before);
         }
     }
 
     /// All is cleaned up.
     pub fn forget(&self, left: Left) -> Result<(), Error> {
-        let endings = [CGROUPS, BROUGHT, BEFORE, LOCK];
+        let endings = [CGROUPS, BEFORE, LOCK];
         let mut files = left.names.iter().flat_map(|name| endings.map(|ending| format!("{name}{ending}")));
         files.try_for_each(|file| match self.directory.remove_file(file) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => Err(self.failed("remove a file in")(source)),
             _ => Ok(()),
         })
     }
-}
-
-/// The relations of a map of which something came, with that as what is cached.
-fn only(map: &Map, came: &Came) -> Vec<RelationMap> {
-    filter_forks(map, |relation, fork| {
-        let mut os: RoaringBitmap = came.get(&(relation.path.clone(), fork.fork))?.clone();
-        let blocks = fork.blocks.max(os.max().map_or(0, |last| u64::from(last) + 1));
-        os.optimize();
-        Some(ForkMap { os, ..ForkMap::empty(fork.fork, blocks) })
-    })
 }
 
 #[cfg(test)]
@@ -729,7 +697,7 @@ mod tests {
         assert_eq!(count_dirty(&brought, &map_of(vec![relation(1, written)])), 5);
         let mut buffered = fork(0..0, 100);
         buffered.buffers[1].insert_range(8..12);
-        let passing = compute_passing(&came, &map_of(vec![relation(1, buffered)]));
+        let passing = compute_passing(&came, &map_of(vec![relation(1, buffered)]), &map_of(Vec::new()));
         let passed = compute_brought(&before, &passing);
         assert_eq!(passed[&place(1)], (10..20).collect(), "of shared_buffers what was not in the page cache too");
         let made = map_of(vec![relation(1, fork(0..30, 100)), relation(3, fork(0..7, 7))]);
@@ -753,7 +721,7 @@ mod brought_tests {
         let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
         let files = Files { cache, directory: Path::new("/data"), geometry };
         let brought = Came::from([((PATH, Fork::Main), blocks.into_iter().collect())]);
-        drop_brought(files, brought, &Control::default()).await
+        drop_brought(files, brought, |own| own, &Control::default()).await
     }
 
     fn cached(pages: u64) -> FakePageCache {
@@ -794,11 +762,6 @@ mod journal_tests {
         Map { taken_at: Timestamp::from_second(now + second).unwrap(), ..map_of(vec![relation(1, fork)]) }
     }
 
-    fn came(blocks: std::ops::Range<u32>) -> Came {
-        let path = relation(1, ForkMap::empty(Fork::Main, 1)).relation.path;
-        Came::from([((path, Fork::Main), blocks.collect())])
-    }
-
     fn journals(state: &Path) -> Journals {
         Journals::open(state, map(0, 0..0).source.system_identifier).unwrap()
     }
@@ -811,30 +774,13 @@ mod journal_tests {
         let one = journals.begin(Some(&first)).unwrap();
         let two = journals.begin(Some(&second)).unwrap();
         let neither = journals.begin(None).unwrap();
-        journals.keep_brought(&one, &first, &came(20..30)).unwrap();
-        journals.keep_brought(&one, &first, &came(20..40)).unwrap();
-        journals.keep_brought(&two, &second, &came(60..70)).unwrap();
         assert!(journals.end(one).unwrap().is_none(), "others go on");
         assert!(journals.take_left().unwrap().is_none());
         assert!(journals.end(two).unwrap().is_none());
         let left = journals.end(neither).unwrap().unwrap();
         assert_eq!((left.runs, left.before.as_ref().unwrap().os_blocks()), (2, 10));
-        assert_eq!(left.brought.values().map(RoaringBitmap::len).sum::<u64>(), 30);
         journals.forget(left).unwrap();
         assert!(journals.take_left().unwrap().is_none());
-    }
-
-    #[test]
-    fn a_run_that_could_write_no_account_knows_what_came_and_was_not_killed() {
-        let state = tempfile::tempdir().unwrap();
-        let journals = journals(state.path());
-        let own = journals.begin(Some(&map(-4, 0..10))).unwrap();
-        let mut left = journals.end(own).unwrap().unwrap();
-        left.add_came(&came(20..30));
-        assert_eq!((left.runs, left.brought.len(), left.remarks.as_slice()), (1, 1, [].as_slice()));
-        drop(left);
-        let found = journals.take_left().unwrap().unwrap();
-        assert_eq!(found.remarks, [UNACCOUNTED], "had it been killed");
     }
 
     #[test]
@@ -842,15 +788,18 @@ mod journal_tests {
         let state = tempfile::tempdir().unwrap();
         let journals = journals(state.path());
         let before = map(-4, 0..10);
-        let killed = journals.begin(Some(&before)).unwrap();
-        journals.keep_brought(&killed, &before, &came(20..30)).unwrap();
-        drop(killed);
+        drop(journals.begin(Some(&before)).unwrap());
         let left = journals.take_left().unwrap().unwrap();
-        assert_eq!((left.runs, left.before.is_some(), left.brought.len()), (1, true, 1));
+        assert_eq!((left.runs, left.before.is_some()), (1, true));
         drop(left);
         assert!(journals.take_left().unwrap().is_some(), "it is there until it is done");
         journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
-        drop(journals.begin(Some(&map(-4000, 0..10))).unwrap());
+        // One that ends by itself may have taken as long as it likes.
+        let old = map(-90_000, 0..10);
+        let left = journals.end(journals.begin(Some(&old)).unwrap()).unwrap().unwrap();
+        assert!(left.before.is_some());
+        journals.forget(left).unwrap();
+        drop(journals.begin(Some(&old)).unwrap());
         let left = journals.take_left().unwrap().unwrap();
         assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
     }

@@ -32,7 +32,7 @@ pub struct Recording {
     going: Going,
     /// Hands back what it worked with.
     thread: JoinHandle<Result<Looking, Error>>,
-    /// What came so far: whoever asks may look at it until it lets go.
+    /// What came for the job so far, and nobody else has asked for.
     pub came: Arc<Mutex<Came>>,
     devices: Devices,
     before: Option<DeviceCounters>,
@@ -57,8 +57,7 @@ impl Recording {
         let looking = Looking {
             writer,
             header: FilmHeader { recorder: source.describe(), ..header },
-            source,
-            came: Arc::clone(&came),
+            account: Account { source, came: Arc::clone(&came), of_others: Came::new() },
             job_bytes: Bytes(0),
             progress,
             begun: read_monotonic(),
@@ -75,13 +74,13 @@ impl Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// Looks a last time, and ends the film.
-    pub fn end(self) -> Result<Recorded, Error> {
+    /// Looks a last time, and ends the film. What others ask for goes on being noted.
+    pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
         drop(self.going);
         let looking = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let Looking { writer, progress, begun, mut header, .. } = looking;
+        let Looking { writer, progress, begun, account, mut header, .. } = looking;
         if let Some(label) = header.label.take_if(|_| self.is_nameless) {
             let why = "for its command failed: what that would have needed is not known";
             header.remarks.push(format!("it is not called {label}, {why}"));
@@ -97,7 +96,66 @@ impl Recording {
             device_bytes: device.map(|(before, after)| Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0))),
             ..header
         };
-        writer.finish(header)
+        Ok((writer.finish(header)?, account))
+    }
+}
+
+/// What came for a job, and what of it is others' too.
+pub struct Account {
+    source: Box<dyn Source>,
+    came: Arc<Mutex<Came>>,
+    /// What others have asked for.
+    of_others: Came,
+}
+
+impl Account {
+    fn note(&mut self, touch: &Touch) {
+        let place = (touch.event.relation.path.clone(), touch.event.fork);
+        let blocks = touch.event.blocks.start as u32..touch.event.blocks.end as u32;
+        let mut came = lock(&self.came);
+        match touch.claim {
+            Claim::None => {}
+            Claim::Job => {
+                let came = came.entry(place.clone()).or_default();
+                came.insert_range(blocks);
+                self.of_others.get(&place).into_iter().for_each(|others| *came -= others);
+            }
+            Claim::Others => {
+                came.get_mut(&place).into_iter().for_each(|came| _ = came.remove_range(blocks.clone()));
+                self.of_others.entry(place).or_default().insert_range(blocks);
+            }
+        }
+    }
+
+    /// What came for the job and nobody else has asked for until now.
+    pub fn came(&mut self) -> Came {
+        let came = lock(&self.came).clone();
+        self.own_of(came)
+    }
+
+    /// Those of blocks that nobody else has asked for until now. In doubt there are none.
+    pub fn own_of(&mut self, mut blocks: Came) -> Came {
+        let mut touches = Vec::new();
+        if self.source.look(&mut |touch| touches.push(touch)).is_err() || self.source.misses_requests() {
+            return Came::new();
+        }
+        touches.iter().filter(|touch| touch.claim == Claim::Others).for_each(|touch| self.note(touch));
+        blocks.retain(|place, blocks| {
+            self.of_others.get(place).into_iter().for_each(|others| *blocks -= others);
+            !blocks.is_empty()
+        });
+        blocks
+    }
+
+    /// What of that which came stays for want of knowing whose it is, in words.
+    pub fn remark(&self) -> Option<String> {
+        self.source.doubt().map(|why| format!("pages that came for the job stay where others may use them: {why}"))
+    }
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").field("of_others", &self.of_others).finish_non_exhaustive()
     }
 }
 
@@ -129,8 +187,7 @@ fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
 struct Looking {
     writer: FilmWriter,
     header: FilmHeader,
-    source: Box<dyn Source>,
-    came: Arc<Mutex<Came>>,
+    account: Account,
     job_bytes: Bytes,
     progress: Arc<Progress>,
     /// By the monotonic clock.
@@ -143,7 +200,7 @@ impl Looking {
     /// Looks again and again until it is over, and once more.
     fn run(mut self, over: &Over) -> Result<Looking, Error> {
         let mut took = Duration::ZERO;
-        while self.source.wait(took, over) {
+        while self.account.source.wait(took, over) {
             let begun = Instant::now();
             self.look(|source, visit| source.look(visit))?;
             took = begun.elapsed();
@@ -159,16 +216,16 @@ impl Looking {
     ) -> Result<T, Error> {
         let requested = self.progress.requested();
         let mut touches = Vec::new();
-        let seen = look(&mut *self.source, &mut |touch| touches.push(touch))?;
-        let mut came = lock(&self.came);
-        for Touch { event, is_of_film, came: has_come } in touches {
-            if has_come {
-                let blocks = event.blocks.start as u32..event.blocks.end as u32;
-                came.entry((event.relation.path.clone(), event.fork)).or_default().insert_range(blocks);
+        let seen = look(&mut *self.account.source, &mut |touch| touches.push(touch))?;
+        let misses_requests = self.account.source.misses_requests();
+        if misses_requests {
+            lock(&self.account.came).clear();
+        }
+        for touch in touches {
+            if !misses_requests {
+                self.account.note(&touch);
             }
-            if !is_of_film {
-                continue;
-            }
+            let Touch { event, is_of_film: true, .. } = touch else { continue };
             // A preload is paced by what sessions ask files for: where that is known, a film has the same measure.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // What was told late, or by another processor, is not before what stands there already.
@@ -186,7 +243,18 @@ pub struct Touch {
     pub event: Event,
     /// It is part of the film, unlike gaps that pgthaw reads over, and what came without a request.
     pub is_of_film: bool,
-    pub came: bool,
+    pub claim: Claim,
+}
+
+/// Who is to find the blocks of a touch cached after the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It says nothing of that.
+    None,
+    /// They came for the job.
+    Job,
+    /// Others have asked for them, or may have.
+    Others,
 }
 
 impl Touch {
@@ -194,7 +262,7 @@ impl Touch {
     pub fn goes_on_with(&self, next: &Touch) -> bool {
         let same = |one: &Touch| {
             let Event { fork, kind, pid, time, .. } = one.event;
-            (fork, kind, pid, time, one.is_of_film, one.came)
+            (fork, kind, pid, time, one.is_of_film, one.claim)
         };
         let (own, next_event) = (&self.event, &next.event);
         let follows = own.blocks.end == next_event.blocks.start && Arc::ptr_eq(&own.relation, &next_event.relation);
@@ -208,6 +276,12 @@ pub trait Source: Send {
 
     /// Passes what was touched since the last look to `visit`.
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
+
+    /// May others have asked for something that it did not see?
+    fn misses_requests(&self) -> bool;
+
+    /// Why it is not known of all that came who asked for it, where that is so.
+    fn doubt(&self) -> Option<String>;
 
     /// How it sees and what it cannot see, for people.
     fn describe(&self) -> String;
@@ -346,11 +420,19 @@ impl Source for Polling {
                     self.fetched.0 += if pid == 0 { blocks.blocks() * self.block_size } else { 0 };
                     let (relation, job_bytes) = (Arc::clone(&self.relations[relation]), self.fetched);
                     let event = Event { time, relation, fork, blocks, kind: EventKind::Fetched, pid, job_bytes };
-                    visit(Touch { event, is_of_film, came: true });
+                    visit(Touch { event, is_of_film, claim: Claim::Job });
                 }
             }
         }
         Ok(())
+    }
+
+    fn misses_requests(&self) -> bool {
+        true
+    }
+
+    fn doubt(&self) -> Option<String> {
+        Some("looking at the page cache shows nobody's requests".to_owned())
     }
 
     fn describe(&self) -> String {
@@ -434,7 +516,8 @@ mod source_tests {
     fn who_may_not_see_the_cache_is_told_why() {
         let mut map = map_of(Vec::new());
         map.os = TierState::Unknown { reason: "not the owner".into() };
-        let refused = Polling::new(Arc::new(FakePageCache::new()), &map, Arc::default()).map(drop).unwrap_err();
+        let polling = Polling::new(Arc::new(FakePageCache::new()), &map, Arc::default());
+        let refused = polling.map(drop).unwrap_err();
         assert!(refused.to_string().contains("not the owner"), "{refused}");
     }
 

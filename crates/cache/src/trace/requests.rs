@@ -13,16 +13,16 @@ use roaring::RoaringBitmap;
 
 use super::error::Error;
 use super::film::{Event, EventKind, FilmHeader, FilmRelation, JobSeen, ProbeShare, Sampled};
-use super::record::{Own, Source, Touch, runs};
+use super::record::{Claim, Own, Source, Touch, runs};
 use super::whose::{Verdict, Wanted, Whose};
 use crate::Map;
 use crate::warm::plan::Geometry;
 use host::linux::machine::read_used_bytes;
-use host::linux::process::read_children;
+use host::linux::process::read_listed_children;
 use host::linux::threads::Over;
 use host::units::{BlockRange, Bytes, Fork, counted};
 use observe::open_page_probe;
-use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile, unit_hash};
+use observe::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, Role, WatchedFile, unit_hash};
 use postgres::{DataDirectory, RelationPath};
 
 #[cfg(test)]
@@ -109,10 +109,11 @@ impl Requests {
         let sampling = Sampling::default();
         watch.tell_again_below(below(sampling.shift))?;
         whose.refresh();
-        let is_decided = whose.is_decided();
-        for pid in whose.postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
-            if whose.of(pid) == Verdict::Other && is_decided {
-                watch.leave_out(pid)?;
+        // Of those that were there before a command nobody has to know more than that.
+        let postmaster_pid = whose.postmaster_pid.filter(|_| whose.is_decided());
+        for pid in postmaster_pid.map(read_listed_children).transpose()?.unwrap_or_default() {
+            if whose.of_listed(pid) == Verdict::Other {
+                watch.set_role(pid, Role::Other)?;
             }
         }
         Ok(Requests {
@@ -141,8 +142,9 @@ impl Requests {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
         let mut verdicts: HashMap<u32, Verdict> = HashMap::new();
+        self.whose.look_at_family();
         for event in events.iter().filter(|event| event.pid != own_pid) {
-            verdicts.entry(event.pid).or_insert_with(|| self.whose.of(event.pid));
+            verdicts.entry(event.pid).or_insert_with(|| self.whose.of_listed(event.pid));
         }
         if verdicts.values().any(|verdict| *verdict == Verdict::NotYet) {
             self.refresh()?;
@@ -150,6 +152,7 @@ impl Requests {
                 *verdict = self.whose.of(*pid);
             }
         }
+        verdicts.iter().try_for_each(|(pid, verdict)| self.say(*pid, *verdict))?;
         if !self.whose.is_decided() {
             return Ok(verdicts);
         }
@@ -157,8 +160,19 @@ impl Requests {
             true => verdicts.iter().filter(|(_, one)| **one == Verdict::Other).map(|(pid, _)| *pid).collect(),
             false => self.whose.others().collect(),
         };
-        others.into_iter().try_for_each(|pid| self.watch.leave_out(pid))?;
+        others.into_iter().try_for_each(|pid| self.watch.set_role(pid, Role::Other))?;
         Ok(verdicts)
+    }
+
+    /// Says whose a process is, where that is certain. Until it is known which processes are wanted, others are followed too.
+    fn say(&mut self, pid: u32, verdict: Verdict) -> Result<(), Error> {
+        match verdict {
+            Verdict::Wanted if self.whose.is_certain(pid) => self.watch.set_role(pid, Role::Wanted)?,
+            Verdict::Own => self.watch.set_role(pid, Role::Own)?,
+            Verdict::Other if self.whose.is_decided() => self.watch.set_role(pid, Role::Other)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     fn refresh(&mut self) -> Result<(), Error> {
@@ -176,19 +190,11 @@ impl Requests {
     }
 
     fn judge(&mut self) -> Result<(), Error> {
-        self.whose.know_earlier();
         let mut events = std::mem::take(&mut self.pending);
-        let told_before = events.len();
         self.watch.drain(&mut |event| events.push(event));
         let verdicts = self.learn(&events)?;
         if !self.whose.is_decided() {
             if events.len() < PENDING_MAX {
-                // Whosever it is, it came: whoever is killed now leaves that to be cleaned up.
-                for event in events.iter().skip(told_before).filter(|event| event.kind == PageEventKind::Fetched) {
-                    if let Some(segment) = self.files.segments.get(event.file as usize) {
-                        self.put(event, *segment, event.units, (EventKind::Fetched, false));
-                    }
-                }
                 self.pending = events;
                 return Ok(());
             }
@@ -204,10 +210,15 @@ impl Requests {
                 }
                 (Verdict::Wanted, _) => self.add(&event),
                 (Verdict::NotYet, _) => self.pending.push(event),
-                (Verdict::Other, PageEventKind::Requested) => {
-                    self.watch.clear(event.file, event.first_unit, event.units);
+                (Verdict::Other | Verdict::Own, PageEventKind::Fetched) => {}
+                (verdict, kind) => {
+                    if kind == PageEventKind::Requested {
+                        self.watch.clear(event.file, event.first_unit, event.units);
+                    }
+                    if let (Verdict::Other, Some(segment)) = (verdict, self.files.segments.get(event.file as usize)) {
+                        self.put(&event, *segment, event.units, (EventKind::Again, false));
+                    }
                 }
-                (Verdict::Other, _) => {}
             }
         }
         if self.sampling.adapt() {
@@ -290,7 +301,12 @@ impl Requests {
 
     /// Tells of blocks. Neighbours become one.
     fn give(&mut self, event: &PageEvent, segment: Segment, blocks: BlockRange, (kind, is_of_film): (EventKind, bool)) {
-        let (tick, came) = (TICK.as_nanos() as u64, event.kind == PageEventKind::Fetched);
+        let (tick, is_job) = (TICK.as_nanos() as u64, self.whose.is_certain(event.pid));
+        let claim = match event.kind {
+            PageEventKind::Fetched if is_job || event.pid == std::process::id() => Claim::Job,
+            PageEventKind::Requested | PageEventKind::Again if !is_job => Claim::Others,
+            _ => Claim::None,
+        };
         let event = Event {
             time: Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick),
             relation: Arc::clone(&self.files.relations[segment.relation]),
@@ -300,7 +316,7 @@ impl Requests {
             pid: event.pid,
             job_bytes: Bytes(self.pages * self.files.units.page_bytes),
         };
-        let touch = Touch { event, is_of_film, came };
+        let touch = Touch { event, is_of_film, claim };
         match self.touched.last_mut().filter(|last| last.goes_on_with(&touch)) {
             Some(Touch { event: last, .. }) => {
                 (last.blocks.end, last.job_bytes) = (touch.event.blocks.end, touch.event.job_bytes);
@@ -367,7 +383,9 @@ impl Source for Requests {
             self.whose.know_earlier();
             // While it lives it can be seen whose it is.
             for pid in self.watch.wait_for_arrivals(over, left) {
-                self.whose.of(pid);
+                let verdict = self.whose.of(pid);
+                // What cannot be said now is said with the next look.
+                let _ = self.say(pid, verdict);
             }
         }
     }
@@ -375,6 +393,16 @@ impl Source for Requests {
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         self.tell(visit)?;
         self.keep_house()
+    }
+
+    fn misses_requests(&self) -> bool {
+        self.watch.blind_to_requests().is_some() || self.watch.has_lost_others()
+    }
+
+    fn doubt(&self) -> Option<String> {
+        let lost = || self.watch.has_lost_others().then(|| "requests of others were lost".to_owned());
+        let blind = self.watch.blind_to_requests().map(|why| format!("a kernel since 6.12 shows requests ({why})"));
+        blind.or_else(lost).or_else(|| self.whose.shared().map(str::to_owned))
     }
 
     fn describe(&self) -> String {
@@ -407,7 +435,11 @@ impl Source for Requests {
             self.tell(visit)?;
         }
         // Whoever has not said by now who he is, is another.
-        self.pending.clear();
+        for event in std::mem::take(&mut self.pending) {
+            if let Some(segment) = self.files.segments.get(event.file as usize) {
+                self.put(&event, *segment, event.units, (EventKind::Again, false));
+            }
+        }
         header.job_seen = if self.whose.is_of_command() { JobSeen::Yes } else { self.job_seen };
         header.guessed = self.whose.guesses();
         header.remarks.append(&mut self.remarks);

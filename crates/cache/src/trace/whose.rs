@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use host::linux::process::{is_alive, read_children, read_listed_children, read_parent, read_start_ticks, read_title};
-use host::linux::sockets::serves;
+use host::linux::process::{is_alive, read_listed_children, read_parent, read_start_ticks, read_title};
+use host::linux::sockets::{Client, Clients};
 use postgres::{Session, WALSENDER, background_kind, leader_of};
 
 /// Title of I/O workers, which read for any session (PostgreSQL 18, `io_method = worker`).
@@ -73,6 +73,8 @@ pub enum Verdict {
     /// Its reads are wanted.
     Wanted,
     Other,
+    /// It is a session of pgthaw.
+    Own,
     /// Not known yet: its session may still set a name.
     NotYet,
 }
@@ -82,6 +84,8 @@ pub enum Verdict {
 pub struct Whose {
     wanted: Wanted,
     pub postmaster_pid: Option<u32>,
+    /// The ticks of this process's start.
+    begun: u64,
     /// The living processes of the command, with the ticks of their start, because pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
@@ -89,14 +93,18 @@ pub struct Whose {
     sessions: Vec<Session>,
     answers: bool,
     has_seen_wanted: bool,
-    /// I/O workers read for the job, and for others.
-    has_io_workers: bool,
-    /// Processes that ended before pgthaw could look, while none of the command's had been seen.
+    /// I/O workers, which read for the job and for others.
+    io_workers: HashSet<u32>,
+    /// Processes that ended before pgthaw could look.
     unseen: HashSet<u32>,
+    /// Processes that had ended when pgthaw looked for that last: of these the kernel may still tell something.
+    ended: HashSet<u32>,
+    /// The clients of server processes, as far as they are the command's processes or this one.
+    clients: Clients,
     /// Processes that are not the command's: they ran before it, serve another client, or work for the server.
-    strangers: HashSet<u32>,
-    /// The processes that ran before the command are known.
-    has_begun: bool,
+    pub strangers: HashSet<u32>,
+    /// The command, once the processes that ran before it are known; 0 before.
+    command: u32,
     /// Number of processes that ended before pgthaw could look. They count as the command's.
     unknown: u64,
     /// Number of processes that count as the command's because no other process read anything.
@@ -107,11 +115,20 @@ pub struct Whose {
 
 impl Whose {
     pub fn new(wanted: Wanted, postmaster_pid: Option<u32>) -> Whose {
-        Whose { wanted, postmaster_pid, ..Whose::default() }
+        let begun = read_start_ticks(std::process::id()).unwrap_or_default();
+        Whose { wanted, postmaster_pid, begun, ..Whose::default() }
     }
 
     /// Returns what is known about a process. A pid that is reused has to be forgotten first.
     pub fn of(&mut self, pid: u32) -> Verdict {
+        if !self.known.get(&pid).is_some_and(|known| *known != Verdict::NotYet) {
+            self.look_at_family();
+        }
+        self.of_listed(pid)
+    }
+
+    /// [`Whose::of`], of one that was there when it was looked at the command's processes last.
+    pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
         }
@@ -142,13 +159,14 @@ impl Whose {
     pub fn know_earlier(&mut self) {
         let Wanted::Command { pid, .. } = &self.wanted else { return };
         let command = pid.load(Ordering::Acquire);
-        if command == 0 || std::mem::replace(&mut self.has_begun, true) {
+        if command == std::mem::replace(&mut self.command, command) {
             return;
         }
         // The start of a command that has ended is unknown.
         let Ok(begun) = read_start_ticks(command) else { return };
         self.family.insert(command, begun);
-        let children = self.postmaster_pid.and_then(|postmaster| read_children(postmaster).ok()).unwrap_or_default();
+        let children = self.postmaster_pid.and_then(|postmaster| read_listed_children(postmaster).ok());
+        let children = children.unwrap_or_default();
         let is_earlier = |pid: &u32| read_start_ticks(*pid).is_ok_and(|started| started < begun);
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
@@ -162,6 +180,17 @@ impl Whose {
         self.alone = pids.len() as u64;
         self.known.extend(pids.into_iter().map(|pid| (pid, Verdict::Wanted)));
         self.has_seen_wanted = true;
+    }
+
+    /// Was this process seen to be a wanted one, which works for nobody else?
+    pub fn is_certain(&self, pid: u32) -> bool {
+        let is_shared = self.io_workers.contains(&pid) || self.unseen.contains(&pid) || self.wants_everybody();
+        self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared
+    }
+
+    /// Why it is not known for whom some of the wanted processes read.
+    pub fn shared(&self) -> Option<&'static str> {
+        (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync mends that)")
     }
 
     pub fn is_of_command(&self) -> bool {
@@ -187,18 +216,20 @@ impl Whose {
         self.known.remove(&pid);
     }
 
-    /// Forgets the processes that have ended, and returns them.
+    /// Forgets the processes that had ended when this was called last, and returns them.
     pub fn forget_ended(&mut self) -> Vec<u32> {
-        let ended: Vec<u32> =
+        let ended: HashSet<u32> =
             self.known.keys().copied().filter(|pid| read_parent(*pid).is_err() && *pid != 1).collect();
-        ended.iter().for_each(|pid| _ = self.known.remove(pid));
-        ended
+        let forgotten: Vec<u32> = self.ended.intersection(&ended).copied().collect();
+        forgotten.iter().for_each(|pid| _ = self.known.remove(pid));
+        self.ended = ended;
+        forgotten
     }
 
     /// Remarks on how processes were told apart.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.has_io_workers && !self.wants_everybody() {
+        if self.shared().is_some() && !self.wants_everybody() {
             remarks.push("what I/O workers read is in the film, whomever they read it for".to_owned());
         }
         if !self.has_seen_wanted && matches!(self.wanted, Wanted::Backend(_) | Wanted::Sessions(_)) {
@@ -228,7 +259,7 @@ impl Whose {
         }
         let title = read_title(pid).unwrap_or_default();
         if title.contains(IO_WORKER) && self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster)) {
-            self.has_io_workers = true;
+            self.io_workers.insert(pid);
             return Verdict::Wanted;
         }
         if let Some(leader) = leader_of(&title) {
@@ -238,10 +269,7 @@ impl Whose {
             Wanted::Everybody => Verdict::Wanted,
             Wanted::Backend(backend) if *backend == pid => Verdict::Wanted,
             Wanted::Backend(_) => Verdict::Other,
-            Wanted::Command { pid: command, .. } => {
-                let command = command.load(Ordering::Acquire);
-                self.judge_of_command(pid, command)
-            }
+            Wanted::Command { .. } => self.judge_of_command(pid, self.command),
             Wanted::Sessions(_) => self.judge_session(pid),
         };
         self.has_seen_wanted |= verdict == Verdict::Wanted;
@@ -255,7 +283,6 @@ impl Whose {
             self.strangers.insert(pid);
             return Verdict::NotYet;
         }
-        self.know_earlier();
         let by_name = self.judge_session(pid);
         if by_name == Verdict::Wanted {
             return by_name;
@@ -270,48 +297,48 @@ impl Whose {
     /// Does this process serve the command, or is it one of its own?
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
-        self.look_at_family();
-        let is_one = match is_server {
-            true if works_for_the_server(pid) => Some(false),
+        let client = match is_server {
+            // Who connects was there before. So however many others are connected, nobody has to look at their sockets.
+            true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
+            true if works_for_the_server(pid) => Client::Other,
             true => self.find_client(pid),
-            false if pid == command || self.family.contains_key(&pid) => Some(true),
-            false => read_start_ticks(pid).ok().map(|_| false),
+            false if pid == command || self.family.contains_key(&pid) => Client::Member(pid),
+            false if is_alive(pid) => Client::Other,
+            false => Client::Ended,
         };
-        match is_one {
-            Some(true) => Verdict::Wanted,
+        match client {
+            Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
+            Client::Member(_) => Verdict::Wanted,
             // Once it has ended it is asked again whose it was.
-            Some(false) => {
+            Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
             // It may have been the command's, unless it was seen to be another's. Before the command's has been seen at all, it does not count
             // as that.
-            None if self.strangers.contains(&pid) => Verdict::Other,
-            None if self.has_seen_wanted => {
-                self.unknown += 1;
-                Verdict::Wanted
-            }
-            None => {
+            Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
+            Client::Ended => {
                 self.unseen.insert(pid);
-                Verdict::Other
+                self.unknown += u64::from(self.has_seen_wanted);
+                if self.has_seen_wanted { Verdict::Wanted } else { Verdict::Other }
             }
         }
     }
 
-    /// Does a server's process serve the command? `None`: that is not known any more.
-    fn find_client(&mut self, pid: u32) -> Option<bool> {
-        let family: Vec<u32> = self.family.keys().copied().collect();
-        serves(pid, &family).unwrap_or_else(|error| {
+    /// Which of the command's processes or this one does a server's process serve?
+    fn find_client(&mut self, pid: u32) -> Client {
+        self.clients.of(pid).unwrap_or_else(|error| {
             // A process that has just ended is no trouble.
             if is_alive(pid) {
                 self.trouble.get_or_insert(error.to_string());
             }
-            None
+            Client::Ended
         })
     }
 
     /// Updates the command's processes: those that were known and live, and their children.
     pub fn look_at_family(&mut self) {
+        self.know_earlier();
         self.family.retain(|pid, ticks| read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
         let mut waiting: Vec<u32> = self.family.keys().copied().collect();
         while let Some(parent) = waiting.pop() {
@@ -323,6 +350,7 @@ impl Whose {
                 }
             }
         }
+        self.clients = Clients::among(self.family.keys().copied().chain([std::process::id()]));
     }
 
     fn judge_session(&mut self, pid: u32) -> Verdict {
@@ -352,6 +380,7 @@ fn is_child(pid: u32, parent: u32) -> bool {
 #[cfg(test)]
 mod whose_tests {
     use super::*;
+    use std::os::unix::process::CommandExt as _;
 
     #[test]
     fn a_session_is_wanted_by_its_names() {
@@ -384,11 +413,16 @@ mod whose_tests {
         assert_eq!(whose.of(1), Verdict::NotYet);
         assert!(!whose.is_decided());
         command.store(std::process::id(), Ordering::Release);
+        assert_eq!(whose.of_listed(1), Verdict::NotYet, "its processes have not been looked at yet");
         assert_eq!((whose.of(std::process::id()), whose.is_decided()), (Verdict::Wanted, true));
         // Nobody has such a number.
         assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
         assert!(whose.guesses()[0].contains("1 process ended"), "{:?}", whose.guesses());
-        assert_eq!(whose.forget_ended(), [u32::MAX >> 1]);
+        assert_eq!(
+            (whose.forget_ended(), whose.forget_ended()),
+            (vec![], vec![u32::MAX >> 1]),
+            "something may still be told of it"
+        );
     }
 
     #[test]
@@ -421,6 +455,21 @@ mod whose_tests {
         let told = whose.guesses().join(" ");
         assert!(told.contains("1 process ended") && told.contains("nobody else asked for anything"), "{told}");
         end(&mut command);
+    }
+
+    #[test]
+    fn an_io_worker_reads_for_nobody_alone() {
+        let mut worker = std::process::Command::new("sleep").arg0("postgres: io worker 0").arg("60").spawn().unwrap();
+        let command = Arc::new(AtomicU32::new(std::process::id()));
+        let mut whose = Whose::new(Wanted::command(&command), Some(std::process::id()));
+        // Its words are there a moment after its program.
+        while !read_title(worker.id()).unwrap().contains(IO_WORKER) {
+            std::thread::yield_now();
+        }
+        assert_eq!(whose.of(worker.id()), Verdict::Wanted);
+        assert!(!whose.is_certain(worker.id()) && !whose.is_decided() && whose.shared().is_some());
+        worker.kill().unwrap();
+        worker.wait().unwrap();
     }
 
     #[test]

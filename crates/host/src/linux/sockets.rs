@@ -1,9 +1,11 @@
 //! The processes of this host at the other ends of a process's sockets.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use procfs::net::TcpNetEntry;
 use procfs::process::{FDTarget, Process};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, getpeername, getsockname};
@@ -12,43 +14,68 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use super::Error;
 use super::process::read_start_ticks;
 
+/// The two ends of a TCP connection, the client's first.
+type Connection = (SocketAddr, SocketAddr);
+
+/// What is at the other end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Client {
+enum End {
+    /// For a Unix socket the kernel noted who connected.
     Process(u32),
-    /// Its address, and the one that it connected to.
-    Address {
-        own: SocketAddr,
-        to: SocketAddr,
-    },
+    Connection(Connection),
 }
 
-/// Does a process hold a socket that one of `family` opened? For a Unix socket the kernel noted who connected; for TCP
-/// the holder of the other end counts. Behind a pooler it is the pooler. `None` where who connected has ended.
-///
-/// # Errors
-/// Without the right to trace the process (its owner, or root), or when it has ended.
-pub fn serves(pid: u32, family: &[u32]) -> Result<Option<bool>, Error> {
-    let mut known = Some(false);
-    for client in read_clients(pid)? {
-        match client {
-            Client::Process(client) if family.contains(&client) => return Ok(Some(true)),
-            Client::Process(client) if read_start_ticks(client).is_err() => known = None,
-            Client::Process(_) => {}
-            Client::Address { own, to } => {
-                if family.iter().any(|member| holds_connection(*member, own, to)) {
-                    return Ok(Some(true));
+/// Who is connected to a process. Behind a pooler it is the pooler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    Member(u32),
+    Other,
+    /// Who connected has ended.
+    Ended,
+}
+
+/// Processes that may be clients. The kernel's lists of connections, which are long where many are connected, are read once, and only if any
+/// of them may have one.
+#[derive(Debug, Default)]
+pub struct Clients {
+    members: BTreeSet<u32>,
+    connections: OnceCell<HashMap<Connection, u32>>,
+}
+
+impl Clients {
+    /// These processes, as they are now.
+    pub fn among(members: impl IntoIterator<Item = u32>) -> Clients {
+        Clients { members: members.into_iter().collect(), ..Clients::default() }
+    }
+
+    /// Which of them is connected to a process?
+    ///
+    /// # Errors
+    /// Without the right to trace the process (its owner, or root), or when it has ended.
+    pub fn of(&self, pid: u32) -> Result<Client, Error> {
+        let mut client = Client::Other;
+        for end in read_ends(pid)? {
+            match end {
+                End::Process(peer) if self.members.contains(&peer) => return Ok(Client::Member(peer)),
+                End::Process(peer) if read_start_ticks(peer).is_err() => client = Client::Ended,
+                End::Process(_) => {}
+                End::Connection(connection) => {
+                    let connections = self.connections.get_or_init(|| read_connections(&self.members));
+                    if let Some(member) = connections.get(&connection) {
+                        return Ok(Client::Member(*member));
+                    }
                 }
             }
         }
+        Ok(client)
     }
-    Ok(known)
 }
 
-fn read_clients(pid: u32) -> Result<Vec<Client>, Error> {
+fn read_ends(pid: u32) -> Result<Vec<End>, Error> {
     let failed = |source: std::io::Error| Error::Call { action: "look at the sockets of a process", source };
     let raw = Pid::from_raw(pid as i32).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
     let process = pidfd_open(raw, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
-    let mut clients = Vec::new();
+    let mut ends = Vec::new();
     for (number, _) in read_sockets(pid)? {
         let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(socket) => socket,
@@ -56,23 +83,23 @@ fn read_clients(pid: u32) -> Result<Vec<Client>, Error> {
             Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => continue,
             Err(error) => return Err(failed(error.into())),
         };
-        clients.extend(client_of(&socket));
+        ends.extend(end_of(&socket));
     }
-    Ok(clients)
+    Ok(ends)
 }
 
-fn client_of(socket: &OwnedFd) -> Option<Client> {
+fn end_of(socket: &OwnedFd) -> Option<End> {
     let peer = getpeername(socket.as_fd()).ok()?;
     match peer.as_ref().map(|peer| peer.address_family()) {
         // The kernel may report an empty name as none.
         None | Some(AddressFamily::UNIX) => {
             let pid = socket_peercred(socket.as_fd()).ok()?.pid;
-            Some(Client::Process(pid.as_raw_nonzero().get() as u32))
+            Some(End::Process(pid.as_raw_nonzero().get() as u32))
         }
         Some(_) => {
             let own = canonical(SocketAddr::try_from(peer?).ok()?);
             let to = canonical(SocketAddr::try_from(getsockname(socket.as_fd()).ok()?).ok()?);
-            (own != to).then_some(Client::Address { own, to })
+            (own != to).then_some(End::Connection((own, to)))
         }
     }
 }
@@ -87,14 +114,17 @@ fn read_sockets(pid: u32) -> Result<Vec<(i32, u64)>, Error> {
     Ok(all.flatten().filter_map(socket).collect())
 }
 
-/// Has the process a TCP connection between these two, in its own network?
-fn holds_connection(pid: u32, own: SocketAddr, to: SocketAddr) -> bool {
-    let sockets: HashSet<u64> = read_sockets(pid).into_iter().flatten().map(|(_, inode)| inode).collect();
-    let Ok(process) = Process::new(pid as i32) else { return false };
-    let mut connections = process.tcp().into_iter().chain(process.tcp6()).flatten();
-    connections.any(|one| {
-        (canonical(one.local_address), canonical(one.remote_address)) == (own, to) && sockets.contains(&one.inode)
-    })
+/// The TCP connections of processes. Those of one network are in one list.
+fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
+    let (mut networks, mut sockets) = (BTreeMap::new(), HashMap::new());
+    for member in members {
+        networks.insert(std::fs::read_link(format!("/proc/{member}/ns/net")).ok(), *member);
+        sockets.extend(read_sockets(*member).into_iter().flatten().map(|(_, inode)| (inode, *member)));
+    }
+    let of_network = |member: u32| Process::new(member as i32).ok().map(|one| one.tcp().into_iter().chain(one.tcp6()));
+    let all = networks.into_values().filter_map(of_network).flatten().flatten();
+    let ends = |one: &TcpNetEntry| (canonical(one.local_address), canonical(one.remote_address));
+    all.filter_map(|one| Some((ends(&one), *sockets.get(&one.inode)?))).collect()
 }
 
 /// Maps IPv4-mapped addresses to IPv4.
@@ -115,18 +145,19 @@ mod sockets_tests {
     fn a_connection_is_found_by_either_kind_of_socket() {
         let own = std::process::id();
         let mut other = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-        let strangers = [other.id()];
-        assert_eq!(serves(own, &strangers).unwrap(), Some(false));
+        let strangers = Clients::among([other.id()]);
+        let mine = || Clients::among([own]);
+        assert_eq!(strangers.of(own).unwrap(), Client::Other);
 
         let place = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(place.path().join("socket")).unwrap();
         let _client = UnixStream::connect(place.path().join("socket")).unwrap();
         let _server = listener.accept().unwrap();
-        assert_eq!(serves(own, &[own]).unwrap(), Some(true));
-        assert_eq!(serves(own, &strangers).unwrap(), Some(false));
+        assert_eq!(mine().of(own).unwrap(), Client::Member(own));
+        assert_eq!(strangers.of(own).unwrap(), Client::Other);
         other.kill().unwrap();
         other.wait().unwrap();
-        assert!(serves(other.id(), &[own]).is_err());
+        assert!(mine().of(other.id()).is_err());
     }
 
     #[test]
@@ -136,10 +167,10 @@ mod sockets_tests {
         let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; read line <&3");
         let mut client = Command::new("bash").args(["-c", &script]).spawn().unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        let found = serves(std::process::id(), &[client.id()]);
+        let found = Clients::among([client.id()]).of(std::process::id());
         client.kill().unwrap();
         client.wait().unwrap();
-        assert_eq!(found.unwrap(), Some(true));
+        assert_eq!(found.unwrap(), Client::Member(client.id()));
         assert_eq!(server.read(&mut [0]).unwrap_or(0), 0);
     }
 }
@@ -158,12 +189,13 @@ mod clients_tests {
         let path = directory.path().join("socket");
         let (unix, tcp) = (UnixListener::bind(&path).unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
         let (mine, _peer) = (UnixStream::connect(&path).unwrap(), unix.accept().unwrap());
-        assert_eq!(client_of(&OwnedFd::from(mine)), Some(Client::Process(me)));
+        assert_eq!(end_of(&OwnedFd::from(mine)), Some(End::Process(me)));
         let mine = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
         let (theirs, _) = tcp.accept().unwrap();
-        let Some(Client::Address { own, to }) = client_of(&OwnedFd::from(theirs)) else { panic!("no address") };
+        let Some(End::Connection((own, to))) = end_of(&OwnedFd::from(theirs)) else { panic!("no address") };
         assert_eq!((own, to), (mine.local_addr().unwrap(), tcp.local_addr().unwrap()));
-        assert!(holds_connection(me, own, to) && !holds_connection(me, to, to));
-        assert_eq!(serves(me, &[me]).unwrap(), Some(true));
+        let found = read_connections(&BTreeSet::from([me]));
+        assert!(found.contains_key(&(own, to)) && !found.contains_key(&(to, to)));
+        assert_eq!(Clients::among([me]).of(me).unwrap(), Client::Member(me));
     }
 }

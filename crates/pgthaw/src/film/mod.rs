@@ -288,7 +288,7 @@ impl RecordedAs<'_> {
 
     pub async fn keep(&self, recording: Recording, output: OutputArguments) -> anyhow::Result<String> {
         let file = self.file.map(Path::to_owned);
-        let place = move || FilmStore::open().place(recording.end()?, file.as_deref());
+        let place = move || FilmStore::open().place(recording.end()?.0, file.as_deref());
         let (path, header) = spawn_blocking(place).await??;
         Ok(match output.json {
             true => render_film_json(&path, &header).to_string(),

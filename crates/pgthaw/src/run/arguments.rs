@@ -15,9 +15,9 @@ use postgres::{keep_text, keep_words, quote_argument};
 ///
 /// With --like NAME pgthaw reads what the last films under this name say that the job will touch, in large reads and a few at a time, if the
 /// forecast gains at least 10 %, and keeps the job's new film under the name. What does not fit into memory is read window by window just
-/// ahead of the job. The first run only records. With --protect pgthaw drops afterwards what the job brought into the page cache, and
-/// restores what it evicted. With --protect=isolate the job gets of the disk what the others leave while it runs and, with cgroups of
-/// version 2, its page cache is bounded; that takes root.
+/// ahead of the job. The first run only records. With --protect pgthaw afterwards drops what the job alone brought into the page cache,
+/// where the kernel shows who reads (Linux 6.12, root), and restores what it evicted. With --protect=isolate the job gets of the disk what
+/// the others leave while it runs and, with cgroups of version 2, its page cache is bounded; that takes root.
 ///
 /// The command's input, output, signals and exit status are its own. One paragraph on standard error says what pgthaw did and why; where it
 /// cannot help, the command just runs. Concurrent runs do not undo each other. What a killed run leaves, the next run with --like, --film or
@@ -50,7 +50,7 @@ pub struct RunArguments {
     #[arg(short, long, value_name = "FILE", requires = "record_only", conflicts_with = "like", help_heading = "Run")]
     pub output: Option<PathBuf>,
 
-    /// Afterwards drop what the job brought in, and bring back what it pushed out; with =isolate it also has cgroups of its own while it
+    /// Afterwards drop what the job alone brought in, and bring back what it pushed out; with =isolate it also has cgroups of its own while it
     /// runs, with a share of the disk and, in version 2, a bounded page cache
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run")]
     pub protect: Option<Protection>,

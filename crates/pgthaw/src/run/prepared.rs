@@ -14,7 +14,7 @@ use crate::film::{SourceArguments, ask_sessions, begin_film, find_owners_like, o
 use crate::restore::DeviceArguments;
 use crate::{ConnectionArguments, Target, describe, explain};
 use cache::trace::{
-    self, Assist, Came, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left, Means, Named, Own,
+    self, Assist, EndedJob, Error, FilmStore, JobSeen, Journal, Journals, Judged, KeptFilm, Left, Means, Named, Own,
     Planned, Progress, PutBack, PuttingBack, Recorded, Recording, RunReceipt, Wanted, Way, describe_sessions,
     read_cache_bound,
 };
@@ -24,7 +24,6 @@ use cache::warm::{Control, PlannedDevice, ProfileSource, Room as _, state_direct
 use cache::{LastStart, Map, MapInputs, TierState, read_map_of};
 use host::linux::cgroup::remove_left_near;
 use host::linux::machine::read_untouched_shared_memory;
-use host::linux::threads::lock;
 use host::units::Bytes;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};
@@ -35,11 +34,6 @@ const REACHED_WITHIN: Duration = Duration::from_secs(5);
 /// It waits longer for what would help it, once there is a server: many files on a busy machine take their time, and without having looked
 /// nothing can be put back.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
-
-/// Time from one account to the next of what the job brought in, for whoever cleans up if this is killed: at first it is short, for a job
-/// may be killed soon, and doubled until it is the longest.
-const ACCOUNT_INTERVAL_FIRST: Duration = Duration::from_millis(200);
-const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Said of a job that failed.
 const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
@@ -84,8 +78,8 @@ pub struct Prepared {
     /// The job's pid, for the recorder.
     command: Arc<AtomicU32>,
     own: Arc<Own>,
-    journals: Arc<Journals>,
-    journal: Arc<Journal>,
+    journals: Journals,
+    journal: Journal,
     planned: Option<Planned>,
     device: PlannedDevice,
     progress: Arc<Progress>,
@@ -100,7 +94,6 @@ pub struct Prepared {
 /// What goes on while the job runs.
 struct Help {
     assist: Option<JoinHandle<Planned>>,
-    accounts: Option<JoinHandle<()>>,
     beside: Beside,
 }
 
@@ -163,15 +156,13 @@ impl Prepared {
             Some(planning) => Some(planning.await?.map_err(Unprepared::Refused)?),
             None => None,
         };
-        let goes_too = "; what others read meanwhile goes afterwards too, for it cannot be told apart";
-        let goes_too = if arguments.protects() { goes_too } else { "" };
-        let coarser: Vec<String> = source.1.iter().map(|why| format!("{why}{goes_too}")).collect();
+        let coarser = source.1.clone();
         let named = (arguments.like.as_deref(), describe_job(&arguments.job));
         let recording = begin_film(&target, &map, draft, named, source, Arc::clone(&progress))?;
-        let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
+        let journals = Journals::open(&state_directory(), map.source.system_identifier)?;
         let mut remarks = remove_left_cgroups(&journals, target.data_directory.as_ref());
         remarks.extend(unusable.into_iter().chain(unnamed).chain(coarser));
-        let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
+        let journal = journals.begin(arguments.protects().then_some(&map))?;
         Ok(Prepared {
             target,
             map,
@@ -217,13 +208,14 @@ impl Prepared {
     fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
+        let came = Arc::clone(&self.recording.came);
         let (directory, page_cache) = (self.target.data_directory.clone(), Arc::new(self.target.page_cache()));
         spawn_blocking(move || {
             let lent = Lent::to(postmaster.filter(|_| planned.decision.way != Way::Nothing));
             planned.remarks.extend(lent.remark.clone());
             let room = Box::new(lent.room);
             if let Some(DataDirectory { path: directory, .. }) = directory {
-                planned.bring(&Means { directory, geometry, page_cache, room, own, progress });
+                planned.bring(&Means { directory, geometry, page_cache, room, own, came, progress });
             }
             if let Err(error) = lent.go_home() {
                 planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
@@ -247,37 +239,12 @@ impl Prepared {
         let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
         let waiting = self.planned.take_if(|planned| planned.preloaded.is_none());
         let assist = waiting.map(|planned| self.bring(planned, charged));
-        let accounts = arguments.protects().then(|| self.keep_accounts());
         if let Some(others) = &mut self.others
             && others.job_begins().await.is_err()
         {
             self.others = None;
         }
-        self.help = Some(Help { assist, accounts, beside });
-    }
-
-    /// Writes now and then what the job has brought in.
-    fn keep_accounts(&self) -> JoinHandle<()> {
-        let account = self.account();
-        tokio::spawn(async move {
-            let mut interval = ACCOUNT_INTERVAL_FIRST;
-            loop {
-                tokio::time::sleep(interval).await;
-                interval = (2 * interval).min(ACCOUNT_INTERVAL);
-                let _ = spawn_blocking(account.clone()).await;
-            }
-        })
-    }
-
-    /// Writes down what came so far, for whoever finds this killed.
-    fn account(&self) -> impl Fn() + Clone + Send + 'static {
-        let (journals, journal) = (Arc::clone(&self.journals), Arc::clone(&self.journal));
-        let (map, came) = (Arc::clone(&self.map), Arc::clone(&self.recording.came));
-        move || {
-            let came = lock(&came).clone();
-            // A full disk is no reason to disturb the job: less is cleaned up if this is killed.
-            let _ = journals.keep_brought(&journal, &map, &came);
-        }
+        self.help = Some(Help { assist, beside });
     }
 }
 
@@ -360,12 +327,6 @@ fn plan(
 impl Prepared {
     async fn end_help(&mut self, help: Help, control: &Control, receipt: &mut RunReceipt) {
         self.progress.is_over.store(true, Ordering::Relaxed);
-        if let Some(accounts) = help.accounts {
-            accounts.abort();
-            // It has come to its end, one way or the other.
-            let _ = accounts.await;
-            let _ = spawn_blocking(self.account()).await;
-        }
         help.beside.end(control, self.shows_progress, receipt).await;
         if let Some(assist) = help.assist {
             self.keep_planned(assist.await);
@@ -391,11 +352,11 @@ impl Prepared {
             (receipt.film, receipt.decision, receipt.preloaded) = (planned.film, planned.decision, planned.preloaded);
             receipt.remarks.extend(planned.remarks);
         }
-        let mut job_seen = JobSeen::Unknown;
-        let came = Arc::clone(&recording.came);
+        let mut ended_job = None;
         match spawn_blocking(move || recording.end()).await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?)) {
-            Ok(recorded) => {
-                job_seen = recorded.header.job_seen;
+            Ok((recorded, account)) => {
+                ended_job = Some(EndedJob { before: &map, account }).filter(|_| arguments.protects());
+                let job_seen = recorded.header.job_seen;
                 let counted = receipt.attended.as_ref().map(|attended| attended.sessions);
                 if counted == Some(0) && job_seen != JobSeen::Yes {
                     receipt.judged = None;
@@ -411,34 +372,22 @@ impl Prepared {
             }
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }
-        let came = match job_seen {
-            // It is anybody's.
-            JobSeen::Everybody => Came::new(),
-            _ => lock(&came).clone(),
+        let is_protected = ended_job.is_some();
+        let put_back = match journals.end(journal) {
+            Ok(left) => {
+                receipt.is_left_to_another = left.is_none() && is_protected;
+                put_back(&target, &journals, left, ended_job, device, control).await
+            }
+            Err(error) => Err(error.into()),
         };
-        // Another run that goes on needs it; for this one's own clean-up it does not have to be written.
-        let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
-        match Arc::into_inner(journal).map_or(Ok(None), |journal| journals.end(journal)) {
-            Ok(Some(mut left)) => {
-                if arguments.protects() {
-                    left.add_came(&came);
-                }
-                match put_back(&target, &journals, left, device, control).await {
-                    // What was left by others is put back too.
-                    Ok(done) => {
-                        let is_for_others = done.runs > usize::from(arguments.protects());
-                        receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
-                        receipt.put_back = Some(done).filter(|done| arguments.protects() || done.runs > 0);
-                    }
-                    Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
-                }
+        match put_back {
+            // What was left by others is put back too.
+            Ok(done) => {
+                let is_for_others = done.runs > usize::from(is_protected);
+                receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
+                receipt.put_back = Some(done).filter(|done| is_protected || done.runs > 0);
             }
-            Ok(None) => {
-                receipt.is_left_to_another = arguments.protects();
-                let unwritten = brought.err().map(|error| format!("what the job brought stays: {error}"));
-                receipt.remarks.extend(unwritten);
-            }
-            Err(error) => receipt.remarks.push(format!("the cache was not put back: {error}")),
+            Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
         }
     }
 }
@@ -485,11 +434,12 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Puts back what `left` says, and is done with it if nothing interrupts that.
+/// Puts back what `left` says after a `job` that has ended here, and is done with it if nothing interrupts that.
 async fn put_back(
     target: &Target,
     journals: &Journals,
-    left: Left,
+    left: Option<Left>,
+    job: Option<EndedJob<'_>>,
     device: PlannedDevice,
     control: Arc<Control>,
 ) -> anyhow::Result<PutBack> {
@@ -497,7 +447,7 @@ async fn put_back(
     let pid = directory.find_postmaster_pid();
     let (room, _) = choose_room(pid, false);
     // Of runs that protect nothing no server has to be asked.
-    let has_something = left.before.is_some();
+    let has_something = job.is_some() || left.as_ref().is_some_and(|left| left.before.is_some());
     let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
     let putting_back = PuttingBack {
         directory,
@@ -512,10 +462,10 @@ async fn put_back(
         device,
         control: Arc::clone(&control),
     };
-    let mut done = putting_back.run(&left).await?;
+    let mut done = putting_back.run(left.as_ref(), job).await?;
     match control.is_interrupted() {
         true => done.remarks.push("interrupted: the next run or restore goes on with it".to_owned()),
-        false => journals.forget(left)?,
+        false => left.map_or(Ok(()), |left| journals.forget(left))?,
     }
     Ok(done)
 }
@@ -551,7 +501,7 @@ pub async fn finish_left_runs(
     let target = Target { data_directory: Some(directory.clone()), ..Target::default() };
     let (device, _) = device.choose(Some(&directory.path), None);
     let runs = left.runs;
-    match put_back(&target, journals, left, device, Arc::default()).await {
+    match put_back(&target, journals, Some(left), None, device, Arc::default()).await {
         Ok(done) => {
             let put_back = || format!("put back what an earlier run left: {}", render_put_back(&done));
             told.extend((runs > 0).then(put_back));

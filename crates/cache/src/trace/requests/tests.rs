@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::ForkMap;
 use crate::fixtures::{map_of, relation};
+use crate::trace::Wanted;
 
 use host::units::BlockRange;
 use observe::pages::WatchedFile;
@@ -15,7 +16,7 @@ use observe::time::ProbeCost;
 #[derive(Default)]
 struct Told {
     events: Vec<PageEvent>,
-    left_out: Vec<u32>,
+    roles: HashMap<u32, Role>,
     cleared: Vec<(u32, u64, u64)>,
 }
 
@@ -34,8 +35,8 @@ impl PageWatch for FakeWatch {
     fn make_room(&mut self, _file: u32) -> Result<bool, observe::Error> {
         Ok(false)
     }
-    fn leave_out(&mut self, pid: u32) -> Result<(), observe::Error> {
-        self.told.lock().unwrap().left_out.push(pid);
+    fn set_role(&mut self, pid: u32, role: Role) -> Result<(), observe::Error> {
+        self.told.lock().unwrap().roles.insert(pid, role);
         Ok(())
     }
     fn forget(&mut self, _pid: u32) {}
@@ -53,6 +54,9 @@ impl PageWatch for FakeWatch {
     }
     fn lost(&self) -> u64 {
         7
+    }
+    fn has_lost_others(&self) -> bool {
+        false
     }
     fn cost(&self) -> Option<ProbeCost> {
         None
@@ -81,8 +85,8 @@ fn event(kind: PageEventKind, file: u32, units: u64, pid: u32) -> PageEvent {
     PageEvent { time, kind, file, first_unit: 64, units, fetched: 0, pid, pages: 0, pages_again: 0 }
 }
 
-/// Of each touch its relation, blocks and kind, its pid, and whether it is of the film and came.
-type Seen = (String, std::ops::Range<u64>, EventKind, u32, bool, bool);
+/// Of each touch its relation, blocks and kind, its pid, whether it is of the film, and who is to have it.
+type Seen = (String, std::ops::Range<u64>, EventKind, u32, bool, Claim);
 
 fn looked(requests: &mut Requests) -> Vec<Seen> {
     let mut seen = Vec::new();
@@ -98,10 +102,10 @@ fn ended(requests: &mut Requests, visit: &mut dyn FnMut(Touch)) -> FilmHeader {
 }
 
 fn seen_of(touch: Touch) -> Seen {
-    let Touch { event, is_of_film, came } = touch;
+    let Touch { event, is_of_film, claim } = touch;
     assert_eq!(event.time, Duration::from_millis(5));
     let BlockRange { start, end } = event.blocks;
-    (event.relation.name.name.clone(), start..end, event.kind, event.pid, is_of_film, came)
+    (event.relation.name.name.clone(), start..end, event.kind, event.pid, is_of_film, claim)
 }
 
 const PID: u32 = 4_000_000_000;
@@ -118,13 +122,14 @@ fn what_was_asked_for_is_told_by_kind_and_neighbours_are_one() {
     ];
     let names: Vec<String> =
         [1, 2].map(|number| relation(number, ForkMap::empty(Fork::Main, 1)).relation.name.name).into();
-    let one = |blocks, kind, is_of_film, came| (names[0].clone(), blocks, kind, PID, is_of_film, came);
+    // Of a cluster's nobody knows for whom it came.
+    let one = |blocks, kind, claim| (names[0].clone(), blocks, kind, PID, claim == Claim::Others, claim);
     let expected = [
-        one(65..67, EventKind::Fetched, false, true),
-        one(65..67, EventKind::Fetched, true, false),
-        one(64..65, EventKind::Requested, true, false),
-        one(67..69, EventKind::Requested, true, false),
-        (names[1].clone(), 127..128, EventKind::Again, PID, true, false),
+        one(65..67, EventKind::Fetched, Claim::None),
+        one(65..67, EventKind::Fetched, Claim::Others),
+        one(64..65, EventKind::Requested, Claim::Others),
+        one(67..69, EventKind::Requested, Claim::Others),
+        (names[1].clone(), 127..128, EventKind::Again, PID, true, Claim::Others),
     ];
     assert_eq!(looked(&mut requests), expected);
     assert_eq!(requests.pages, 8);
@@ -137,7 +142,7 @@ fn without_requests_what_comes_is_the_film() {
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), false);
     told.lock().unwrap().events = vec![event(PageEventKind::Fetched, 0, 1, PID)];
     let seen = looked(&mut requests);
-    assert_eq!((seen[0].2, seen[0].4, seen[0].5), (EventKind::Fetched, true, true));
+    assert_eq!((seen[0].2, seen[0].4, seen[0].5), (EventKind::Fetched, true, Claim::None));
     assert_eq!(ended(&mut requests, &mut |_| ()).sampling, None);
 }
 
@@ -167,17 +172,19 @@ fn what_pgthaw_brings_is_told_from_what_it_reads_over() {
 fn what_others_do_is_left_out_once_the_command_was_seen() {
     let command = Arc::new(AtomicU32::new(0));
     let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
-    let requested = |units, pid| event(PageEventKind::Requested, 0, units, pid);
+    let of = |kind, units, pid| event(kind, 0, units, pid);
     // The first process is nobody's child; nothing is known yet of the command.
-    told.lock().unwrap().events = vec![requested(1, 1)];
+    told.lock().unwrap().events = vec![of(PageEventKind::Fetched, 1, 1), of(PageEventKind::Requested, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     command.store(child.id(), Ordering::Release);
-    told.lock().unwrap().events = vec![requested(2, child.id())];
-    let seen = looked(&mut requests);
-    assert_eq!(seen.iter().map(|one| one.3).collect::<Vec<_>>(), [child.id()]);
-    let Told { left_out, cleared, .. } = std::mem::take(&mut *told.lock().unwrap());
-    assert_eq!((left_out, cleared), (vec![1], vec![(0, 64, 1)]));
+    told.lock().unwrap().events = vec![of(PageEventKind::Fetched, 2, child.id()), of(PageEventKind::Again, 2, 1)];
+    let seen: Vec<_> = looked(&mut requests).into_iter().map(|one| (one.1, one.3, one.4, one.5)).collect();
+    let expected =
+        [(64..65, 1, false, Claim::Others), (65..66, child.id(), false, Claim::Job), (65..66, 1, false, Claim::Others)];
+    assert_eq!(seen, expected, "another asked for both, and one of them came for the command");
+    let Told { roles, cleared, .. } = std::mem::take(&mut *told.lock().unwrap());
+    assert_eq!((roles[&1], roles[&child.id()], cleared), (Role::Other, Role::Wanted, vec![(0, 64, 1)]));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(ended(&mut requests, &mut |_| ()).remarks.is_empty());

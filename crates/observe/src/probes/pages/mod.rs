@@ -15,7 +15,7 @@ use aya::maps::{Array, HashMap, MapData, RingBuf};
 use rustix::fs::{major, minor};
 
 use crate::Error;
-use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, WatchedFile};
+use crate::pages::{PageEvent, PageEventKind, PageWatch, PagesRoom, Role, WatchedFile};
 use crate::probes::load::{CostCount, Loading, attach, refusal, refused, take_map};
 use crate::time::ProbeCost;
 use host::linux;
@@ -49,6 +49,7 @@ static AHEAD: Mutex<Ahead> = Mutex::new(None);
 /// Numbers in `controls`.
 const LOST: u32 = 0;
 const AGAIN_BELOW: u32 = 1;
+const LOST_OF_OTHERS: u32 = 2;
 
 /// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
 pub struct PageProbe {
@@ -57,6 +58,7 @@ pub struct PageProbe {
     processes: HashMap<MapData, u32, ProcessRecord>,
     requested: Array<MapData, u64>,
     fetched: Array<MapData, u64>,
+    shared: Array<MapData, u64>,
     controls: Array<MapData, u64>,
     events: RingBuf<MapData>,
     arrivals: RingBuf<MapData>,
@@ -104,6 +106,7 @@ impl PageProbe {
             .map_max_entries("files", (files_max + 1) as u32)
             .map_max_entries("requested", words)
             .map_max_entries("fetched", words)
+            .map_max_entries("shared", words)
             .load(OBJECT)
             .map_err(refused)?;
         let mut probe = PageProbe {
@@ -111,6 +114,7 @@ impl PageProbe {
             processes: take_map(&mut ebpf, "processes")?.try_into().map_err(refused)?,
             requested: take_map(&mut ebpf, "requested")?.try_into().map_err(refused)?,
             fetched: take_map(&mut ebpf, "fetched")?.try_into().map_err(refused)?,
+            shared: take_map(&mut ebpf, "shared")?.try_into().map_err(refused)?,
             controls: take_map(&mut ebpf, "controls")?.try_into().map_err(refused)?,
             events: take_map(&mut ebpf, "events")?.try_into().map_err(refused)?,
             arrivals: take_map(&mut ebpf, "arrivals")?.try_into().map_err(refused)?,
@@ -227,7 +231,7 @@ impl PageWatch for PageProbe {
         let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
         // What is set meanwhile is told twice, and does no harm.
         for word in 0..known.words.min(words) {
-            for bits in [&mut self.requested, &mut self.fetched] {
+            for bits in [&mut self.requested, &mut self.fetched, &mut self.shared] {
                 let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
                 bits.set((first_word + word) as u32, before, 0).map_err(refused)?;
             }
@@ -237,8 +241,13 @@ impl PageWatch for PageProbe {
         Ok(true)
     }
 
-    fn leave_out(&mut self, pid: u32) -> Result<(), Error> {
-        self.processes.insert(pid, [pair(OTHER, 0), 0, 0, 0, 0], 0).map_err(refused)
+    fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error> {
+        let mut record = self.processes.get(&pid, 0).unwrap_or_default();
+        // What the process counts meanwhile is lost, so it is said once.
+        match std::mem::replace(&mut record[0], role as u32) == role as u32 {
+            true => Ok(()),
+            false => self.processes.insert(pid, record, 0).map_err(refused),
+        }
     }
 
     fn forget(&mut self, pid: u32) {
@@ -282,6 +291,10 @@ impl PageWatch for PageProbe {
         self.controls.get(&LOST, 0).unwrap_or_default()
     }
 
+    fn has_lost_others(&self) -> bool {
+        self.controls.get(&LOST_OF_OTHERS, 0).unwrap_or_default() > 0
+    }
+
     fn cost(&self) -> Option<ProbeCost> {
         self.cost.read(&self.ebpf)
     }
@@ -292,11 +305,8 @@ impl PageWatch for PageProbe {
 /// Number, first word, units, salt, is_grown.
 type FileRecord = [u32; 5];
 
-/// Role and file, first, last, pages, again.
-type ProcessRecord = [u64; 5];
-
-/// The role of one that is left out.
-const OTHER: u32 = 1;
+/// Role and file; first, last, pages, again, of two each.
+type ProcessRecord = [u32; 10];
 
 /// Of an event: five words of 64 bits, then four of 32.
 const EVENT_BYTES: usize = 56;

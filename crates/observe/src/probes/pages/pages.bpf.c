@@ -32,8 +32,9 @@ enum pageflags { PG_head = 6 };
 
 enum kind { REQUESTED = 1, AGAIN, FETCHED, GROWN };
 
-// Whose process it is. One that nobody has said anything about is followed: user space sorts out what it did.
-enum role { FOLLOWED, OTHER, OWN };
+// Whose process it is. One that nobody has said anything about is followed: user space sorts out what it did. Of another's process only
+// its requests for what came for somebody else are told, once for each unit.
+enum role { FOLLOWED, OTHER, OWN, WANTED };
 
 struct key {
     u64 inode;
@@ -89,22 +90,24 @@ MAP(requested, MAP_ARRAY, 1, u32, u64);
 
 MAP(fetched, MAP_ARRAY, 1, u32, u64);
 
+// What others have brought, or have been told to ask for.
+MAP(shared, MAP_ARRAY, 1, u32, u64);
+
 RING(events, 1 << 24);
 
 // Pids of processes that are seen for the first time: whoever waits is woken at once, while they live.
 RING(arrivals, 1 << 14);
 
-// What was not told for want of room; and up to which hash units are told again, 0 to 2^32.
-enum { LOST, AGAIN_BELOW, CONTROLS };
+// What was not told for want of room; up to which hash units are told again, 0 to 2^32; and requests that were not told of who may be another.
+enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
 const volatile u32 own_pid = 0;
 // A unit has 2^unit_shift pages.
 const volatile u32 unit_shift = 0;
 
-INLINE void count_lost(void)
+INLINE void count_lost(u32 at)
 {
-    u32 at = LOST;
     u64 *lost = bpf_map_lookup_elem(&controls, &at);
     if (lost)
         __sync_fetch_and_add(lost, 1);
@@ -132,7 +135,10 @@ INLINE int tell(u32 kind, struct file *file, u32 word, u64 units, u64 come, u32 
 {
     struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
     if (!event) {
-        count_lost();
+        if (!process || process->role != OTHER)
+            count_lost(LOST);
+        if ((kind == REQUESTED || kind == AGAIN) && (!process || process->role != WANTED))
+            count_lost(LOST_OF_OTHERS);
         return 0;
     }
     event->time = bpf_ktime_get_ns();
@@ -192,14 +198,23 @@ INLINE u64 sampled(struct file *file, u32 word, u64 units, u32 from, u32 to)
 }
 
 // The units of one word were asked for.
-INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, struct process *process)
+INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role, struct process *process)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
     u32 at = file->first_word + word;
     u64 *bits = bpf_map_lookup_elem(&requested, &at);
     u64 *came = bpf_map_lookup_elem(&fetched, &at);
-    if (!bits || !came)
+    u64 *others = bpf_map_lookup_elem(&shared, &at);
+    if (!bits || !came || !others)
         return;
+    if (role == OTHER) {
+        u64 new = units & *came & ~*others;
+        if (new)
+            new &= ~__sync_fetch_and_or(others, new);
+        if (new)
+            tell(AGAIN, file, word, new, 0, pid, process);
+        return;
+    }
     u64 before = *bits;
     u64 first = units & ~before;
     if (first) {
@@ -211,7 +226,9 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, stru
     }
     u64 again = units & before;
     if (again) {
-        again = sampled(file, word, again, from, to);
+        // Of a process that may be another's all that came is told.
+        u64 doubtful = role == WANTED ? 0 : again & *came;
+        again = sampled(file, word, again, from, to) | doubtful;
         if (again)
             tell(AGAIN, file, word, again, 0, pid, process);
     }
@@ -228,6 +245,9 @@ INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 rol
     u64 first = units & ~__sync_fetch_and_or(bits, units);
     if (first && role != OTHER)
         tell(FETCHED, file, word, first, first, pid, 0);
+    u64 *others = bpf_map_lookup_elem(&shared, &at);
+    if (first && role == OTHER && others)
+        __sync_fetch_and_or(others, first);
     return count_units(first);
 }
 
@@ -245,8 +265,8 @@ INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 r
     first >>= unit_shift;
     last >>= unit_shift;
     if (last >= file->units) {
-        if (kind == REQUESTED)
-            count_lost();
+        if (kind == REQUESTED && role != OTHER)
+            count_lost(LOST);
         if (role != OTHER)
             tell_growth(file, pid);
         if (first >= file->units)
@@ -258,7 +278,7 @@ INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 r
     LOOP_WORDS {
         u32 word = first >> 6, last_word = last >> 6, to = word == last_word ? last & 63 : 63;
         if (kind == REQUESTED)
-            request(file, word, first & 63, to, pid, process);
+            request(file, word, first & 63, to, pid, role, process);
         else
             come += fetch(file, word, first & 63, to, pid, role);
         if (word >= last_word)
@@ -278,9 +298,10 @@ int pages_requested(u64 *ctx)
     u64 first = ctx[1], last = ctx[2];
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process *process = find_process(pid);
-    if (process) {
-        if (process->role == OTHER || process->role == OWN)
-            return 0;
+    u32 role = process ? process->role : FOLLOWED;
+    if (role == OWN)
+        return 0;
+    if (process && role != OTHER) {
         // The rest of a read that was counted as a whole.
         int goes_on = process->file == file->number && process->last == last && first > process->first;
         if (!goes_on)
@@ -289,7 +310,7 @@ int pages_requested(u64 *ctx)
         process->first = first;
         process->last = last;
     }
-    walk(REQUESTED, file, first, last, pid, FOLLOWED, process);
+    walk(REQUESTED, file, first, last, pid, role, process);
     return 0;
 }
 
