@@ -1,4 +1,4 @@
-//! The options that say which server and which databases are meant.
+//! Options that select the server and its databases.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -80,14 +80,13 @@ pub struct PositionalArguments {
 }
 
 impl PositionalArguments {
-    /// The first two words.
     pub fn of(mut words: impl Iterator<Item = String>) -> PositionalArguments {
         PositionalArguments { database: words.next(), user: words.next() }
     }
 }
 
 impl ConnectionArguments {
-    /// These arguments with what was said without an option. That means what it means to psql: after `-d` the first is the user.
+    /// Adds positional arguments as psql does: after `-d`, the first is the user.
     pub fn with(mut self, positional: PositionalArguments) -> ConnectionArguments {
         let mut words = [positional.database, positional.user].into_iter().flatten();
         if self.databases.is_empty() {
@@ -97,29 +96,27 @@ impl ConnectionArguments {
         self
     }
 
-    /// Does a server have to answer? With `--data-dir` alone none has to.
+    /// With `--data-dir` alone, no server has to answer.
     pub fn names_server(&self) -> bool {
         let is_in_string =
             |parameters: Parameters| ["host", "hostaddr", "port"].iter().any(|key| parameters.get(key).is_some());
         self.host.is_some() || self.port.is_some() || self.connection_string().ok().flatten().is_some_and(is_in_string)
     }
 
-    /// Did the user say which cluster is meant: by its server, or its directory?
     pub fn names_cluster(&self) -> bool {
         self.names_server() || self.data_dir.is_some()
     }
 
-    /// Was anything said of a server, a role or a database?
     pub fn says_anything(&self) -> bool {
         self.host.is_some() || self.port.is_some() || self.username.is_some() || !self.databases.is_empty()
     }
 
-    /// The databases that are meant, in the order of the command line; none is all.
+    /// Database names in the order of the command line; empty means all.
     pub fn databases(&self) -> Result<Vec<String>, Error> {
         self.parse_databases().map(|(names, _)| names)
     }
 
-    /// The parameters of the connection string among the `-d`; `None`: they are names.
+    /// `None` if all `-d` are names.
     fn connection_string(&self) -> Result<Option<Parameters>, Error> {
         self.parse_databases().map(|(_, string)| string)
     }
@@ -142,7 +139,6 @@ impl ConnectionArguments {
         Ok((names, string))
     }
 
-    /// The options for the first connection.
     pub fn connect_options(&self) -> Result<ConnectOptions, Error> {
         let mut parameters = self.connection_string()?.unwrap_or_default();
         if let Some(password) = self.asked.get() {
@@ -164,7 +160,7 @@ impl ConnectionArguments {
         })
     }
 
-    /// Connects, and asks for a password where one is missing and somebody is there to give it.
+    /// Asks for a missing password if there is a terminal.
     pub async fn connect(&self, to: impl Fn(ConnectOptions) -> ConnectOptions) -> Result<Server, Error> {
         if self.ask_password && self.asked.get().is_none() {
             let options = to(self.connect_options()?);
@@ -195,20 +191,19 @@ impl ConnectionArguments {
         Ok(server)
     }
 
-    /// Asks; false when nobody is there.
+    /// Returns false without a terminal.
     async fn ask(&self, user: &str) -> Result<bool, Error> {
         let answer = terminal::ask_password(&format!("Password for user {user}: ")).await;
         let answer = answer.map_err(|source| Error::file("ask for a password on", "/dev/tty".as_ref(), source))?;
         Ok(answer.is_some_and(|password| self.asked.set(password).is_ok()))
     }
 
-    /// Lets every command that is printed lead to the server that these options mean.
     pub fn complete_printed_commands(&self) {
-        // Options that cannot be understood are told by whoever connects.
+        // Invalid options are reported on connecting.
         let options = self.connect_options();
         let address = options.as_ref().ok().and_then(|options| options.describe().ok()).unwrap_or_default();
         let address = self.told_address(address);
-        // Root is nobody there by himself.
+        // Root has no role of its own: psql runs as the socket's owner.
         let socket = options.ok().and_then(|options| options.socket_file()).filter(|_| SystemUser::is_root());
         let psql = match socket.and_then(|file| SystemUser::owner_of_socket(&file)) {
             Some(owner) if address.user.is_none() => psql_as(&owner, &address),
@@ -217,8 +212,7 @@ impl ConnectionArguments {
         terminal::complete_commands_with(self.pasted_commands(&address, psql));
     }
 
-    /// What of an address leads to what is meant: of a directory that is named alone the variables say nothing, for its server may listen
-    /// elsewhere.
+    /// A directory's server may listen elsewhere than PG* variables say.
     fn told_address(&self, address: Address) -> Address {
         if self.data_dir.is_some() && !self.names_server() {
             return Address { user: address.user, ..Address::default() };
@@ -226,22 +220,21 @@ impl ConnectionArguments {
         address
     }
 
-    /// What leads to the same server and databases, as it would be typed.
     fn pasted_commands(&self, address: &Address, psql: String) -> PastedCommands {
         let render = |option: &str, value: &str| format!(" {option} {}", quote_argument(value));
         let directory =
             self.data_dir.as_ref().map(|path| render("-D", &path.display().to_string())).unwrap_or_default();
         let system_user = self.system_user.as_ref().map(|user| render("--as", user)).unwrap_or_default();
         let databases: String = match self.connection_string() {
-            // As it was given: it says more than host, port and role, or wins over them.
+            // The string overrides host, port and role, or contains more.
             Ok(Some(string)) => render("-d", &string.render_without_password()),
             _ => self.databases.iter().map(|database| render("-d", database)).collect(),
         };
-        // Of a directory that was named no server has to answer.
+        // A cluster that was typed needs no PG* variables.
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         PastedCommands {
-            // Another user is himself: he may be nobody else.
+            // Another OS user can only connect as itself.
             options_without_user: format!("{}{directory}{databases}", Address { user: None, ..address.clone() }),
             options: format!("{address}{directory}{system_user}{databases}"),
             writing_psql: psql.clone(),
@@ -254,13 +247,12 @@ impl ConnectionArguments {
     }
 }
 
-/// The words that were typed, without what says whether to ask for a password.
+/// Omits the options on asking for a password.
 fn typed_words() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().trim_end().to_owned());
     words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password")).collect()
 }
 
-/// The words without `-U`, `--as` and their values.
 fn without_user(words: &[String]) -> Vec<String> {
     let mut left = Vec::new();
     let mut words = words.iter();
@@ -278,7 +270,7 @@ fn without_user(words: &[String]) -> Vec<String> {
     left
 }
 
-/// The command line that these words are, without passwords.
+/// Hides passwords.
 fn render_typed(words: &[String]) -> String {
     let shown = words.iter().map(|word| quote_argument(&hide_password(word).unwrap_or_else(|| word.clone())));
     ["pgthaw".to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ")
@@ -342,7 +334,7 @@ mod tests {
         let pasted = arguments.pasted_commands(&address, format!("psql{address}"));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
         assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
-        // What a variable says is no address of a directory that is named alone.
+        // PG* variables do not apply to a directory named alone.
         let alone = ConnectionArguments { data_dir: arguments.data_dir.clone(), ..typed(&[]) };
         assert_eq!(alone.told_address(address.clone()), Address::default());
         let both = ConnectionArguments { port: Some("5433".into()), ..alone };

@@ -1,4 +1,4 @@
-//! What a device can give: as told, as probed, or a common cloud volume.
+//! Device limits: given, probed, or a common cloud volume's.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use host::linux::cgroup::{ReadLimit, read_limit_of};
 use host::units::Bytes;
 use model::{DEFAULT_LATENCY_SECONDS, Device, READ_CPU_SECONDS};
 
-/// The profile of a directory's device under the limit that this process has.
+/// Stored profile under this process's read limit.
 pub fn find_profile(directory: &Path) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(directory)?;
     ProfileStore::open().find(&device, own_limit(&device))
 }
 
-/// The same where there may be no directory. A device that cannot be found out has no profile either.
+/// Without a directory or known device, there is no profile.
 pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>, Error> {
     match directory.map(find_profile) {
         None | Some(Err(Error::Linux(_))) => Ok(None),
@@ -23,7 +23,7 @@ pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>,
     }
 }
 
-/// The device by the limits that are told, and where its figures are from.
+/// Returns the device and the source of its figures.
 pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,
@@ -49,7 +49,7 @@ pub fn read_device_with(
     Ok((Device { reads_per_second, bandwidth, ..known }, described))
 }
 
-/// A measured device: how long a read takes by how many are in flight, without the kernel's own work.
+/// Measured device: read latency by queue depth, without the kernel's CPU time.
 pub fn probed(record: &DeviceRecord) -> Device {
     let measurement = &record.measurement;
     let point = |point: &cache::warm::probe::DepthPoint| {
@@ -68,13 +68,12 @@ pub fn probed(record: &DeviceRecord) -> Device {
     }
 }
 
-/// How far the kernel reads ahead: as told, as the device is set, or Linux's own default.
 pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes {
     let set = || read_block_device(directory?).ok().map(|device| device.read_ahead_bytes);
     told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
 }
 
-/// The limit that this process is under; none where cgroups cannot be seen.
+/// No limit if cgroups are unreadable.
 pub fn own_limit(device: &BlockDevice) -> ReadLimit {
     read_limit_of(std::process::id(), device.number).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! One HTML file that asks the network for nothing: without any script it has a heading, drawings, tables, and the numbers as JSON.
+//! A self-contained HTML file: heading, drawings, tables and the numbers as JSON. It loads nothing and needs no script.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::files::{directory_of, draft_beside, open_regular, write_whole};
 
-/// How a report begins; another file is not replaced by one.
+/// By default, only a file that starts like this is replaced.
 pub const SIGNATURE: &str = "<!doctype html>\n<!-- pgthaw report -->\n";
 
-/// Colours of series on light and on dark paper: those of `web/src/palette.ts`, whose test compares them.
+/// On light and dark paper, as in `web/src/palette.ts`, whose test compares them.
 const COLOURS: [(&str, &str); 6] = [
     ("#004465", "#0086dc"),
     ("#cb2d00", "#ff843a"),
@@ -19,10 +19,10 @@ const COLOURS: [(&str, &str); 6] = [
     ("#5b29b1", "#be99ff"),
 ];
 
-/// Dashes of lines, for those who see fewer colours; the first is solid.
+/// Line dashes for colour-blind readers; the first is solid.
 const DASHES: [&str; 6] = ["none", "7 4", "2 3", "9 3 2 3", "14 4", "4 2 1 2"];
 
-/// The class that gives a series its colour, as `color`; and its dashes, to what is drawn with a line.
+/// CSS class with a series' colour and dashes.
 pub fn class_of(series: usize) -> String {
     format!("series{}", series % COLOURS.len())
 }
@@ -45,12 +45,12 @@ fn render_style() -> String {
     })
 }
 
-/// The document. `title` is text; `body` is markup; `json` may hold any names.
+/// `title` is text, `body` markup; `json` may contain any names.
 pub fn render_document(title: &str, body: &str, json: &str) -> String {
     render_page(title, "style-src 'unsafe-inline'", &render_style(), body, json, "")
 }
 
-/// The same with a style and perhaps a script of its own, both markup, and the policy that allows no more than these.
+/// As `render_document`, with its own policy, style and script.
 pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &str, script: &str) -> String {
     let (title, json) = (escape_text(title), escape_json(json));
     format!(
@@ -72,30 +72,27 @@ pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &st
     )
 }
 
-/// JSON has `<` only within strings, where its escape means the same: no name can end the script element.
+/// `<` occurs only in JSON strings, where its escape is equivalent. So no name can end the script element.
 pub fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// A name may hold anything: what no page shows as it is becomes an escape such as `\u{1b}`, as in a terminal.
+/// Unprintable characters become escapes such as `\u{1b}`.
 pub fn escape_text(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     escaped.split('\n').map(terminal::printable).collect::<Vec<_>>().join("\n")
 }
 
 // ---- file ----
-//
-// Writes a report, whole or not at all.
 
-/// Fails as [`write_report`] would: for whoever works for minutes before there is a report to write.
+/// Fails as `write_report` would, before minutes of work.
 pub fn check_report_place(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     check_replaced(path, replaces_anything)?;
     let failed = |source| Error::Write { path: path.to_owned(), source };
     draft_beside(path).map(drop).map_err(failed)
 }
 
-/// Writes the document. An older report is replaced; any other file, or a link, only with `replaces_anything`, and never what
-/// is neither.
+/// Replaces an older report; another file or link only with `replaces_anything`; anything else never.
 pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<(), Error> {
     check_replaced(path, replaces_anything)?;
     write_whole(path, html.as_bytes()).map_err(|source| Error::Write { path: path.to_owned(), source })
@@ -104,7 +101,7 @@ pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<
 fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let directory = directory_of(path);
-    // A directory that was mistyped is not made.
+    // A mistyped directory is not created.
     std::fs::metadata(directory).map_err(failed)?;
     match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -115,7 +112,7 @@ fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
             }
             Ok(())
         }
-        // open(2)'s own words for a directory, and ours for a pipe or a device.
+        // open(2)'s error for a directory, our own for a pipe or device.
         other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(io::ErrorKind::Other.into()))),
     }
 }
@@ -130,10 +127,7 @@ fn is_report(path: &Path) -> std::io::Result<bool> {
 }
 
 // ---- error ----
-//
-// Failures of making a report.
 
-/// What can go wrong with a report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot put the run into the report: {0}")]

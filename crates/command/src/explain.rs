@@ -1,4 +1,4 @@
-//! Finds the kind and the hint of whatever went wrong.
+//! Finds the kind and hint of an error.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,6 @@ use host::linux;
 use cache::trace;
 use cache::warm;
 
-/// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     let Some(found) = error.chain().find_map(as_explain) else {
         let source = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
@@ -25,12 +24,10 @@ pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (found.kind(), full.or_else(|| found.hint()))
 }
 
-/// A full disk has less: what is kept there is smaller, or somebody has freed some since.
+/// More free space means that some was freed since, or that a quota was reached.
 const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 
-/// Which disk is full, and what to do.
 fn describe_full_disk(full: &FullDisk) -> String {
-    // The file itself is not there.
     let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
     let instead = full.instead.map(|instead| format!(", or name another place with {instead}")).unwrap_or_default();
     let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
@@ -45,13 +42,12 @@ fn describe_full_disk(full: &FullDisk) -> String {
     }
 }
 
-/// What went wrong, and why: each cause once. Our own errors end with their cause's words, as do those of many
-/// libraries, and name it as their source too.
+/// Message and causes, each once: many errors repeat their source's text.
 pub fn describe(error: &anyhow::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut is_told_whole = false;
     for cause in error.chain() {
-        // These end with what the server said; what sqlx calls it adds only a line of the server's sources.
+        // These end with the server's message; sqlx adds only a line of the server's sources.
         if is_told_whole && cause.is::<sqlx::Error>() {
             break;
         }
@@ -61,28 +57,25 @@ pub fn describe(error: &anyhow::Error) -> String {
             texts.push(text);
         }
     }
-    // A server may say as much as it likes.
+    // A server's message has no length limit.
     let mut told = texts.join(": ");
     if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
         told.truncate(end);
         told.push('…');
     }
-    // A program's or a server's own words may quote a command with its password.
+    // The message may quote a command with its password.
     postgres::keep_text(told)
 }
 
-/// Characters that are told of a message; longer ones are cut.
 const TOLD_CHARACTERS: usize = 10_000;
 
-/// Finds an error of one type that explains itself.
 pub type Cast = for<'a> fn(&'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain>;
 
-/// The [`Cast`] of a type.
 pub fn cast<'a, E: Explain + 'static>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
     cause.downcast_ref::<E>().map(|error| error as &dyn Explain)
 }
 
-/// The error types that both programs know, one a line.
+/// Error types of both programs.
 const SHARED: &[Cast] = &[
     cast::<linux::Error>,
     cast::<postgres::Error>,
@@ -100,10 +93,9 @@ const SHARED: &[Cast] = &[
     cast::<SettingsError>,
 ];
 
-/// Those of the program that runs.
 static OWN: OnceLock<&'static [Cast]> = OnceLock::new();
 
-/// Adds the error types of the program that runs. A program has one list.
+/// Only the first call counts.
 pub fn explain_also(own: &'static [Cast]) {
     OWN.get_or_init(|| own);
 }

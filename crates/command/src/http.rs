@@ -1,4 +1,4 @@
-//! Answers over HTTP: who may ask, how long one may take, and the page of metrics.
+//! HTTP answers: access control, connection limits and the metrics page.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -34,10 +34,7 @@ use host::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most}
 use host::linux::threads::lock;
 
 // ---- error ----
-//
-// Failures of listening.
 
-/// What can go wrong before anybody asks for something.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0} can be reached from other machines, and no token keeps them out")]
@@ -91,14 +88,12 @@ impl Explain for Error {
 
 // ---- access ----
 //
-// Who may ask: those who know the token; without one those who reach the loopback address, by its own names.
+// Clients need the token. Without one, only the loopback address is served, under its own names.
 
-/// Fewest characters of a token: it must not be guessed.
 const TOKEN_MIN: usize = 16;
 
 const COOKIE_NAME: &str = "pgthaw_token";
 
-/// What is asked of those who do not know the token; it runs nothing.
 const FORM: &str = r#"<!doctype html><html lang="en"><meta charset="utf-8"><title>pgthaw</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <h1>pgthaw</h1><form method="get" action="/"><label>Token <input name="token" type="password" autofocus></label>
@@ -106,7 +101,6 @@ const FORM: &str = r#"<!doctype html><html lang="en"><meta charset="utf-8"><titl
 
 const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Headers of every answer: nothing is kept, framed, guessed or told to other pages.
 const HEADERS: [(&str, &str); 4] = [
     ("cache-control", "no-store"),
     ("x-content-type-options", "nosniff"),
@@ -114,7 +108,7 @@ const HEADERS: [(&str, &str); 4] = [
     ("referrer-policy", "no-referrer"),
 ];
 
-/// A secret, of which only its digest is kept. Comparing digests takes the same time whatever is guessed right.
+/// Digest of a secret. The time to compare digests reveals nothing about the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
@@ -125,8 +119,6 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// # Errors
-    /// When it is too short.
     pub fn new(secret: &str) -> Result<Token, Error> {
         match secret.chars().count() {
             TOKEN_MIN.. => Ok(Token::digest(secret)),
@@ -134,10 +126,10 @@ impl Token {
         }
     }
 
-    /// Reads the token from the first line of a file that nobody else can read.
+    /// Reads the first line of a file, or of standard input (`-`).
     ///
     /// # Errors
-    /// When others can read it, when it cannot be read, or when what it holds is too short.
+    /// When others can read the file, or the token is too short.
     pub fn read(path: &Path) -> Result<Token, Error> {
         let failed = |source| Error::TokenFile { path: path.to_owned(), source };
         let file = match path.as_os_str() == "-" {
@@ -145,7 +137,7 @@ impl Token {
             false => open_regular_or_pipe(path).map_err(failed)?,
         };
         let facts = file.metadata().map_err(failed)?;
-        // A pipe is of those who hold its ends.
+        // Only holders of its ends can read a pipe.
         if facts.is_file() && facts.mode() & 0o077 != 0 {
             return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
         }
@@ -159,7 +151,7 @@ impl Token {
     }
 }
 
-/// The answer to a request that is not admitted; `None` for one that is.
+/// `None` admits the request.
 pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Response<String>> {
     let verdict = match find_host(uri, headers) {
         Ok(host) => judge(token, host, headers, uri),
@@ -187,9 +179,8 @@ fn respond(status: StatusCode, kind: &'static str, body: impl Into<String>) -> R
     response
 }
 
-/// Adds the headers that every answer has.
 pub fn add_headers<B>(response: &mut Response<B>) {
-    // Whoever is not let in gives his seat to others.
+    // A refused client frees its connection.
     if response.status().is_client_error() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -201,20 +192,18 @@ pub fn add_headers<B>(response: &mut Response<B>) {
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// The right token stood in the address: the browser shall keep it, and the address lose it.
+    /// The URL had the right token, which moves to a cookie.
     Remember(String),
     Ask,
-    /// A page of somebody else's has a name that leads here (DNS rebinding).
+    /// Another site's name leads here (DNS rebinding).
     Refuse,
-    /// The request names two hosts, or none that is text: whoever passed it on may have understood another one.
+    /// The request names two hosts, or an unreadable one. A proxy may have understood another.
     Reject,
 }
 
-/// The request names several hosts, or something that is none.
 struct Ambiguous;
 
-/// The host that is asked for. A request to a proxy names it in its first line too, and then both must be the same. One of
-/// HTTP/1.0 may name none.
+/// A request to a proxy also names the host in its first line; both must match. HTTP/1.0 may name none.
 fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
     let mut named = headers.get_all(HOST).iter();
     let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
@@ -231,14 +220,13 @@ fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, uri: &Ur
     };
     let is_right = |secret: &String| Token::digest(secret) == token;
     if let Some(secret) = find_in_pairs(uri.query().unwrap_or_default(), "token").filter(is_right) {
-        // A browser opens a page; Prometheus, which reads this one, keeps no cookie.
+        // Prometheus keeps no cookie.
         return if uri.path() == "/metrics" { Verdict::Pass } else { Verdict::Remember(secret) };
     }
     let given = find_in_cookies(headers).into_iter().chain(find_in_authorization(headers)).any(|one| is_right(&one));
     if given { Verdict::Pass } else { Verdict::Ask }
 }
 
-/// `localhost:8432`, `127.0.0.1`, `[::1]:8432`: a name, or an address that is one of loopback.
 fn is_loopback(host: &str) -> bool {
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.rsplit_once(':') {
@@ -253,12 +241,10 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || address.is_ok_and(is_loopback_address)
 }
 
-/// All of 127.0.0.0/8, and ::1: nobody on another machine reaches them.
 pub fn is_loopback_address(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The value of a name in `name=value&…`, as forms are sent.
 fn find_in_pairs(text: &str, name: &str) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(text.as_bytes());
     pairs.find(|(one, _)| one == name).map(|(_, value)| value.into_owned())
@@ -272,44 +258,40 @@ fn find_in_cookies(headers: &HeaderMap) -> Vec<String> {
 
 fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
     let (scheme, secret) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    // RFC 9110: the name of a scheme has no case.
+    // RFC 9110: scheme names are case-insensitive.
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim_start().to_owned())
 }
 
 fn remember(secret: &str) -> Response<String> {
-    // As in a form: a secret may have characters that a cookie may not.
+    // A secret may have characters that a cookie may not.
     let secret: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let cookie = format!("{COOKIE_NAME}={secret}; HttpOnly; SameSite=Strict; Path=/");
     let mut response = respond(StatusCode::SEE_OTHER, PLAIN, "");
     response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
-    // Every header takes the characters of a form.
     response.headers_mut().extend(HeaderValue::try_from(cookie).ok().map(|cookie| (SET_COOKIE, cookie)));
     response
 }
 
 // ---- connection ----
-//
-// One connection: what it may send, and how long it may take.
 
-/// How long the other side may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Time for the head of a request. A browser sends it within milliseconds; who is idle for longer opens a new connection.
+    /// Timeout for a request's head. Browsers send it within milliseconds, and reconnect after idling longer.
     pub head: Duration,
-    /// Time for taking the next byte of an answer.
+    /// Timeout for the client to accept another byte.
     pub stall: Duration,
-    /// Time for the whole connection. A report of 100 MB takes less over a poor line.
+    /// Timeout for the connection. A report of 100 MB takes less over a poor line.
     pub lifetime: Duration,
 }
 
 pub const PATIENCE: Patience =
     Patience { head: Duration::from_secs(10), stall: Duration::from_secs(20), lifetime: Duration::from_secs(600) };
 
-/// Requests have no body, and a few hundred bytes; a cookie has at most 4 kB.
+/// Requests have no body; a cookie has at most 4 kB.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 
-/// Answers what is asked over `stream` until the other side goes, takes too long, or `ending` turns true.
+/// Answers until the client closes, a timeout expires or `ending` turns true.
 pub async fn answer<S, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     moved: LastMoved,
@@ -336,7 +318,7 @@ pub async fn answer<S, B>(
     let mut connection = std::pin::pin!(connection);
     let talk = async {
         tokio::select! {
-            // What went wrong was the other side's doing, and nobody here can do anything about it.
+            // Errors are the client's and need no action.
             _ = connection.as_mut() => return,
             _ = ending.wait_for(|is_ending| *is_ending) => connection.as_mut().graceful_shutdown(),
         }
@@ -345,7 +327,7 @@ pub async fn answer<S, B>(
     let _ = timeout(patience.lifetime, talk).await;
 }
 
-/// When something came or went through a connection last; nothing while its answer is made. Clones are of one connection.
+/// Time of the last transfer; `None` while an answer is made. Clones share it.
 #[derive(Clone, Debug)]
 pub struct LastMoved(Arc<Mutex<Option<Instant>>>);
 
@@ -354,7 +336,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Now where an answer is made: that it takes long is not the other side's doing.
+    /// Now while an answer is made, as the client does not cause that delay.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }
@@ -364,17 +346,15 @@ impl LastMoved {
     }
 }
 
-/// A stream that fails when what is written is not taken for too long.
+/// Fails if the client does not accept written bytes in time.
 struct Patient<S> {
     stream: S,
     moved: LastMoved,
     stall: Duration,
-    /// Runs since the other side took the last byte.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    /// Turns a wait that has lasted too long into an error.
     fn check<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -383,7 +363,7 @@ impl<S> Patient<S> {
         let stall = self.stall;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall)));
         ready!(stalled.as_mut().poll(context));
-        // Whoever asks again is told again after as long.
+        // Fails again only after another `stall`.
         stalled.as_mut().reset(Instant::now() + stall);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -421,37 +401,31 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 }
 
 // ---- listener ----
-//
-// Where pgthaw listens, how many may ask at once, and the page of metrics.
 
-/// Open at once: a browser opens six. Whoever comes when there are as many waits until one ends ...
+/// Maximum connections; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
 
-/// ... or until nothing has moved through one for so long, and has its place: who is slow or idle keeps nobody waiting.
+/// At the maximum, a connection without transfers for this long is closed for a new one.
 const STILL_MIN: Duration = Duration::from_secs(1);
 
-/// What was asked before the end has so long to be answered.
+/// Time to finish pending answers at the end.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The text format that Prometheus reads.
+/// Prometheus's text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Where descriptors have run out, some may be free by then.
+/// Pause after a failed accept; file descriptors may be free by then.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A socket that listens, and does not answer yet: neither pages nor metrics.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
-    /// Who may ask.
     pub token: Option<Token>,
 }
 
 impl Listener {
-    /// Listens on any address.
-    ///
     /// # Errors
-    /// Without a token, unless it is a loopback address, which nobody else can reach; or when the address is taken.
+    /// When there is no token and `address` is not loopback, or when it is in use.
     pub async fn bind(address: SocketAddr, token: Option<Token>) -> Result<Listener, Error> {
         if token.is_none() && !is_loopback_address(address.ip()) {
             return Err(Error::NoToken(address));
@@ -460,12 +434,11 @@ impl Listener {
         Ok(Listener { listener, token })
     }
 
-    /// Where it listens: of port 0 the one that was free.
+    /// Listening address, with the actual port for port 0.
     pub fn address(&self) -> Result<SocketAddr, Error> {
         self.listener.local_addr().map_err(Error::Serve)
     }
 
-    /// Answers `/metrics` with what `render` says, until `end`.
     pub async fn run_metrics(
         self,
         render: impl Fn() -> String + Clone + Send + Sync + 'static,
@@ -479,7 +452,7 @@ impl Listener {
         self.answer_all(service_fn(answer), end).await;
     }
 
-    /// Has `service` answer every request until `end`, and then for a moment what was asked before.
+    /// Answers until `end`, then finishes pending requests within `GRACE`.
     pub async fn answer_all<S, B>(self, service: S, end: impl Future<Output = ()>)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
@@ -517,7 +490,7 @@ fn answer_metrics(render: impl Fn() -> String, token: Option<Token>, request: &R
     response
 }
 
-/// Has `talk` speak with whoever comes, with so many at once. It ends never.
+/// Never returns.
 async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream, LastMoved) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -530,13 +503,12 @@ where
                 let moved = LastMoved::now();
                 open.push((moved.clone(), connections.spawn(talk(stream, moved))));
             }
-            // One that is gone already, or no descriptor is free: neither is a reason to serve nobody any more.
+            // Serving continues if the client is gone or file descriptors ran out.
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-/// Waits for a place among those that are open.
 async fn make_room(open: &mut Vec<(LastMoved, AbortHandle)>, connections: &mut JoinSet<()>) {
     loop {
         while connections.try_join_next().is_some() {}
@@ -626,7 +598,6 @@ mod connection_tests {
     const LONG: Duration = Duration::from_secs(600);
     const PATIENT: Patience = Patience { head: LONG, stall: LONG, lifetime: LONG };
 
-    /// A browser's end of a connection on which ten megabytes are answered, and what talks at the other.
     fn connect(patience: Patience) -> (DuplexStream, watch::Sender<bool>, JoinHandle<()>) {
         let (browser, server) = duplex(1024);
         let (tell_end, ending) = watch::channel(false);
@@ -646,7 +617,6 @@ mod connection_tests {
         browser.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
         talk.await.unwrap();
         assert!(!read(browser).await.contains("200"));
-        // Nor does one stay that never says anything.
         connect(Patience { head: SHORT, ..PATIENT }).2.await.unwrap();
     }
 

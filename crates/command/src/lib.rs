@@ -1,5 +1,4 @@
-//! What both programs share of their commands: the connection and its target, settings, output, exit status, errors in words, and what is
-//! written for other programs and browsers.
+//! Code that both programs' commands share: options, settings, output, exit status, errors, exports.
 
 #[cfg(test)]
 #[macro_use]

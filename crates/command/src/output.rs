@@ -1,4 +1,4 @@
-//! What every command takes, and how each ends.
+//! Options of every command, and exit statuses.
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
@@ -31,7 +31,7 @@ pub struct OutputArguments {
     pub mode: Option<FileMode>,
 
     /// Read settings from this file alone, whoever owns it
-    // It was read before the command line.
+    // Read before the command line.
     #[arg(
         long,
         global = true,
@@ -53,29 +53,26 @@ pub struct OutputArguments {
 }
 
 impl OutputArguments {
-    /// As they are, but drawing no progress.
     pub fn without_progress(self) -> OutputArguments {
         OutputArguments { quiet: true, ..self }
     }
 
-    /// Should progress be drawn?
     pub fn shows_progress(self) -> bool {
         !self.json && !self.quiet
     }
 }
 
-/// How a command that did not fail ended.
+/// Outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     Done,
-    /// The command did its work, and the answer is that this kind of thing is the matter.
+    /// The work is done, and its result is of this kind.
     Because(ErrorKind),
-    /// The command answers by its exit status, as its help says.
+    /// The command answers by its exit status.
     Answer(u8),
 }
 
 impl ExitStatus {
-    /// The process's exit status.
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Done => 0,
@@ -85,7 +82,7 @@ impl ExitStatus {
     }
 }
 
-/// The exit status for a failure of this kind: after a signal that of the signal, as shells have it.
+/// Exit status of a failure; after a signal that of the signal, as in shells.
 pub fn exit_status_of(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Interrupted => status_of_end().unwrap_or(kind.exit_code()),

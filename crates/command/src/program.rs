@@ -1,4 +1,4 @@
-//! What a program needs to run: its own code in memory and threads, panics told as failures, passwords kept from lists, signals.
+//! Process setup: panics as errors, threads, hidden passwords, signals.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,12 +22,10 @@ use postgres::{hide_password, keep_words};
 
 // ---- caught ----
 //
-// A panic told as a failure: the library that speaks PostgreSQL's protocol panics at messages that no PostgreSQL sends.
+// The PostgreSQL protocol library panics on messages that no PostgreSQL sends.
 
-/// Where the last panic was, and what it said.
 static LAST: Mutex<String> = Mutex::new(String::new());
 
-/// What nobody thought of happened.
 #[derive(Debug, thiserror::Error)]
 #[error("what came was not understood: {0}")]
 pub struct Panicked(String);
@@ -42,11 +40,10 @@ impl Explain for Panicked {
     }
 }
 
-/// Runs it to its end, or to its panic.
 pub async fn run_caught<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let usual = take_hook();
     set_hook(Box::new(move |panic| {
-        // What another thread says is told by nobody else.
+        // Nothing else reports another thread's panic.
         if thread::current().name() != Some("main") || std::env::var_os("RUST_BACKTRACE").is_some() {
             return usual(panic);
         }
@@ -68,17 +65,13 @@ pub async fn run_caught<T>(work: impl Future<Output = anyhow::Result<T>>) -> any
 }
 
 // ---- runtime ----
-//
-// What pgthaw needs before it can do anything, asked for by `main`: its own code in memory, and threads.
 
-/// Beside a thread for each processor: one that may wait for a disk, and one of the results store.
+/// Threads beside one per processor: for disk waits, and for the results store.
 const FURTHER_THREADS: usize = 2;
 
-/// A thread that waits for disks stays when it is idle: where no second one can be started, what is asked of it would wait
-/// for ever.
+/// If the idle blocking thread ended and no other could start, its work would wait forever.
 const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The system gives no more threads.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the threads that pgthaw needs: {0}")]
 pub struct NoThreads(io::Error);
@@ -93,10 +86,8 @@ impl Explain for NoThreads {
     }
 }
 
-/// Starts what runs the commands.
-///
 /// # Errors
-/// When there are too few threads to be had: tokio ends the program in the midst of it.
+/// When too few threads are available; tokio would end the program midway.
 pub fn start_runtime() -> Result<Runtime, NoThreads> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
@@ -107,33 +98,29 @@ pub fn start_runtime() -> Result<Runtime, NoThreads> {
     Ok(runtime)
 }
 
-/// Has a file that grows beyond what this user may write (`ulimit -f`) be an error, as a full disk is, and not the end of the
-/// program, whose job may not have begun. What it starts is told by the signal as always.
+/// A write beyond `ulimit -f` becomes an error, as on a full disk, and does not end pgthaw. Child processes still get
+/// the signal.
 fn survive_file_limit(runtime: &Runtime) {
     if !is_ignored(FILE_TOO_LARGE) {
         let _within = runtime.enter();
-        // The handler stays when its stream goes. Where none can be had, all is as it was.
+        // The handler outlives its stream.
         drop(signal(SignalKind::from_raw(FILE_TOO_LARGE)));
     }
 }
 
 // ---- words ----
-//
-// Words of the command line that hold a password.
 
-/// Has passwords of the command line neither printed nor listed, and what is written from here on its owner's alone.
+/// Hides passwords in output and process lists, and makes new files private, also for child processes.
 pub fn keep_private(arguments: &[OsString]) {
-    // What is written from here on is its owner's alone, by this process and by those that it starts.
     FileMode::PRIVATE.apply();
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let passwords: Vec<(&String, String)> =
         words.iter().filter_map(|word| Some((word, hide_password(word)?))).collect();
-    // clap shows the value alone.
     let value_of =
         |word: &String| Some(word.split_once('=').filter(|(option, _)| option.starts_with("--"))?.1.to_owned());
     let values = passwords.iter().filter_map(|(word, _)| Some((value_of(word)?, "…".to_owned())));
     let hidden = passwords.iter().map(|(word, shown)| ((*word).clone(), shown.clone())).chain(values).collect();
-    // Behind `--` is the command of a job, which may hold secrets of any kind.
+    // After `--` is a job's command, which may contain any secret.
     let job = &words[words.iter().position(|word| word == "--").unwrap_or(words.len())..];
     let of_job = job.iter().zip(keep_words(job)).filter(|(word, kept)| *word != kept);
     let listed = passwords.into_iter().chain(of_job).map(|(word, shown)| (word.as_str(), shown));
@@ -145,16 +132,13 @@ pub fn keep_private(arguments: &[OsString]) {
 }
 
 // ---- signals ----
-//
-// Signals that ask a program to end.
 
-/// Waits for Ctrl-C, or for what else asks a program to end.
 pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    // A shell lets what it starts in the background ignore it, and a server that inherits that cannot be stopped at once: heard
-    // here, it is as usual in what is started from here.
+    // Background processes inherit an ignored SIGQUIT from a shell, and such a server has no immediate shutdown. A
+    // handler restores the default in child processes.
     let mut quit = signal(SignalKind::quit())?;
     Ok(async move {
         let came = tokio::select! {

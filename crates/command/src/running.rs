@@ -1,4 +1,4 @@
-//! Parse, run, tell how it went: the same for both programs.
+//! Parses, runs and reports the outcome, for both programs.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,8 +7,7 @@ use host::linux::own_program::read_own_program;
 
 use super::{Cast, ExitStatus, describe, exit_status_of, explain, explain_also, run_caught, start_runtime};
 
-/// Runs a program: its arguments as they were before any was hidden, its error types, how its command line is read, whether that asks for
-/// JSON, and what it does then.
+/// Runs a program. `arguments` are those before any was hidden; `errors` are its own error types.
 pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
     arguments: &[OsString],
     errors: &'static [Cast],
@@ -17,10 +16,9 @@ pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
     run: impl FnOnce(C) -> F,
 ) -> ExitCode {
     explain_also(errors);
-    // What was asked for is not known yet, except for this.
     let mut as_json = arguments.iter().any(|argument| argument == "--json");
     read_own_program();
-    // Help and mistakes of the command line need no threads.
+    // Help and usage errors need no threads.
     let cli = match read(arguments) {
         Ok(cli) => cli,
         Err(error) => return fail(&error, as_json),
@@ -42,7 +40,6 @@ pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
     }
 }
 
-/// Tells what went wrong and what to do about it.
 fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     let (kind, hint) = explain(error);
     terminal::print_error(&describe(error), kind, hint.as_deref(), as_json);

@@ -1,4 +1,4 @@
-//! Tables for other programs: columns with their types, cells, and the file that rows go to.
+//! Tables for other programs: typed columns, cells and the output file.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,6 @@ use rustix::io::Errno;
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::files::{Draft, as_owner_of, directory_of, draft_beside};
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportColumn {
     pub name: &'static str,
@@ -34,7 +33,7 @@ pub enum Kind {
     Float,
 }
 
-/// One value; `None` is SQL's NULL.
+/// `None` is SQL's NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Text(Option<String>),
@@ -42,34 +41,27 @@ pub enum Cell {
     Float(Option<f64>),
 }
 
-/// Writes groups of rows, and what belongs behind them.
 pub trait RowWriter {
     fn write(&mut self, rows: Vec<Vec<Cell>>) -> std::io::Result<()>;
     fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 
 impl ExportColumn {
-    /// Of text.
     pub const fn text(name: &'static str) -> ExportColumn {
         ExportColumn { name, kind: Kind::Text }
     }
 
-    /// Of whole numbers, 64 bits with a sign.
     pub const fn integer(name: &'static str) -> ExportColumn {
         ExportColumn { name, kind: Kind::Integer }
     }
 
-    /// Of numbers with a point.
     pub const fn float(name: &'static str) -> ExportColumn {
         ExportColumn { name, kind: Kind::Float }
     }
 }
 
 // ---- error ----
-//
-// Failures of writing a table.
 
-/// What can go wrong with a table that is exported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot export to {}: {source}", path.display())]
@@ -102,37 +94,34 @@ impl Explain for Error {
 
 // ---- file ----
 //
-// A file that an export goes to: it is there whole or not at all. A device or a pipe is written to.
+// A file appears whole or not at all; a device or pipe is written directly.
 
-/// Opened, and not there yet. Dropping it leaves nothing behind.
+/// Not yet visible. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub struct ExportFile {
     path: PathBuf,
-    /// What names it on the command line.
+    /// Option such as `--output FILE`.
     option: &'static str,
     target: Target,
 }
 
-/// Where an export goes.
 #[derive(Debug)]
 enum Target {
-    /// A device or a pipe.
     Stream(File),
-    /// A draft, and the name that it gets.
     File(OsString, Draft),
 }
 
 impl ExportFile {
-    /// Opens what is to be written, with the rights of whose place it is; `option` is what names it, such as `--output FILE`.
+    /// Opens the target with the rights of its owner.
     pub fn open(path: &Path, option: &'static str) -> Result<ExportFile, Error> {
-        // Where everybody may put a name it says nothing of who decides.
+        // In a world-writable directory, a file's owner may be anybody.
         let place = if is_shared(path) { directory_of(path) } else { path };
         let opened = as_owner_of(place, || open_target(path)).and_then(|opened| opened);
         let target = opened.map_err(|source| Error::ExportTo { path: path.to_owned(), option, source })?;
         Ok(ExportFile { path: path.to_owned(), option, target })
     }
 
-    /// Writes a table of this name and places the file; `facts` are what it says of itself, as keys and text.
+    /// Places the file; `facts` become its metadata.
     pub fn write_parquet(
         self,
         name: &str,
@@ -149,7 +138,6 @@ impl ExportFile {
         self.place()
     }
 
-    /// Where rows are written.
     pub fn output(&self) -> Result<BufWriter<File>, Error> {
         let file = match &self.target {
             Target::Stream(file) => file,
@@ -158,7 +146,7 @@ impl ExportFile {
         Ok(BufWriter::new(file.try_clone().map_err(|source| self.failed(source))?))
     }
 
-    /// The error of writing to it, with its name.
+    /// Adds the file's name to the error.
     pub fn told(&self, error: Error) -> Error {
         if let Error::Export(source) = error { self.failed(source) } else { error }
     }
@@ -167,7 +155,6 @@ impl ExportFile {
         Error::ExportTo { path: self.path.clone(), option: self.option, source }
     }
 
-    /// What was written gets its name.
     pub fn place(self) -> Result<(), Error> {
         let ExportFile { path, option, target } = self;
         match target {
@@ -179,13 +166,13 @@ impl ExportFile {
 
 fn open_target(path: &Path) -> io::Result<Target> {
     let is_shared = is_shared(path);
-    // Behind a link the file itself is replaced; where everybody may put a link, the link.
+    // Replaces a link's target; in a world-writable directory, the link itself.
     let target = if is_shared { path.to_owned() } else { path.canonicalize().unwrap_or_else(|_| path.to_owned()) };
     match std::fs::symlink_metadata(&target) {
         Ok(facts) if is_shared && (facts.is_file() || facts.is_symlink()) => {}
         Ok(facts) if facts.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(facts) if !facts.is_file() => {
-            // A pipe that nobody reads from is no place (ENXIO); it is not waited for.
+            // A pipe without a reader fails (ENXIO) instead of blocking.
             let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
             let file = OpenOptions::new()
                 .write(true)
@@ -201,12 +188,11 @@ fn open_target(path: &Path) -> io::Result<Target> {
         _ => {}
     }
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    // A directory that was mistyped is not made.
+    // A mistyped directory is not created.
     std::fs::metadata(directory_of(&target))?;
     Ok(Target::File(name, draft_beside(&target)?))
 }
 
-/// May everybody put something beside this file?
 fn is_shared(path: &Path) -> bool {
     std::fs::metadata(directory_of(path)).is_ok_and(|facts| facts.mode() & 0o002 != 0)
 }
@@ -220,16 +206,14 @@ fn no_reader(error: io::Error) -> io::Error {
 
 // ---- parquet ----
 //
-// Parquet: a row group for each run, every column optional, compressed with zstd.
+// One row group for each write; every column optional; zstd.
 
-/// Rows as columns.
 #[allow(missing_debug_implementations)]
 pub struct ParquetRows<W: Write + Send> {
     writer: SerializedFileWriter<W>,
 }
 
 impl<W: Write + Send> ParquetRows<W> {
-    /// Begins a table of this name; `facts` are what the file says of itself.
     pub fn new(
         name: &str,
         columns: &[ExportColumn],
@@ -300,7 +284,6 @@ fn write_column<'a, W: Write + Send>(
     }
 }
 
-/// Values that are there, and for every row whether it has one.
 fn put<'a, T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     cells: impl Iterator<Item = &'a Cell>,

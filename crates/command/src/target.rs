@@ -1,4 +1,4 @@
-//! What the user means: a running server, a data directory, or both, and which of its databases.
+//! Resolves the options to a server, a data directory or both, and their databases.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,6 @@ use postgres::{
 use terminal::printable;
 
 impl Target {
-    /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
         let scope = Scope(arguments.databases()?);
         Ok(match &arguments.data_dir {
@@ -28,7 +27,7 @@ impl Target {
     }
 }
 
-/// Connects to the server that the arguments mean: where a directory alone is named, to the one that runs in it.
+/// Connects; `--data-dir` alone leads to the server that runs there.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
     let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
         return arguments.connect(|options| options).await;
@@ -40,7 +39,6 @@ pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server,
     }
 }
 
-/// Why nobody can be connected to by the directory alone.
 fn not_running(directory: &DataDirectory) -> Error {
     let path = directory.path.clone();
     match directory.find_postmaster_pid() {
@@ -49,12 +47,12 @@ fn not_running(directory: &DataDirectory) -> Error {
     }
 }
 
-/// The cluster, when it can be known without asking the server.
+/// System identifier, if known without connecting.
 pub fn find_cluster(arguments: &ConnectionArguments) -> Option<u64> {
     find_directory(arguments).ok().flatten().map(|directory| directory.system_identifier)
 }
 
-/// The data directory, when it can be known without asking the server.
+/// Data directory, if known without connecting.
 pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDirectory>, Error> {
     match &arguments.data_dir {
         Some(path) => DataDirectory::open(path).map(Some),
@@ -66,62 +64,55 @@ pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDire
 }
 
 // ---- cluster ----
-//
-// A cluster that is meant, and what it tells of itself.
 
-/// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
+/// A cluster. At least one of `server` and `data_directory` is present.
 #[derive(Debug, Default)]
 pub struct Target {
-    /// `None`: its files alone.
+    /// `None`: files only.
     pub server: Option<Server>,
-    /// Why not, of one that runs and does not let pgthaw in.
+    /// Why a running server refused the connection.
     pub server_refusal: Option<Error>,
-    /// `None`: SQL alone.
+    /// `None`: SQL only.
     pub data_directory: Option<DataDirectory>,
-    /// Why not.
     pub directory_refusal: Option<Refusal>,
     pub scope: Scope,
-    /// What the user should know about the way that was taken.
     pub remarks: Vec<String>,
 }
 
-/// The databases that are meant, by name; none stands for all. The shared catalogs always belong to it.
+/// Names of the selected databases; empty means all. Always includes the shared catalogs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope(pub Vec<String>);
 
 impl Scope {
-    /// Is this database meant? The shared catalogs' is empty.
+    /// The shared catalogs' name is empty.
     pub fn includes(&self, database: &str) -> bool {
         self.0.is_empty() || database.is_empty() || self.0.iter().any(|name| name == database)
     }
 }
 
-/// The page cache of a directory's files, and of no others.
 pub fn page_cache_of(directory: Option<&DataDirectory>) -> SystemPageCache {
     directory.map_or_else(SystemPageCache::new, |directory| SystemPageCache::of(&directory.files))
 }
 
 impl Target {
-    /// The server's process as it is now, where it runs on this host.
+    /// `None` if it does not run on this host.
     pub fn find_postmaster(&self) -> Option<u32> {
         let postmaster = self.data_directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
         let told = self.server.as_ref().and_then(|server| server.facts.postmaster_pid);
         postmaster.or(told)
     }
 
-    /// The cache of its files.
     pub fn page_cache(&self) -> SystemPageCache {
         page_cache_of(self.data_directory.as_ref())
     }
 
-    /// Closes the first connection, where it was kept.
     pub fn let_go(&mut self) {
         if let Some(server) = &mut self.server {
             server.let_go();
         }
     }
 
-    /// The databases in the scope, by name. Without a server only their oids are known, which stand for the names.
+    /// Without a server, oids serve as names.
     pub async fn databases(&self) -> Result<Vec<Database>, Error> {
         let mut databases = match (&self.server, &self.data_directory) {
             (Some(server), _) => ask_databases(server).await?,
@@ -143,15 +134,14 @@ impl Target {
         Ok(databases)
     }
 
-    /// When its server was started.
     pub fn last_start(&self) -> LastStart {
         match (&self.data_directory, &self.server) {
-            // A server that runs elsewhere, as in a container, shows in SQL alone.
+            // A server elsewhere, as in a container, is known only through SQL.
             (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
                 LastStart::At(*at)
             }
             (Some(directory), None) => last_start_of(directory),
-            // One that answers runs, even where its process cannot be found by the directory's file: in a container.
+            // A server that answers runs, even if its process is invisible, as in a container.
             (Some(directory), Some(server)) => match (last_start_of(directory), server.started_at) {
                 (LastStart::NotRunning, at) => at.map_or(LastStart::Unknown, LastStart::At),
                 (known, _) => known,
@@ -161,7 +151,7 @@ impl Target {
         }
     }
 
-    /// What decides which snapshot is to be restored into `tiers`. Over SQL alone that is shared_buffers.
+    /// Over SQL alone, only shared_buffers can be restored.
     pub async fn situation(&self, tiers: Tiers) -> Situation {
         let os = tiers.os && (self.data_directory.is_some() || !tiers.buffers);
         let databases = match (&self.data_directory, &self.server) {
@@ -172,13 +162,11 @@ impl Target {
         Situation::now(self.last_start(), Tiers { os, ..tiers }).among(databases)
     }
 
-    /// Which cluster it is.
     pub fn system_identifier(&self) -> Option<u64> {
         let of_server = self.server.as_ref().map(|server| server.facts.system_identifier);
         of_server.or(self.data_directory.as_ref().map(|directory| directory.system_identifier))
     }
 
-    /// For messages: the server's address, or the directory.
     pub fn address(&self) -> String {
         match (&self.server, &self.data_directory) {
             (Some(server), _) => server.address.clone(),
@@ -199,17 +187,16 @@ fn oids_of(databases: Vec<Database>) -> Option<Databases> {
     Databases::of(databases.iter().map(|one| one.oid))
 }
 
-/// Which databases have files; `None` where this user may not see that.
+/// `None` if this user may not list the files.
 fn databases_of(directory: &DataDirectory) -> Option<Databases> {
     directory.list_databases(&mut Vec::new()).ok().and_then(oids_of)
 }
 
-/// What decides which snapshot is to be restored into `tiers`, by the directory alone.
+/// As `Target::situation`, by the directory alone.
 pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
     Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
 }
 
-/// When the server of a directory was started, by the directory alone.
 fn last_start_of(directory: &DataDirectory) -> LastStart {
     match directory.find_postmaster() {
         Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
@@ -218,10 +205,8 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
 }
 
 // ---- directory ----
-//
-// A target whose data directory is named: alone, or with its server.
 
-/// The server and the directory are both named: they must be the same cluster.
+/// Both must be the same cluster.
 async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let server = arguments.connect(|options| options).await?;
@@ -231,7 +216,6 @@ async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -
     Ok(Target { server, data_directory, scope, remarks, ..Target::default() })
 }
 
-/// Only the directory is named: the server that runs in it belongs to it.
 async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let Some(postmaster) = directory.read_postmaster() else {
@@ -244,7 +228,7 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
             let remark = server.version_remark();
             (Some(server), None, remark)
         }
-        // Databases are told apart by name only by the server.
+        // Only the server knows databases by name.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
             let remark = format!("its files are looked at alone, for pgthaw {}", error.with_hint());
@@ -255,7 +239,6 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
     Ok(Target { server, server_refusal, data_directory, scope, remarks, ..Target::default() })
 }
 
-/// How to reach the server that runs in a directory.
 fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptions {
     let socket = postmaster.socket_directory.as_ref().map(|directory| directory.display().to_string());
     ConnectOptions {
@@ -266,7 +249,7 @@ fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptio
     }
 }
 
-/// A standby has its primary's system identifier: one that is named by mistake shows in the path.
+/// A standby has its primary's system identifier, so a wrong directory shows only in the path.
 fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<String> {
     let of_server = server.facts.data_directory.as_ref()?;
     let is_same = of_server.canonicalize().is_ok_and(|path| path == directory.path);
@@ -281,10 +264,7 @@ fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<
 }
 
 // ---- server ----
-//
-// A target of which only the server is named: its data directory is used if it is here.
 
-/// Connects, and finds the directory.
 async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Target, Error> {
     let server = arguments.connect(|options| options).await?;
     let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
@@ -298,12 +278,12 @@ async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Ta
     Ok(Target { server: Some(server), data_directory, directory_refusal, scope, remarks, ..Target::default() })
 }
 
-/// The directory of a server that runs on this host; otherwise why not, and what would help.
+/// Fails with the reason and a remedy.
 fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)> {
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;
         if let Some(owner) = server.closed_owner() {
-            // What the role lacks would help no further than to the next refusal.
+            // A grant would only lead to the next refusal.
             let owner = printable(&owner.name);
             let why = format!(
                 "its files are {owner}'s, and nobody else but root sees what is cached of them (run pgthaw as {owner} or as root)"
@@ -341,9 +321,8 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
 
 // ---- lab server ----
 //
-// Servers that may be made cold: those that say so themselves, and those that the settings name.
+// Servers that may be made cold: by `cluster_name` or by the settings.
 
-/// How the `cluster_name` of a lab server begins.
 const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
 
 /// Which servers may be made cold or restarted.
@@ -359,7 +338,6 @@ pub struct LabArguments {
     pub lab_servers: Vec<u64>,
 }
 
-/// The server is none that may be made cold without `--yes`.
 #[derive(Debug, thiserror::Error)]
 #[error("{action} makes the server at {address} slow until it is warm again, and it is no lab server")]
 pub struct NotALabServer {
@@ -381,23 +359,23 @@ impl Explain for NotALabServer {
     }
 }
 
-/// Is this a server that was set up to be played with? `lab_servers` are system identifiers.
+/// `lab_servers` are system identifiers.
 pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
     target.system_identifier().is_some_and(|identifier| lab_servers.contains(&identifier))
         || is_lab_name(&cluster_name(target))
 }
 
-/// The cluster's name as the server says; of a stopped one, as it is configured.
+/// Of a stopped server, the configured name.
 fn cluster_name(target: &Target) -> String {
     match (&target.server, &target.data_directory) {
         (Some(server), _) => server.facts.cluster_name.clone(),
-        // What cannot be found out is no lab's name.
+        // An unknown name is not a lab's.
         (None, Some(directory)) => read_configured_setting(directory, "cluster_name").unwrap_or_default(),
         (None, None) => String::new(),
     }
 }
 
-/// Refuses `action` (the command's name) on a server that is no lab server, unless the user insists.
+/// Refuses `action` (the command's name) without `--yes`.
 pub fn require_lab_server(
     target: &Target,
     arguments: &LabArguments,

@@ -1,4 +1,4 @@
-//! Classes of pages of a forecast, from the counters of a server and the heat of a snapshot.
+//! Page classes of a forecast, computed from a server's counters and a snapshot's heat.
 
 use roaring::RoaringBitmap;
 
@@ -8,32 +8,27 @@ use model::{AccessKind, Bin, Error, PageClass, Popularity};
 use postgres::{Activity, RelationActivity, RelationKind};
 
 // ---- classes ----
-//
-// Classes of pages from what was counted of each relation, and from a snapshot's heat.
 
-/// Relations that are asked for less often than this in a transaction do not count.
+/// Relations with fewer requests per transaction are ignored.
 const FEWEST_ACCESSES: f64 = 1e-4;
 
-/// The share of an index's blocks that are not leaves: one in some hundred.
+/// Share of an index above its leaves.
 const INNER_SHARE: f64 = 1.0 / 256.0;
 
-/// How often what a snapshot did not find is asked for, relative to the coldest that it found.
+/// Request rate of absent blocks, relative to the coldest cached one.
 const ABSENT: f32 = 0.05;
 
-/// Classes that are told of.
 const SHOWN_CLASSES: usize = 8;
 
-/// What a restore wants of a relation, by heat, coldest first: the bins of its class from the last but one to the first.
+/// Blocks of a relation to restore, coldest first: its class's bins in reverse, without the last.
 #[derive(Debug)]
 pub struct WantedClass {
-    /// Place of the class.
     pub class: usize,
     pub blocks: u64,
     pub is_index: bool,
     pub levels: Vec<(f32, RoaringBitmap)>,
 }
 
-/// The wanted blocks of the classes whose popularity is a snapshot's.
 pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<WantedClass> {
     let evidence = Evidence::of(map);
     let wanted = |(class, one): (usize, &PageClass)| {
@@ -50,12 +45,10 @@ fn class_name(relation: &RelationActivity) -> String {
     format!("{}.{}", relation.schema, relation.name)
 }
 
-/// The levels of heat of all that was resident of a fork, in either tier.
 pub fn levels_of(fork: &ForkMap, evidence: Evidence) -> Vec<(f32, RoaringBitmap)> {
     compute_heat_levels(fork, evidence, &(&fork.os | &fork.all_buffers()))
 }
 
-/// Classes of pages, and what was taken for granted.
 #[derive(Debug)]
 pub struct Classes {
     pub classes: Vec<PageClass>,
@@ -63,7 +56,6 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// How the classes are asked for, those with the most blocks first, and what was taken for granted.
     pub fn describe(&self) -> Vec<String> {
         let mut classes: Vec<&PageClass> = self.classes.iter().collect();
         classes.sort_by(|one, other| other.pages.total_cmp(&one.pages));
@@ -74,11 +66,11 @@ impl Classes {
     }
 }
 
-/// A class for each table, two for each index. Where nothing was counted but what was written, or read once by some other job, all
-/// blocks that were asked for are taken for points: it is all that is known.
+/// Makes one class per table and two per index. If no access of this workload was counted, all requests count as
+/// points.
 ///
 /// # Errors
-/// When a table was asked for in no way that is counted.
+/// When counted scans do not explain a table's requests.
 pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&Popularity>) -> Result<Classes, Error> {
     let made = make_classes_by(|counts, table, name| counts.of_table(table, name), activity, map, told)?;
     if !made.classes.is_empty() {
@@ -117,7 +109,7 @@ fn make_classes_by(
             is_asked.then_some(PageClass { name, pages, accesses, run_pages, popularity })
         };
         let main = class(name.clone(), blocks - inner_blocks, found.blocks, found.run_blocks(), popularity);
-        // Whoever reads all of a table asks for all of its blocks.
+        // A full scan reads every block, so heat does not matter.
         let is_chosen_from = |one: &PageClass| one.access().kind != AccessKind::Scan && relation.blocks > SMALL_BLOCKS;
         if let Some(origin) = origin.filter(|_| main.as_ref().is_some_and(is_chosen_from)) {
             doubts.add(&name, relation.blocks, origin);
@@ -131,7 +123,7 @@ fn make_classes_by(
     Ok(made)
 }
 
-/// As told, else by the heat that a snapshot found, with whose that is; else uniform.
+/// As given, else by the snapshot's heat, else uniform.
 fn find_popularity(
     relation: &RelationActivity,
     heat: Option<(&Map, Evidence)>,
@@ -155,13 +147,11 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a Relat
     found.main_fork().map(|fork| (found, fork))
 }
 
-/// The levels of heat of what was resident, and the rest. What a load left says nothing of popularity, but a restore goes by it all the
-/// same: then all bins have one weight.
+/// Bins of heat levels, then of absent blocks. After a load all weigh the same, but a restore follows its heat.
 fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
     let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
     let coldest = levels.first().map_or(1.0, |(heat, _)| *heat);
-    // Of one weight too the hottest come first.
     let hottest_first = levels.iter().rev();
     let mut bins: Vec<Bin> =
         hottest_first.map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: weight(*heat) }).collect();
@@ -172,41 +162,35 @@ fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64)
 }
 
 // ---- accesses ----
-//
-// How a transaction asks for the blocks of a relation, by what the server has counted of its scans and rows.
 
-/// Readings of a whole table that are rarer in a transaction are those of some other job.
+/// Rarer sequential scans belong to another job.
 const FEWEST_SCANS: f64 = 0.01;
 
-/// Rows that lie side by side take so much more blocks than they fill at most.
+/// Contiguous rows take at most this many times the blocks that they fill.
 const NEIGHBOURS: f64 = 1.25;
 
-/// A table that is small is warm at once, however it is asked for.
+/// Tables up to this size warm up at once.
 pub const SMALL_BLOCKS: u64 = 32;
 
-/// More blocks of a transaction that no scan explains, and a larger part of a table's, are refused.
+/// Unexplained requests above both limits are an error.
 const UNEXPLAINED_BLOCKS: f64 = 0.5;
 const UNEXPLAINED_SHARE: f64 = 0.6;
 
-/// To change a row up to so many blocks are asked for: its own again, those of the visibility map and of the map of free space, and the
-/// one where its new version goes.
+/// Maximum requests to change a row: its block, visibility map, free space map, the new version's block.
 const WRITE_BLOCKS: f64 = 8.0;
 
-/// Longer ranges are worth a word on their direction.
 const SHORTEST_RANGE: f64 = 1.2;
 
-/// More descents of an index in one transaction may be a join's, one after the other to neighbours.
+/// More descents per transaction may be a join's, which visits neighbours in turn.
 const MANY_DESCENTS: f64 = 8.0;
 
-/// What a transaction asks for of a relation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accesses {
-    /// Blocks, and times that it begins anew: what follows are neighbours.
+    /// Blocks read, and ranges begun.
     pub blocks: f64,
     pub begins: f64,
-    /// Blocks of an index above its leaves.
+    /// Index blocks above the leaves.
     pub inner: f64,
-    /// What is taken for granted.
     pub assumptions: Vec<String>,
 }
 
@@ -216,19 +200,17 @@ impl Accesses {
         self.begins += begins;
     }
 
-    /// What is asked for again: so often, and so many blocks after the first of each.
+    /// Removes repeats: first blocks of ranges, and further blocks.
     fn take_back(&mut self, begins: f64, more_blocks: f64) {
         self.begins = (self.begins - begins).max(0.0);
         self.blocks = (self.blocks - begins - more_blocks).max(self.begins);
     }
 
-    /// Blocks of a range on average.
     pub fn run_blocks(&self) -> f64 {
         if self.begins > 0.0 { (self.blocks / self.begins).max(1.0) } else { 1.0 }
     }
 }
 
-/// What was counted, for a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts<'a> {
     activity: &'a Activity,
@@ -249,8 +231,7 @@ impl<'a> Counts<'a> {
         self.activity.relations.iter().filter(move |one| one.table == Some(oid))
     }
 
-    /// Rows that a transaction looks up again, of a table, and scans of indexes that do so: those that it changes are taken for
-    /// those that it has read.
+    /// Rows looked up twice in a transaction, and the scans that do so. A changed row is assumed to have been read.
     fn repeated(&self, table: &RelationActivity) -> (f64, f64) {
         let fetching = || self.indexes(table).filter(|index| index.rows.fetched > 0);
         let rows = self.per(fetching().map(|index| index.rows.fetched).sum::<u64>() + table.rows.fetched);
@@ -259,10 +240,8 @@ impl<'a> Counts<'a> {
         (again, again.min(scans / 2.0))
     }
 
-    /// Of a table.
-    ///
     /// # Errors
-    /// When most of what was asked for was asked for in no way that is counted.
+    /// When counted scans do not explain the table's requests.
     pub fn of_table(&self, table: &RelationActivity, name: &str) -> Result<Accesses, Error> {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -272,7 +251,7 @@ impl<'a> Counts<'a> {
         let left = (self.per(table.requests) - scanned).max(0.0);
         self.check_explained(table, name, left - looked)?;
         let left = left - WRITE_BLOCKS * self.per(table.rows.changed);
-        // A row is in one block; what is more was asked for again.
+        // A row needs one block; further requests are repeats.
         let least: f64 = lookups.iter().map(|one| one.least).sum();
         let more = ((left.min(looked) - least) / (looked - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         for one in &lookups {
@@ -294,7 +273,7 @@ impl<'a> Counts<'a> {
         Ok(accesses)
     }
 
-    /// Of a table of which nothing else is known.
+    /// Without counted lookups, all requests are points.
     pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -307,13 +286,12 @@ impl<'a> Counts<'a> {
         accesses
     }
 
-    /// Rows of a table that entries of an index led to, one after the other.
     fn by_index(&self, table: &RelationActivity, index: &RelationActivity) -> Option<Lookups> {
         let (rows, scans) = (self.per(index.rows.fetched), self.per(index.scans));
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), false))
     }
 
-    /// Rows of a table that bitmaps led to, in the order of the blocks.
+    /// Rows fetched in block order.
     fn by_bitmap(&self, table: &RelationActivity) -> Option<Lookups> {
         let bitmaps = self.indexes(table).filter(|index| index.rows.fetched == 0 && index.rows.read > 0);
         let scans = self.per(bitmaps.map(|index| index.scans).sum());
@@ -321,7 +299,7 @@ impl<'a> Counts<'a> {
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), scans > 0.0))
     }
 
-    /// Readings in the order of the blocks: those that belong to the workload. Returns the blocks of all of them.
+    /// Adds the workload's scans. Returns the blocks of all scans.
     fn add_scans(&self, table: &RelationActivity, name: &str, accesses: &mut Accesses) -> f64 {
         let scans = self.per(table.scans);
         let read_share = |tuples: f64| (table.rows.read as f64 / (table.scans.max(1) as f64 * tuples)).min(1.0);
@@ -340,7 +318,7 @@ impl<'a> Counts<'a> {
 
     fn check_explained(&self, table: &RelationActivity, name: &str, unexplained: f64) -> Result<(), Error> {
         let is_written = table.rows.inserted + table.rows.changed > 0;
-        // Of an index that answers alone, a page of the visibility map for each descent.
+        // An index-only scan requests one visibility map page per descent.
         let descents: u64 = self.indexes(table).map(|index| index.scans).sum();
         let unexplained = unexplained - self.per(descents);
         let most = UNEXPLAINED_BLOCKS.max(UNEXPLAINED_SHARE * self.per(table.requests));
@@ -350,7 +328,6 @@ impl<'a> Counts<'a> {
         Err(Error::UnknownAccess { relation: name.to_owned(), blocks: unexplained })
     }
 
-    /// Of an index: its leaves.
     pub fn of_index(&self, index: &RelationActivity, name: &str) -> Accesses {
         let mut accesses = Accesses::default();
         let requests = self.per(index.requests);
@@ -366,7 +343,7 @@ impl<'a> Counts<'a> {
         let leaves = (1.0 + (entries - 1.0).max(0.0) / on_a_leaf).min((requests / scans).max(1.0));
         accesses.add((scans * leaves).min(requests), scans.min(requests));
         accesses.inner = requests - accesses.blocks;
-        // The index that leads to most rows is the one by which they are found again.
+        // Rows are found again by the index that fetches the most.
         let leads = |table: &RelationActivity| self.indexes(table).all(|one| one.rows.fetched <= index.rows.fetched);
         let table = self.activity.relations.iter().find(|one| Some(one.oid) == index.table);
         if let Some(table) = table.filter(|table| leads(table)) {
@@ -382,17 +359,16 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Rows of a table, or entries of an index, that a block has; infinite where nobody has counted them.
+/// Infinite if unknown.
 fn rows_of_a_block(relation: &RelationActivity) -> f64 {
     relation.tuples.map_or(f64::INFINITY, |tuples| (tuples / relation.blocks as f64).max(1.0))
 }
 
-/// Rows that scans of an index led to, in a transaction.
 #[derive(Clone, Copy, Debug)]
 struct Lookups {
     rows: f64,
     scans: f64,
-    /// Blocks that they are in where those of each scan lie side by side.
+    /// Blocks if the rows of each scan are contiguous.
     least: f64,
     is_bitmap: bool,
 }
@@ -400,7 +376,7 @@ struct Lookups {
 impl Lookups {
     fn new(table: &RelationActivity, rows: f64, scans: f64, is_bitmap: bool) -> Lookups {
         let in_a_block = rows_of_a_block(table);
-        // What is asked for by nothing that scans is asked for here and there.
+        // Without scans, the rows may be anywhere.
         let least = if scans > 0.0 { scans + (rows - scans) / in_a_block } else { rows };
         Lookups { rows, scans, least, is_bitmap }
     }
@@ -409,7 +385,6 @@ impl Lookups {
         blocks <= NEIGHBOURS * self.least
     }
 
-    /// How often so many blocks are begun anew.
     fn begins_of(&self, blocks: f64) -> f64 {
         if self.is_beside(blocks) && !self.is_bitmap && self.scans > 0.0 { self.scans.min(blocks) } else { blocks }
     }
@@ -431,38 +406,30 @@ impl Lookups {
 
 // ---- origin ----
 //
-// Whose heat a snapshot found: that of readers, or what a load left.
-//
-// Heat follows from the buffers that a relation had, by Che's approximation (`crates/cache/src/warm/heat.rs`). It holds where lookups brought them,
-// each block as often as it is asked for. A load leaves buffers too: COPY the last of what it wrote (GetAccessStrategy in PostgreSQL's
-// freelist.c), INSERT all of it, CREATE INDEX a small table's that it read, and of the index none. Buffers alone do not tell the two
-// apart, for a table's end is what many workloads read. But a load looks nothing up, and the statistics count what is looked up.
-//
-// So heat is the readers' when the blocks had been looked up several times as often as there are buffers. Then what a load left was
-// pushed out, or is hardly hotter than the rest.
+// Heat follows from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
+// leaves buffers too: COPY its last blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE INDEX
+// those of a small table. Many workloads read a table's end, so buffers alone cannot distinguish them, but a load looks
+// nothing up. If lookups exceed buffers several times, loaded blocks were evicted or are hardly hotter.
 
-/// Lookups for each buffer. Where all blocks are equally popular, and all find room, so many leave e^-4, 2 %, that nobody has asked for
-/// yet: what was loaded does not stand out any more. With one for each it is 37 %.
+/// Lookups per buffer from which heat is the readers'. If equally popular blocks all fit, 4 leave e^-4 (2 %) without a
+/// request; one leaves 37 %.
 const LOOKUPS_PER_BUFFER: u64 = 4;
 
-/// Who left a relation's heat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeatOrigin {
     Readers,
-    /// It may be a load's: so many blocks had been looked up, and from so many cached ones heat follows.
+    /// Possibly a load's: lookups, and cached blocks behind the heat.
     Load {
         lookups: u64,
         blocks: u64,
     },
-    /// Nobody has counted lookups.
     Unknown,
 }
 
 impl HeatOrigin {
-    /// That of a relation of the map.
     pub fn of(map: &Map, relation: &RelationMap, main: &ForkMap) -> HeatOrigin {
         let Some(lookups) = map.lookups.of(&relation.relation) else { return HeatOrigin::Unknown };
-        // Where shared_buffers were not seen, heat is the page cache's.
+        // Without shared_buffers, heat is the page cache's.
         let blocks = if map.buffers == TierState::Measured { main.all_buffers().len() } else { main.os.len() };
         if lookups > 0 && lookups >= blocks.saturating_mul(LOOKUPS_PER_BUFFER) {
             return HeatOrigin::Readers;
@@ -471,7 +438,7 @@ impl HeatOrigin {
     }
 }
 
-/// What is by a snapshot, for the line that names it: the restore, and popularity unless it is told, or all heat that matters may be a load's.
+/// Start of the line that names the snapshot.
 pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
     if is_popularity_told {
         return "popularity as told, restore by ";
@@ -484,19 +451,16 @@ pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
     if others.any(counts) { "popularity and restore by " } else { "restore by " }
 }
 
-/// Relations whose heat counts for nothing, or of which nobody knows whether it should.
 #[derive(Debug, Default)]
 pub struct Doubts {
-    /// Size and name of those whose heat may be a load's; of them all what [`HeatOrigin::Load`] has.
+    /// Size and name of relations with `HeatOrigin::Load`; sums below.
     loaded: Vec<(u64, String)>,
     lookups: u64,
     blocks: u64,
-    /// Is there one whose lookups nobody has counted?
     is_unknown: bool,
 }
 
 impl Doubts {
-    /// Adds a relation of so many blocks.
     pub fn add(&mut self, name: &str, size: u64, origin: HeatOrigin) {
         match origin {
             HeatOrigin::Readers => {}
@@ -509,7 +473,6 @@ impl Doubts {
         }
     }
 
-    /// What is taken for granted.
     pub fn describe(&self) -> Vec<String> {
         let mut largest_first: Vec<&(u64, String)> = self.loaded.iter().collect();
         largest_first.sort_by(|one, other| other.cmp(one));
@@ -544,7 +507,6 @@ mod classes_tests {
 
     const TRANSACTIONS: u64 = 1000;
 
-    /// A table of 61 rows a block, 16,394 blocks, and its index of 366 entries a leaf.
     fn relation(oid: u32, kind: RelationKind, requests: u64, scans: u64, rows: RowCounts) -> RelationActivity {
         let (blocks, tuples, table) = match kind {
             RelationKind::Index => (2745, 366.0 * 2745.0, Some(1)),
@@ -559,7 +521,6 @@ mod classes_tests {
         make_classes(&Activity { transactions: TRANSACTIONS, relations, ..Activity::default() }, None, None)
     }
 
-    /// A thousand transactions, each with a scan of the index that reads `entries`, of which `fetched` lead to rows in `blocks` of the table.
     fn look_up(entries: u64, fetched: u64, blocks: u64) -> Classes {
         let rows = RowCounts { read: entries * TRANSACTIONS, fetched: fetched * TRANSACTIONS, ..RowCounts::default() };
         let leaves = 1 + entries / 366;
@@ -599,7 +560,6 @@ mod classes_tests {
         assert!(classes.assumptions[0].contains("side by side they would be in 11"), "{:?}", classes.assumptions);
     }
 
-    /// Its table is asked for the visibility map alone.
     #[test]
     fn an_index_that_answers_alone_needs_no_blocks_of_its_table() {
         let classes = look_up(600, 0, 1);
@@ -618,7 +578,6 @@ mod classes_tests {
         assert!(rarely.classes.is_empty() && rarely.assumptions[0].contains("once in 1000 transactions"), "{rarely:?}");
     }
 
-    /// Filled once, and read by nobody since.
     #[test]
     fn a_table_that_was_only_written_is_taken_for_points() {
         let rows = RowCounts { inserted: 1000 * TRANSACTIONS, ..RowCounts::default() };
@@ -627,7 +586,6 @@ mod classes_tests {
         assert!(classes.assumptions[0].contains("nobody was seen to look a row up"), "{:?}", classes.assumptions);
     }
 
-    /// pgbench's own: a row is updated, then read again.
     #[test]
     fn a_row_that_is_changed_is_the_one_that_was_read() {
         let rows = RowCounts { changed: TRANSACTIONS, ..RowCounts::default() };
@@ -642,7 +600,6 @@ mod classes_tests {
         assert!(classes.assumptions[0].contains("those that it has read"), "{:?}", classes.assumptions);
     }
 
-    /// A table of which the last 1394 blocks have buffers, as its heat and what is said of it.
     fn make_of_heat(lookups: Lookups) -> (Vec<Bin>, Vec<WantedClass>, String) {
         let mut fork = ForkMap::empty(Fork::Main, 16_394);
         fork.os.insert_range(0..16_394);
@@ -684,7 +641,6 @@ mod classes_tests {
         let by_ctid = relation(1, RelationKind::Table, 5 * TRANSACTIONS, 0, RowCounts::default());
         let refused = make(vec![by_ctid.clone()]).unwrap_err();
         assert_eq!(refused, Error::UnknownAccess { relation: "public.r1".into(), blocks: 5.0 });
-        // Of a table that is written nobody knows what was asked for to write it.
         let rows = RowCounts { inserted: TRANSACTIONS, ..RowCounts::default() };
         assert!(make(vec![RelationActivity { rows, ..by_ctid }]).is_ok());
     }

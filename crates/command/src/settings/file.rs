@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use host::failure::{ErrorKind, Explain};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_text_at_most};
 
-/// A settings file or a command line that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("cannot read the settings in {}: {source}", path.display())]
@@ -50,37 +49,33 @@ impl Explain for SettingsError {
     }
 }
 
-/// The name in every directory that is looked into.
 const NAME: &str = "pgthaw.toml";
-/// What may stand at the top of the file, for every command that has the option: the file names the list, the option one
-/// of it.
+/// A key names the list, its option one element.
 const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mode")];
 
 const ONLY_TOP_KEYS: &str =
     "only lab_servers and mode can stand at the top of the file; options go below their command: [restore]";
 
-/// The variable that names the file, too.
 const NAMED: &str = "PGTHAW_CONFIG";
 
-/// One line of the file: `connections = 4` in `[restore]`.
+/// Such as `connections = 4` in `[restore]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// The command, or `connection`; `None` for a key at the top.
+    /// Command or `connection`; `None` for a top-level key.
     pub table: Option<String>,
-    /// The long option without its dashes.
+    /// Without dashes.
     pub option: String,
-    /// As they would be typed; several when the file has a list.
+    /// Several for a list.
     pub values: Vec<String>,
 }
 
 impl Setting {
-    /// How messages name it: `restore.connections`.
     pub fn key(&self) -> String {
         self.table.iter().chain([&self.option]).cloned().collect::<Vec<_>>().join(".")
     }
 }
 
-/// The settings that a file holds, not yet compared with the options that there are.
+/// Not yet checked against the options.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
     pub path: PathBuf,
@@ -88,9 +83,9 @@ pub struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// The file that `--config` or `PGTHAW_CONFIG` names; without it the first there is of `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and
-    /// `/etc/pgthaw/pgthaw.toml`, and none of the working directory: settings name programs to run and servers to trust, and a
-    /// directory may be somebody else's. No file is as good as an empty one.
+    /// Finds `--config` or `PGTHAW_CONFIG`, else the first of `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and
+    /// `/etc/pgthaw/pgthaw.toml`. Never the working directory's, which may be another user's: settings name programs to
+    /// run and servers to trust.
     pub fn find(arguments: &[OsString]) -> Result<SettingsFile, SettingsError> {
         SettingsFile::find_in(|name| {
             let typed = find_named(arguments).filter(|_| name == NAMED);
@@ -98,13 +93,12 @@ impl SettingsFile {
         })
     }
 
-    /// Finds the file as [`SettingsFile::find`] does, in another environment.
     pub(super) fn find_in(environment: impl Fn(&str) -> Option<PathBuf>) -> Result<SettingsFile, SettingsError> {
         if let Some(named) = environment(NAMED) {
             return SettingsFile::read(&named);
         }
         let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
-        // Another one would be of the working directory.
+        // A relative one would depend on the working directory.
         let config = config.filter(|config| config.is_absolute());
         let places = [config.map(|config| config.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
         for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
@@ -117,7 +111,7 @@ impl SettingsFile {
         Ok(SettingsFile::default())
     }
 
-    /// Reads a file, whoever owns it. /dev/null counts as an empty file.
+    /// Reads a file of any owner; /dev/null counts as empty.
     pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
         if path == Path::new("/dev/null") {
             return Ok(SettingsFile::default());
@@ -130,10 +124,9 @@ impl SettingsFile {
         SettingsFile::parse(path, &text.map_err(|source| cannot_read(path, source))?)
     }
 
-    /// Reads TOML that came from `path`.
     pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
         let table = text.parse().map_err(|error: toml::de::Error| {
-            // Not the line itself, as the library shows it: it may hold a password, or be of a file that is none of ours.
+            // Not the line itself: it may contain a password or be from a foreign file.
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             SettingsError::Syntax { path: path.to_owned(), problem: format!("line {line}: {}", error.message()) }
@@ -141,7 +134,6 @@ impl SettingsFile {
         Ok(SettingsFile { path: path.to_owned(), table })
     }
 
-    /// Every key, those at the top first, as the options they mean.
     pub fn settings(&self) -> Result<Vec<Setting>, SettingsError> {
         let mut settings = Vec::new();
         for (name, value) in &self.table {
@@ -158,7 +150,6 @@ impl SettingsFile {
         Ok(settings)
     }
 
-    /// An error of one key.
     pub fn error(&self, key: &str, problem: String) -> SettingsError {
         SettingsError::Setting { path: self.path.clone(), key: key.to_owned(), problem }
     }
@@ -176,7 +167,6 @@ impl SettingsFile {
     }
 }
 
-/// A value as it would be typed on the command line.
 fn as_typed(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
@@ -187,9 +177,9 @@ fn as_typed(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// A file found by its name alone counts only when it is the user's own or root's: settings can name programs to run.
+/// Settings can name programs to run, so a file found by name alone must be the user's or root's.
 fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
-    // A link of somebody else's would say which of this user's files counts.
+    // Another user's link would choose among this user's files.
     let facts = [file.metadata(), path.symlink_metadata()];
     let owners = facts.map(|facts| facts.map(|facts| facts.uid()));
     let [file, link] = owners.map(|owner| owner.map_err(|source| cannot_read(path, source)));
@@ -200,7 +190,6 @@ fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
     }
 }
 
-/// The file that the command line names, before anything else is known of it.
 fn find_named(arguments: &[OsString]) -> Option<OsString> {
     let mut words = arguments.iter().take_while(|word| *word != "--");
     let value = words.find_map(|word| word.as_bytes().strip_prefix(b"--config"))?;

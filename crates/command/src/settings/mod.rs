@@ -1,5 +1,5 @@
-//! Settings from `pgthaw.toml`: a value in the file becomes the default of the option that it names, so a flag wins
-//! over the environment, and the environment over the file.
+//! Settings from `pgthaw.toml`: each value becomes the default of the option that it names. A flag overrides the
+//! environment, which overrides the file.
 //!
 //! ```toml
 //! lab_servers = [7391827364501928374]   # of every command that asks: --lab-server
@@ -28,18 +28,15 @@ pub use successors::{explain_refused, find_successor, is_option, list_gone};
 
 use super::ConnectionArguments;
 
-/// The table whose keys count for every command that connects.
+/// Table whose keys apply to every command that connects.
 const CONNECTION: &str = "connection";
 
-/// Reads the command line, with the defaults that the settings file gives. Help, and what clap refuses, end the program
-/// as clap ends it.
-///
-/// Tables of the commands `elsewhere` are those of the other program.
+/// Help and clap's errors end the program. Tables of the commands `elsewhere` are the other program's.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
     let file = SettingsFile::find(arguments);
     let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
         Ok(command) => command,
-        // Who asks for help gets it, whatever the file is like; and a job runs.
+        // A broken file prevents neither help nor a job.
         Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
             Err(error) if !error.use_stderr() => error.exit(),
             Ok(matches) if matches.subcommand_name() == Some("run") => {
@@ -55,7 +52,7 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
     parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(with_near(error, &commands)), Err))
 }
 
-/// Lets commands that are printed have the options of this run that they take.
+/// Printed commands repeat this run's options.
 fn know_commands(command: &Command) {
     let mut known: Vec<(String, Vec<String>)> = Vec::new();
     visit(command, &mut Vec::new(), &mut |command, path| {
@@ -67,7 +64,7 @@ fn know_commands(command: &Command) {
     terminal::know_commands(known);
 }
 
-/// clap looks at the terminal itself, and takes one that does not tell its size to be 100 columns wide.
+/// clap assumes 100 columns for a terminal of unknown size.
 fn make_command<C: Parser>() -> Command {
     let command = C::command();
     match terminal::Canvas::of_stdout(true).width {
@@ -76,10 +73,9 @@ fn make_command<C: Parser>() -> Command {
     }
 }
 
-/// Letters of a command's name that may be wrong, two that changed places counted as one.
 const TYPING_ERRORS: usize = 1;
 
-/// The error with the command that was probably meant, where clap sees none: it takes `mpa` for nothing like `map`.
+/// clap does not suggest `map` for `mpa`.
 fn with_near(mut error: clap::Error, commands: &[String]) -> clap::Error {
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
         && error.get(ContextKind::SuggestedSubcommand).is_none()
@@ -91,13 +87,13 @@ fn with_near(mut error: clap::Error, commands: &[String]) -> clap::Error {
     error
 }
 
-/// Ends the program as clap does; what it says against the command line fits the terminal as all else does.
+/// As clap, but wrapped for the terminal.
 fn refuse(mut error: clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
     }
     let code = error.exit_code();
-    // The tip to pass as a value what was meant as an option is never what was meant.
+    // clap's tip to pass an unknown option as a value is never right.
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }
@@ -107,17 +103,22 @@ fn refuse(mut error: clap::Error) -> ! {
     terminal::exit(code)
 }
 
-/// Gives the options of `command` and its subcommands the defaults that the file names. A key that no option has, and
-/// a value that the option would refuse, are errors.
+/// Fails on a key without an option and on a value that its option refuses.
 pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&str]) -> Result<Command, SettingsError> {
-    // So that --help names the file that was read.
+    // Shows the file in --help.
     command = command.mut_args(|argument| match argument.get_id() == "config" && file.path != Path::new("") {
         true => argument.default_value(file.path.clone().into_os_string()),
         false => argument,
     });
-    for setting in file.settings()? {
+    let mut settings = file.settings()?;
+    // The last one counts, and a command's own table is the most specific.
+    settings.sort_by_key(|setting| match setting.table.as_deref() {
+        None => 0,
+        Some(CONNECTION) => 1,
+        Some(_) => 2,
+    });
+    for setting in settings {
         let places = places_of(&command, &setting);
-        // A key at the top is one of those that are known.
         let is_other = match setting.table.as_deref() {
             None => !elsewhere.is_empty(),
             Some(table) => elsewhere.contains(&table),
@@ -136,7 +137,6 @@ pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&s
     Ok(command)
 }
 
-/// The commands, by the path of their names, whose option the setting means.
 fn places_of(command: &Command, setting: &Setting) -> Vec<Vec<String>> {
     let is_meant = |path: &[String]| match setting.table.as_deref() {
         None => true,
@@ -169,7 +169,7 @@ fn is_connection_option(option: &str) -> bool {
     has_option(&ConnectionArguments::augment_args(Command::new(CONNECTION)), option)
 }
 
-/// Lets clap itself judge the values, as if they were typed.
+/// Lets clap validate the values as if typed.
 fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), String> {
     let typed = setting.values.iter().map(|value| match takes_value(command, place, &setting.option) {
         true => Ok(format!("--{}={value}", setting.option)),
@@ -186,7 +186,7 @@ fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), S
             let text = error.to_string();
             Err(text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned())
         }
-        // That another option is missing is for the real command line to say.
+        // Other errors, such as a missing option, belong to the real command line.
         _ => Ok(()),
     }
 }

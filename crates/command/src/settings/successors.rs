@@ -1,4 +1,4 @@
-//! Commands and options that are gone, each with its successor; and a command to run before which `--` was forgotten.
+//! Removed commands and options, and the hint for a forgotten `--`.
 
 use std::ffi::OsString;
 
@@ -7,8 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 use postgres::{keep_words, quote_argument};
 
-/// What stands behind `pgthaw`, up to the word that is gone, and what to use instead. A row may
-/// name several options of a command.
+/// Removed words after `pgthaw`, and their replacement. A row may name several options.
 const GONE: &[(&str, &str)] = &[
     ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
     ("restore --gentle --full-speed --max-rate", "`pgthaw restore --pace gentle`, full, or a rate such as 50MB"),
@@ -78,7 +77,6 @@ const GONE: &[(&str, &str)] = &[
     ("snapshot show --forks", "`pgthaw snapshot show --by fork`"),
 ];
 
-/// What is gone, an option at a time, each with its successor.
 pub fn list_gone() -> Vec<(String, &'static str)> {
     let mut all = Vec::new();
     for (gone, instead) in GONE {
@@ -92,18 +90,15 @@ pub fn list_gone() -> Vec<(String, &'static str)> {
     all
 }
 
-/// The command that runs one.
 const RUNNING: &str = "run";
 
-/// The options of every command that have a value.
 const WITH_VALUE: [&str; 2] = ["--mode", "--config"];
 
-/// Is it an option, or the value of one that every command has, rather than a command?
+/// Whether the word is an option, or the value of a global one.
 pub fn is_option(words: &[String], at: usize) -> bool {
     words[at].starts_with('-') || (at > 0 && WITH_VALUE.contains(&&*words[at - 1]))
 }
 
-/// What to say of a word that clap refuses, where there is more to say than it knows.
 pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<SettingsError> {
     let context = match error.kind() {
         ErrorKind::UnknownArgument => ContextKind::InvalidArg,
@@ -115,8 +110,7 @@ pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<Se
     find_successor(&words, Some(refused)).or_else(|| find_forgotten_dashes(&words, refused))
 }
 
-/// The successor of the command or option that these words behind `pgthaw` begin with; of `refused`, where one word of them is known to
-/// be wrong.
+/// `refused` is the word known to be wrong.
 pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<SettingsError> {
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
     let is_it = |gone: &str| match gone.split_once(" --") {
@@ -133,15 +127,14 @@ pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<Setting
     Some(SettingsError::Gone { gone, instead })
 }
 
-/// What to say where clap refuses the word by which a command to run begins: its usage line alone says neither what is wrong nor what
-/// would be right.
+/// clap's usage line shows neither error nor remedy.
 fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsError> {
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;
     }
     let command = (0..words.len()).find(|at| !is_option(words, *at)).filter(|at| words[*at] == RUNNING)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
-    // What follows an option may be its value.
+    // A word after an option may be its value.
     let job = places.clone().find(|at| !is_option(words, at - 1)).or_else(|| places.next())?;
     let render = |words: &[String]| words.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" ");
     let shown = keep_words(words);

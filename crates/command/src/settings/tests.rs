@@ -14,6 +14,7 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
+    Bench(Evict),
     Restore(Restore),
     Evict(Evict),
     #[command(subcommand)]
@@ -43,6 +44,8 @@ struct Restore {
 
 #[derive(Debug, Args)]
 struct Evict {
+    #[command(flatten)]
+    connection: ConnectionArguments,
     #[arg(long)]
     lab_server: Vec<u64>,
 }
@@ -110,6 +113,13 @@ fn lab_servers_stand_at_the_top() {
         panic!("no lab servers")
     };
     assert_eq!(evict.lab_server, [7391827364501928374, 2]);
+}
+
+#[test]
+fn a_commands_own_table_wins_wherever_it_stands() {
+    let text = "lab_servers = [1]\n[bench]\nlab_server = [2]\nport = 2\n[connection]\nport = 1\n";
+    let Ok(Line { command: Commands::Bench(bench) }) = matches(text, &["bench"]) else { panic!("not read") };
+    assert_eq!((&bench.lab_server[..], bench.connection.port.as_deref()), (&[2][..], Some("2")));
 }
 
 #[test]
