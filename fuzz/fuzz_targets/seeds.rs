@@ -71,7 +71,7 @@ fn write_seeds(root: &Path) {
         seconds: 2,
     };
     let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
-    write("documents", "run", &serde_json::to_vec(&serde_json::json!({ "run": run, "trials": trials[..1] })).unwrap());
+    write("documents", "run", &serde_json::to_vec(&serde_json::json!({ "sweep": run, "trials": trials[..1] })).unwrap());
     write(
         "documents",
         "sweep",
