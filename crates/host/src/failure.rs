@@ -1,4 +1,4 @@
-//! An error's kind, which decides the exit status, and its hint, which says what to do.
+//! Kinds of errors, which decide the exit status, and their hints.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,21 @@ use serde::Serialize;
 
 use crate::units::is_treacherous;
 
-/// What to do where no thread can be started.
 pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads, TasksMax= those of a service, pids.max those of a \
      container: raise it, or end what else runs under it";
 
-/// What sort of failure this is. The exit status follows from it; its name is what `--json` prints.
+/// Decides the exit status; `--json` prints its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// Something went wrong while doing what was asked: exit 1.
     Failed,
-    /// The request makes no sense, such as an unknown relation: exit 2.
     Usage,
-    /// A privilege or a capability is missing: exit 3.
     Privilege,
-    /// Stopped: exit 130 after Ctrl-C, 128 plus the number of another signal.
+    /// 130 after Ctrl-C, 128 plus the number of another signal.
     Interrupted,
 }
 
 impl ErrorKind {
-    /// The process's exit status; that of Ctrl-C, where somebody stopped it.
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Failed => 1,
@@ -37,26 +32,23 @@ impl ErrorKind {
     }
 }
 
-/// An error that can say what to do about it.
 pub trait Explain: std::error::Error {
     fn kind(&self) -> ErrorKind;
 
-    /// One sentence or command; `None` when the message says all.
+    /// `None` if the message says all.
     fn hint(&self) -> Option<String>;
 
-    /// The message with the hint in parentheses.
     fn with_hint(&self) -> String {
         let hint = self.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("{self}{hint}")
     }
 
-    /// The full disk that caused it, if one did. Its remedy replaces the hint.
+    /// Full disk that caused the error; its remedy replaces the hint.
     fn full_disk(&self) -> Option<FullDisk> {
         None
     }
 }
 
-/// Reasons in one line: the first ones, and how many more there are.
 pub fn name_some(failures: &[impl std::error::Error]) -> String {
     let shown = failures.iter().take(NAMED).map(ToString::to_string);
     let more = failures.len().saturating_sub(NAMED);
@@ -68,28 +60,24 @@ const NAMED: usize = 5;
 
 // ---- full disk ----
 
-/// A file system, or the user's quota, is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDisk {
-    /// The file or its directory, if known.
     pub path: Option<PathBuf>,
-    /// What names another place: `--dir`.
+    /// Option for another place, such as `--dir`.
     pub instead: Option<&'static str>,
 }
 
-/// What programs and servers say of it: strerror's words.
+/// Messages of strerror(3) and SQLite.
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {
-    /// Looks whether a failure to write `path` means a full disk.
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        // Libraries that write formats pack it into errors of their own.
+        // Libraries that write formats wrap the error.
         let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
 
-    /// Looks for a full disk in a failed program's output, which may name the file in quotes.
     pub fn of_output(output: &str, instead: Option<&'static str>) -> Option<FullDisk> {
         let line = output.lines().find(|line| has_said(line))?;
         let path = line.split(['"', '“', '”']).find(|part| part.starts_with('/')).map(PathBuf::from);
@@ -103,10 +91,8 @@ fn has_said(text: &str) -> bool {
 
 // ---- too few files ----
 
-/// What to do where they run out.
 pub const TOO_FEW_FILES: &str = "ulimit -n limits the files that a process may have open, LimitNOFILE= those of a service: raise it (1024 is usual)";
 
-/// Did something fail because no more may be open?
 pub fn is_too_few_files(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMFILE)
 }
@@ -115,7 +101,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// What to do where a file or directory of a server may not be read. [`Tree`](crate::files::Tree) refuses in words of its own.
+/// `Tree` refuses with a message of its own.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -127,27 +113,22 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
 }
 
 // ---- capability ----
-//
-// A failure that is looked for before it happens.
 
 /// One line of `pgthaw doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capability {
-    /// What `--require` takes: `os`, `disk-limit`.
+    /// Name for `--require`: `os`, `disk-limit`.
     pub name: &'static str,
-    /// The heading it stands under.
     pub group: &'static str,
     pub ok: bool,
-    /// What was found, or why it is not possible.
+    /// Finding, or reason why not.
     pub detail: String,
-    /// The command that mends it, if any.
     pub remedy: Option<String>,
-    /// Is it possible somewhere, but not everywhere that was asked for?
+    /// Possible for some databases only.
     #[serde(skip)]
     pub is_partly: bool,
 }
 
-/// Why something is not possible, and the command that mends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
     pub detail: String,
@@ -160,7 +141,6 @@ impl Lack {
     }
 }
 
-/// The reason and the hint of an error.
 impl<E: Explain> From<E> for Lack {
     fn from(error: E) -> Lack {
         Lack { detail: error.to_string(), remedy: error.hint() }
@@ -168,7 +148,6 @@ impl<E: Explain> From<E> for Lack {
 }
 
 impl Capability {
-    /// The line of a check: its detail, or what is lacking.
     pub fn of(group: &'static str, name: &'static str, found: Result<String, Lack>) -> Capability {
         let (ok, detail, remedy) = match found {
             Ok(detail) => (true, detail, None),
@@ -177,12 +156,10 @@ impl Capability {
         Capability { name, group, ok, detail, remedy, is_partly: false }
     }
 
-    /// A capability that is there.
     pub fn yes(group: &'static str, name: &'static str, detail: impl Into<String>) -> Capability {
         Capability::of(group, name, Ok(detail.into()))
     }
 
-    /// A capability that is not there.
     pub fn no(
         group: &'static str,
         name: &'static str,
@@ -192,7 +169,6 @@ impl Capability {
         Capability::of(group, name, Err(Lack::new(detail, remedy)))
     }
 
-    /// A capability that is missing, with the error's reason and remedy.
     pub fn failed(group: &'static str, name: &'static str, error: &dyn Explain) -> Capability {
         Capability::of(group, name, Err(Lack { detail: error.to_string(), remedy: error.hint() }))
     }
@@ -200,8 +176,8 @@ impl Capability {
 
 // ---- quoting ----
 
-/// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
-/// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
+/// Control characters make all but plain bytes octal, which bash, zsh and ksh read within `$'…'`. NUL cannot be quoted,
+/// and the server's names have none.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(|one| one == '`' || is_treacherous(one)) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();
@@ -217,19 +193,14 @@ pub fn quote_argument(text: &str) -> String {
 }
 
 // ---- readiness ----
-//
-// What the checks come to: what can be saved and restored here, and what prevents the rest.
 
-/// The deciding checks, in the order of their dependencies.
+/// In order of their dependencies.
 pub const NEEDED: [&str; 9] =
     ["server", "data-dir", "ownership", "tablespaces", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 
-/// Which of the two caches are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {
-    /// The page cache.
     pub os: bool,
-    /// shared_buffers.
     pub buffers: bool,
 }
 
@@ -237,49 +208,41 @@ impl Tiers {
     pub const BOTH: Tiers = Tiers { os: true, buffers: true };
 }
 
-/// What stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// The check's name.
     pub name: &'static str,
-    /// The command or the advice that mends it.
     pub remedy: String,
 }
 
-/// The answer that all the checks give together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readiness {
     pub snapshot: Tiers,
     pub restore: Tiers,
-    /// Not all of shared_buffers, but that of some databases can be restored.
+    /// For some databases only.
     pub restores_some_buffers: bool,
-    /// The first missing thing of each tier, without what follows from it.
+    /// First obstacle of each tier, without its consequences.
     pub missing: Vec<Missing>,
 }
 
 impl Readiness {
-    /// Is all of it possible?
     pub fn is_complete(&self) -> bool {
         self.snapshot == Tiers::BOTH && self.restore == Tiers::BOTH && self.missing.is_empty()
     }
 
-    /// Is any of it possible?
     pub fn is_anything_possible(&self) -> bool {
         self.snapshot != Tiers::default() || self.restore != Tiers::default() || self.restores_some_buffers
     }
 }
 
-/// Draws the conclusion from the checks.
 pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
     let find = |name: &str| capabilities.iter().find(|one| one.name == name);
     let is_ok = |name: &str| find(name).is_some_and(|one| one.ok);
     let (has_server, has_os) = (is_ok("server"), is_ok("os"));
-    // A stopped server may read either way; the page cache can be filled for it.
     let is_os_used = !has_server || is_ok("buffered-io");
     let for_os = match () {
         () if has_os && is_os_used => None,
         () if has_os => Some("buffered-io"),
-        // Neither a server that says where its directory is nor a directory.
+        // Neither a server that names its directory nor a directory.
         () if !has_server && !is_ok("data-dir") => Some("server"),
         () => ["data-dir", "ownership", "os"].into_iter().find(|name| !is_ok(name)),
     };
@@ -291,7 +254,6 @@ pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
     let left_out = ["tablespaces"].into_iter().filter(|name| has_os && find(name).is_some_and(|one| !one.ok));
     for name in for_os.into_iter().chain(left_out).chain(for_buffers) {
         let remedy = find(name).map(|one| one.remedy.clone().unwrap_or_else(|| one.detail.clone())).unwrap_or_default();
-        // One command may mend several.
         if !missing.iter().any(|known| known.name == name || known.remedy == remedy) {
             missing.push(Missing { name, remedy });
         }
@@ -305,7 +267,6 @@ pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
 }
 
 impl Tiers {
-    /// For messages.
     pub fn words(self) -> &'static str {
         match self {
             Tiers { os: true, buffers: false } => "the page cache",
@@ -372,7 +333,6 @@ mod readiness_tests {
         assert_ready(&["buffers", "pg_prewarm"], OS, OS, &["buffers", "pg_prewarm"]);
         assert_ready(&["role"], Tiers::BOTH, Tiers::BOTH, &[]);
         assert_ready(&["tablespaces"], Tiers::BOTH, Tiers::BOTH, &["tablespaces"]);
-        // Run by a stranger, who cannot open the directory.
         assert_ready(&["data-dir", "ownership", "os"], BUFFERS, BUFFERS, &["data-dir"]);
         assert_ready(&["ownership", "os"], BUFFERS, BUFFERS, &["ownership"]);
         assert_ready(&["os"], BUFFERS, BUFFERS, &["os"]);

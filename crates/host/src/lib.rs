@@ -1,4 +1,4 @@
-//! The ground: units, failures, safe files, and Linux. The only crate with `unsafe`.
+//! Base crate: units, failures, safe files and Linux. The only crate with `unsafe`.
 
 #[cfg(any(test, feature = "fixtures"))]
 #[macro_use]

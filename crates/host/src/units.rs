@@ -1,5 +1,5 @@
-//! The quantities of every layer: bytes, blocks, pages, forks. A *block* is PostgreSQL's unit (usually 8 kB), a *page*
-//! the kernel's (usually 4 KiB); they never share a type.
+//! Bytes, blocks, pages, forks. A *block* is PostgreSQL's unit (usually 8 kB), a *page* the kernel's (usually 4 KiB);
+//! they never share a type.
 
 use std::fmt;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use strum::IntoStaticStr;
 
 // ---- counted ----
 
-/// `1 relation`, `2 relations`: the word gets its plural for anything but one.
+/// `1 relation`, `2 relations`
 pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
     if number == N::from(1) {
         return format!("1 {word}");
@@ -21,7 +21,7 @@ pub fn counted<N: Display + PartialEq + From<u8>>(number: N, word: &str) -> Stri
     format!("{number} {word}{ending}")
 }
 
-/// `122,588`: a whole number with its thousands apart.
+/// `122,588`
 pub fn group_digits(number: impl Display) -> String {
     let digits = number.to_string();
     digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
@@ -29,14 +29,14 @@ pub fn group_digits(number: impl Display) -> String {
 
 // ---- treacherous ----
 
-/// Is it a control, invisible or direction-changing character?
+/// Control, invisible and direction-changing characters.
 pub fn is_treacherous(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// `Debug` of a struct some of whose fields have none: it shows the fields that are named.
+/// Implements `Debug` for structs with fields that lack it.
 #[macro_export]
 macro_rules! debug_by {
     ($type:ident $(<$lifetime:lifetime>)?: $($field:ident),+) => {
@@ -48,7 +48,7 @@ macro_rules! debug_by {
     };
 }
 
-/// Two structs of counters made one, field by field: `fieldwise!(Counters, now.saturating_sub(earlier): reads, writes)`.
+/// Combines two structs: `fieldwise!(Counters, now.saturating_sub(earlier): reads, writes)`.
 #[macro_export]
 macro_rules! fieldwise {
     ($type:ident, $one:ident.$combine:ident($other:ident): $($field:ident),+) => {
@@ -58,7 +58,7 @@ macro_rules! fieldwise {
 
 // ---- fork ----
 
-/// A fork, as PostgreSQL's `src/include/common/relpath.h` numbers them.
+/// Numbered as in PostgreSQL's `src/include/common/relpath.h`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display, IntoStaticStr,
 )]
@@ -72,15 +72,13 @@ pub enum Fork {
 }
 
 impl Fork {
-    /// All forks, in PostgreSQL's order.
     pub const ALL: [Fork; 4] = [Fork::Main, Fork::Fsm, Fork::Vm, Fork::Init];
 
-    /// PostgreSQL's name, which pg_prewarm takes and this prints.
+    /// PostgreSQL's name, as pg_prewarm takes it.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// What the file's name has after the relfilenumber: nothing, `_fsm`, `_vm` or `_init`.
     pub fn suffix(self) -> &'static str {
         match self {
             Fork::Main => "",
@@ -90,12 +88,11 @@ impl Fork {
         }
     }
 
-    /// The fork of a name such as `main`; `None` for anything else.
     pub fn from_name(name: &str) -> Option<Fork> {
         Fork::ALL.into_iter().find(|fork| fork.name() == name)
     }
 
-    /// The fork of pg_buffercache's `relforknumber`.
+    /// From pg_buffercache's `relforknumber`.
     pub fn from_number(number: i16) -> Option<Fork> {
         Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
     }
@@ -106,14 +103,14 @@ impl Fork {
 /// PostgreSQL's BlockNumber, from 0 to at most 2³² − 2.
 pub type BlockNumber = u32;
 
-/// Blocks `[start, end)` of one fork; `u64` for the end of the largest relation.
+/// Blocks `[start, end)`; `u64` for the end of the largest relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockRange {
     pub start: u64,
     pub end: u64,
 }
 
-/// Contiguous kernel pages `[start, end)` of one file.
+/// Pages `[start, end)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRange {
     pub start: u64,
@@ -125,7 +122,6 @@ impl BlockRange {
         BlockRange { start, end }
     }
 
-    /// Blocks in the range.
     pub fn blocks(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -140,7 +136,6 @@ impl PageRange {
         PageRange { start, end }
     }
 
-    /// Pages in the range.
     pub fn pages(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -151,17 +146,13 @@ impl PageRange {
 }
 
 // ---- bytes ----
-//
-// An amount of data.
 
-/// A number of bytes, or of bytes per second. Sizes are printed and read as PostgreSQL does (`256 MB` is 2²⁸ bytes),
-/// rates as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes/s).
+/// Sizes use PostgreSQL's units (`256 MB` is 2²⁸ bytes), rates the vendors' (1 MB/s is 10⁶ bytes/s).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// What is wrong with the text of an amount.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ParseBytesError {
     #[error(
@@ -179,20 +170,15 @@ const SIZE_UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 const RATE_UNITS: [&str; 6] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"];
 
 impl Bytes {
-    /// Seconds that a device of `bandwidth` bytes per second needs for this amount.
     pub fn seconds_at(self, bandwidth: Bytes) -> f64 {
         self.0 as f64 / bandwidth.0.max(1) as f64
     }
 
-    /// As a bandwidth, in decimal units: `131 MB/s`.
     pub fn per_second(self) -> String {
         render(self.0, 1000.0, RATE_UNITS)
     }
 
-    /// Parses a bandwidth: `125MB` and `125 MB/s` are 125,000,000 bytes/s, `125MiB` 131,072,000.
-    ///
-    /// # Errors
-    /// For other text.
+    /// `125MB` and `125 MB/s` are 125,000,000 bytes/s, `125MiB` 131,072,000.
     pub fn parse_rate(text: &str) -> Result<Bytes, ParseBytesError> {
         let amount = text.trim().strip_suffix("/s").unwrap_or(text);
         parse(amount, 1000.0).ok_or_else(|| ParseBytesError::Rate(text.to_owned()))
@@ -207,7 +193,6 @@ impl FromStr for Bytes {
     }
 }
 
-/// A number with a unit, of which `step` are one of the next.
 fn parse(text: &str, step: f64) -> Option<Bytes> {
     let end = text.rfind(|one: char| one.is_ascii_digit() || one == '.')? + 1;
     let (number, unit) = (text[..end].trim(), text[end..].trim());
@@ -233,10 +218,9 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Three significant figures without trailing zeros: `8 kB`, `1.47 GB`, `1023 MB`.
+/// Three significant figures: `8 kB`, `1.47 GB`, `1023 MB`.
 fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     let (mut value, mut unit) = (bytes as f64, 0);
-    // Rounds up to the next unit.
     while value >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
@@ -251,7 +235,7 @@ fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     format!("{text} {}", units[unit])
 }
 
-/// Saturating: edited documents may hold any amounts.
+/// Saturates, as an edited document may contain any amount.
 impl Add for Bytes {
     type Output = Bytes;
     fn add(self, other: Bytes) -> Bytes {

@@ -1,12 +1,11 @@
-//! Skips tests that cannot run here, with a message; fails them where everything must be testable.
+//! Skips tests that cannot run here, or fails them where required.
 
 use std::fmt::Display;
 
-/// With the value `root` everything must be testable that `scripts/setup --for test` prepares.
+/// `root` requires all that `scripts/setup --for test` prepares.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Leaves a test, or what prepares one, because something is lacking; returns `()`, `None` or `false`. What the
-/// `machine` lacks, such as a file system with holes, is never required.
+/// Returns `()`, `None` or `false`. Shortcomings of the `machine` never fail.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{
@@ -19,7 +18,6 @@ macro_rules! untested {
     }};
 }
 
-/// Leaves a test that only root can do.
 #[macro_export]
 macro_rules! needs_root {
     () => {
@@ -48,7 +46,6 @@ mod tests {
 
     use super::REQUIRE;
 
-    /// Set in the process of its own in which this test leaves itself.
     const LEAVES: &str = "PGTHAW_TEST_LEAVES";
 
     #[test]

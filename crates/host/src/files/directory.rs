@@ -1,4 +1,4 @@
-//! A directory, opened once: everything below goes through its descriptor.
+//! A directory opened once; everything below is reached through its descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -16,46 +16,39 @@ use rustix::io::Errno;
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The greatest depth of a removed tree: each level holds a descriptor.
+/// Each level holds a descriptor.
 const DEPTH_MAX: usize = 100;
 
-/// An open directory. Names are looked up below it: no symbolic link is followed, `..` is refused.
+/// An open directory. Lookups below it follow no symbolic link and refuse `..`.
 #[derive(Debug)]
 pub struct Directory {
     descriptor: OwnedFd,
     path: PathBuf,
 }
 
-/// What stands in a directory under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: OsString,
     pub kind: EntryKind,
 }
 
-/// What an entry is itself, without following it.
+/// Kind of the entry itself, without following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File,
     Directory,
     Link,
-    /// A pipe, a socket or a device.
+    /// Pipe, socket or device.
     Other,
 }
 
 impl Directory {
-    /// Opens a directory that a user named, through links.
-    ///
-    /// # Errors
-    /// `NotADirectory`, and those of open(2).
+    /// Follows links, as a user named the path.
     pub fn open(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
-    /// Opens a directory that a user named, and creates missing parts.
-    ///
-    /// # Errors
-    /// Those of mkdir(2) and open(2).
+    /// Creates missing parts.
     pub fn create(path: &Path) -> io::Result<Directory> {
         match Directory::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -66,10 +59,7 @@ impl Directory {
         }
     }
 
-    /// Opens a directory unless its own name is a link.
-    ///
-    /// # Errors
-    /// `NotADirectory` for a link, and those of [`Directory::open`].
+    /// Fails if its own name is a link.
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -78,22 +68,20 @@ impl Directory {
         Ok(Directory { descriptor, path: path.to_owned() })
     }
 
-    /// What it was called when it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Owner, mode, device and inode, of the directory itself.
     pub fn facts(&self) -> io::Result<Stat> {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// Reads the facts of what a name means, without following it.
+    /// Does not follow a link.
     pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Does the name still lead to this very file or directory?
+    /// Whether the name still means this open file.
     pub fn holds(&self, name: impl AsRef<OsStr>, opened: impl AsFd) -> io::Result<bool> {
         let (named, opened) = match self.facts_of(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -102,13 +90,12 @@ impl Directory {
         Ok((named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino))
     }
 
-    /// Opens a directory below this one.
     pub fn subdirectory(&self, below: impl AsRef<Path>) -> io::Result<Directory> {
         let below = below.as_ref();
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
-    /// [`Directory::subdirectory`], whose own name may be a link; none before it may.
+    /// Only the last name may be a link.
     pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
         let name = below.file_name().ok_or(Errno::INVAL)?;
         let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
@@ -119,45 +106,40 @@ impl Directory {
         Directory::adopt(opened, &self.path.join(below))
     }
 
-    /// Opens a regular file below this one for reading.
-    ///
     /// # Errors
-    /// `InvalidInput` for anything else; ELOOP for a link.
+    /// `InvalidInput` unless it is a regular file; ELOOP for a link.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }
 
-    /// [`Directory::open_file`] with flags of open(2), such as for writing. It makes no file.
+    /// Creates no file.
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
         Ok(self.open_with_facts(below.as_ref(), flags)?.0)
     }
 
-    /// [`Directory::open_file_with`], with the facts of the open file.
     pub(super) fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         with_regular_facts(self.open_below(below, flags, Mode::empty())?.into())
     }
 
-    /// Reads a regular file of at most `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
 
-    /// [`Directory::read_at_most`] of text.
     pub fn read_text_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<String> {
         read_open_text_at_most(self.open_file(below)?, limit)
     }
 
-    /// Creates a file for writing. Its name must be free, also of a link.
+    /// The name must be free, also of a link.
     pub fn create_file(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.descriptor, single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// Opens a regular file of this user for reading and writing, such as a lock, or creates it.
+    /// Opens or creates a regular file, such as a lock.
     ///
     /// # Errors
-    /// `PermissionDenied` for a file of another user, who could hold its lock forever.
+    /// `PermissionDenied` for another user's file, whose lock could be held forever.
     pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let name = name.as_ref();
         match self.create_file(name, mode) {
@@ -174,7 +156,6 @@ impl Directory {
         }
     }
 
-    /// Opens a regular file for appending, or creates it.
     pub fn open_to_append(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let name = name.as_ref();
         match self.create_file(name, mode) {
@@ -184,26 +165,22 @@ impl Directory {
         self.open_file_with(Path::new(single(name)?), OFlags::WRONLY | OFlags::APPEND)
     }
 
-    /// Sets the directory's mode, then its owner: the last step lets the owner in.
     pub fn give_to(&self, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
         fchmod(&self.descriptor, Mode::from_raw_mode(mode))?;
         let Some((uid, gid)) = owner else { return Ok(()) };
         Ok(fchown(&self.descriptor, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
     }
 
-    /// Another descriptor of the same directory.
     pub fn try_clone(&self) -> io::Result<Directory> {
         Directory::adopt(self.descriptor.try_clone()?, &self.path)
     }
 
-    /// Makes a directory whose name is free, and opens it.
     pub fn create_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Directory> {
         let name = single(name.as_ref())?;
         mkdirat(&self.descriptor, name, Mode::from_raw_mode(mode))?;
         self.subdirectory(name)
     }
 
-    /// The directory of that name, made when it is not there.
     pub fn create_or_open_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Directory> {
         match self.create_subdirectory(name.as_ref(), mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.subdirectory(Path::new(name.as_ref())),
@@ -211,17 +188,16 @@ impl Directory {
         }
     }
 
-    /// Gives one of its names another, over what has that one.
+    /// Replaces `to`.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         Ok(renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::empty())?)
     }
 
-    /// Gives one of its names another that is free.
     pub fn rename_to_free(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
-            // File systems without it (NFS): a hard link refuses as well.
+            // File systems without NOREPLACE (NFS): a hard link also refuses a taken name.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty())?;
                 self.remove_file(from)
@@ -230,22 +206,20 @@ impl Directory {
         }
     }
 
-    /// Makes a symbolic link whose name is free.
     pub fn link(&self, name: impl AsRef<OsStr>, target: &Path) -> io::Result<()> {
         Ok(rustix::fs::symlinkat(target, &self.descriptor, single(name.as_ref())?)?)
     }
 
-    /// Removes a name that is no directory's; a link goes itself.
+    /// Removes anything but a directory; of a link, the link itself.
     pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
     }
 
-    /// Removes an empty directory.
     pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::REMOVEDIR)?)
     }
 
-    /// Removes this name with all its contents. Follows no link and enters no other file system.
+    /// Follows no link and enters no other file system.
     pub fn remove_tree(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.remove_tree_of(single(name.as_ref())?, self.facts()?.st_dev, DEPTH_MAX)
     }
@@ -270,7 +244,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes the directory's contents, `last` at the end. Follows no link and enters no other file system.
+    /// Removes `last` at the end; otherwise as `remove_tree`.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -291,7 +265,6 @@ impl Directory {
         Ok(())
     }
 
-    /// What is in it, in no order.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.descriptor)? {
@@ -301,7 +274,6 @@ impl Directory {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not tell.
                 FileType::Unknown => match self.facts_of(&name) {
                     Ok(facts) => FileType::from_raw_mode(facts.st_mode),
                     Err(_) => continue,
@@ -319,7 +291,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes its names durable.
+    /// Makes the names durable.
     pub fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.descriptor)?)
     }
@@ -328,14 +300,12 @@ impl Directory {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.descriptor, below, flags, mode, resolve) {
-            // Linux before 5.6, and some containers, have no openat2; or somebody renamed a directory meanwhile, and the
-            // kernel could not be sure.
+            // Linux before 5.6 and some containers lack openat2. EAGAIN: a directory was renamed meanwhile.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.walk_below(below, flags, mode),
             opened => Ok(opened?),
         }
     }
 
-    /// What openat2 does, name by name.
     fn walk_below(&self, below: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let mut at = self.descriptor.try_clone()?;
         let mut last = OsStr::new(".");
@@ -360,12 +330,11 @@ impl AsFd for Directory {
     }
 }
 
-/// The parent directory of a path, `.` for a bare name.
+/// `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A name that stands in the directory itself.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
@@ -378,18 +347,16 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
 
 const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 
-/// Opens a file that a user named, through links, for reading.
+/// Opens a file that a user named, through links. Never waits for a pipe's other end.
 ///
 /// # Errors
-/// `InvalidInput` for a directory, a pipe, a socket or a device. Never waits for the other end of a pipe.
+/// `InvalidInput` unless it is a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_regular_with(path, OFlags::RDONLY)
 }
 
-/// [`open_regular`] with more flags of open(2), such as NOATIME.
 pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    // A socket cannot be opened at all (ENXIO).
     let file =
         OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {
             match std::fs::metadata(path) {
@@ -400,8 +367,7 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(with_regular_facts(file)?.0)
 }
 
-/// [`open_regular`], or a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading waits for its
-/// other end.
+/// Also a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading waits for its other end.
 pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
     let handed_over = || {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
@@ -416,35 +382,27 @@ pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a file of at most `limit` bytes.
-///
 /// # Errors
-/// Those of [`open_regular`]; `FileTooLarge` when it has more, whatever size it claims.
+/// `FileTooLarge` above `limit` bytes, whatever size the file claims.
 pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_open_at_most(open_regular(path)?, limit)
 }
 
-/// [`read_at_most`] as text.
-///
 /// # Errors
-/// Those of [`read_at_most`], and `InvalidData` for other text than UTF-8.
+/// Also `InvalidData` if it is not UTF-8.
 pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     read_open_text_at_most(open_regular(path)?, limit)
 }
 
-/// [`read_open_at_most`] as text.
-///
 /// # Errors
-/// Those of [`read_open_at_most`], and `InvalidData` for other text than UTF-8.
+/// Also `InvalidData` if it is not UTF-8.
 pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)
 }
 
-/// Reads the rest of an open file, at most `limit` bytes.
-///
 /// # Errors
-/// `FileTooLarge` when there is more.
+/// `FileTooLarge` above `limit` bytes.
 pub fn read_open_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -592,7 +550,6 @@ mod regular_tests {
         symlink(&path, &link).unwrap();
         assert_eq!(read_text_at_most(&link, 4).unwrap(), "1234");
         assert_eq!(read_at_most(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        // It says that it has no bytes.
         assert_eq!(read_at_most(Path::new("/proc/self/maps"), 10).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         std::fs::write(&path, [0xff]).unwrap();
         assert_eq!(read_text_at_most(&path, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);

@@ -10,8 +10,7 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// A file that is written beside its later name. Its lock distinguishes it from the draft of a killed process. Dropping
-/// it removes it.
+/// Its lock distinguishes it from drafts of killed processes. Dropping it removes it.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -21,7 +20,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Creates a draft whose name begins with `prefix`, reserved for drafts, with `mode` less the umask.
+    /// `prefix` is reserved for drafts; the umask applies to `mode`.
     pub fn create(directory: Directory, prefix: &str, mode: u32) -> io::Result<Draft> {
         loop {
             let name = OsString::from(format!("{prefix}{:016x}", rand::random::<u64>()));
@@ -29,14 +28,12 @@ impl Draft {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            // Not everywhere can files be locked; then drafts that were left stay.
+            // Without locks, abandoned drafts stay.
             let _ = file.lock();
             match directory.holds(&name, &file) {
                 Ok(true) => return Ok(Draft { directory, name, file, is_placed: false }),
-                // Somebody has swept it before it was locked.
                 Ok(false) => {}
                 Err(error) => {
-                    // What stays is swept by the next who writes here.
                     let _ = directory.remove_file(&name);
                     return Err(error);
                 }
@@ -44,12 +41,11 @@ impl Draft {
         }
     }
 
-    /// Where to write.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Syncs the draft and renames it over this name.
+    /// Syncs the draft and replaces `name`.
     pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.file.sync_all()?;
         self.directory.rename(&self.name, name)?;
@@ -57,18 +53,16 @@ impl Draft {
         self.directory.sync()
     }
 
-    /// Syncs the draft and gives it this free name.
-    ///
     /// # Errors
-    /// `AlreadyExists` when the name is taken.
+    /// `AlreadyExists` if the name is taken.
     pub fn place_new(self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.place_first_free([name.as_ref().to_owned()]).map(drop)
     }
 
-    /// Syncs the draft, gives it the first free one of these names and returns it.
+    /// Returns the name used.
     ///
     /// # Errors
-    /// `AlreadyExists` when all are taken.
+    /// `AlreadyExists` if all are taken.
     pub fn place_first_free(mut self, names: impl IntoIterator<Item = OsString>) -> io::Result<OsString> {
         self.file.sync_all()?;
         for name in names {
@@ -89,7 +83,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // What stays is swept by the next who writes here.
+            // The next writer removes what stays.
             let _ = self.directory.remove_file(&self.name);
         }
     }
@@ -97,17 +91,15 @@ impl Drop for Draft {
 
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
-/// Replaces a file atomically; replaces a link itself. Creates its directory. Root writes in another user's directory
-/// as that user.
+/// Replaces a file, or a link itself, atomically. Root acts as the directory's owner.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Creates a draft in the directory of `path`, to be placed there, and sweeps those of killed processes. Root acts as
-/// the owner of the directory, not of the file that is replaced: in /tmp, whoever planted that name would get what root
-/// writes.
+/// Also removes drafts of killed processes. Root acts as owner of the directory, not of the file: in /tmp, a user who
+/// planted the name would get root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
@@ -116,7 +108,7 @@ pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     })?
 }
 
-/// Removes the drafts of killed processes, of this user or the directory's owner, and returns their number.
+/// Drafts of this user or the directory's owner. Returns the number removed.
 pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
     let mut removed = 0;
     for entry in directory.entries()? {
@@ -129,7 +121,7 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 }
 
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
-    // Another's, or no file, or gone meanwhile.
+    // Another user's, no regular file, or removed meanwhile.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
     let uid = file.metadata()?.uid();
     let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;

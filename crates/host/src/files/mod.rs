@@ -1,8 +1,5 @@
-//! Files in places where others may write.
-//!
-//! A name is looked up once; what is read, written or removed is what the descriptor holds, whatever is renamed
-//! meanwhile. Below an opened directory a symbolic link is an error, and so is a pipe, a socket or a device where a
-//! file is expected.
+//! Files in places where others may write. A name is looked up once; all later work uses the descriptor. Below an
+//! opened directory, links are errors, as are pipes, sockets and devices in place of files.
 
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -23,22 +20,19 @@ pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use owner::{MADE_UP_CHARACTERS, OwnDirectory, as_owner_of, has_foreign_owner};
 pub use tree::Tree;
 
-/// Largest size of a file of settings, a lock, a token or the like.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
 // ---- mode ----
-//
-// Written files are readable by their owner alone unless more was asked for.
 
-/// The mode of new files, less the umask.
+/// Mode before the umask applies.
 pub const FILE_MODE: u32 = 0o666;
-/// The mode of new directories, less the umask.
+/// Mode before the umask applies.
 pub const DIRECTORY_MODE: u32 = 0o777;
 
-/// The umask that this process was started with.
+/// Umask at this process's start.
 static GIVEN: OnceLock<Mode> = OnceLock::new();
 
-/// Starts a user's command with the original umask. No file may be created meanwhile.
+/// No file may be created meanwhile.
 pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
     let Some(given) = GIVEN.get() else { return start() };
     let own = umask(*given);
@@ -47,25 +41,23 @@ pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// The mode of files that somebody may read later. Their new directories get matching execute bits.
+/// Mode of new files. New directories get matching execute bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMode(u32);
 
 impl FileMode {
-    /// Read and written by their owner.
     pub const PRIVATE: FileMode = FileMode(0o600);
 
-    /// Read by everybody.
     pub const PUBLIC: FileMode = FileMode(0o644);
 
-    /// Applies this mode to everything that this process and its children create from now on.
+    /// Applies to all files that this process and its children create.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
-        // Only the first was not pgthaw's.
+        // Only the first umask was not pgthaw's.
         let _ = GIVEN.set(before);
     }
 
-    /// Readers of a file may search its directory, writers may create beside it.
+    /// Readers of a file may search its directory; writers may create files there.
     fn of_directories(self) -> u32 {
         self.0 | (self.0 & 0o444) >> 2
     }

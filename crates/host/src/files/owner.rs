@@ -1,4 +1,4 @@
-//! Where other users may write, root writes as that user: whatever he plants, he gains no access that he lacks.
+//! Where other users may write, root writes as that user, so that planted links give no access.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -13,19 +13,18 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::{Directory, directory_of};
 
-/// Group of an unknown user: the kernel's overflow group.
+/// The kernel's overflow group, for unknown users.
 const NO_GROUP: u32 = 65_534;
 
-/// Symbolic links that a path may lead through, as in the kernel.
 const LINKS_MAX: u32 = 40;
 
-/// Runs `work` as the user who decides what `path` leads to, if this process is root and that user is not.
+/// Runs `work` as the user who controls `path`, if this process is root and that user is not.
 ///
 /// # Errors
-/// When this process may not act as that user; `work` was not run.
+/// If this process may not act as that user; `work` did not run.
 pub fn as_owner_of<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let Some((uid, gid)) = foreign_owner(path) else { return Ok(work()) };
-    // Linux keeps users by thread: this thread, and those that it starts, become that user for good.
+    // Linux has user IDs per thread.
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
             set_thread_groups(&[gid])?;
@@ -37,12 +36,11 @@ pub fn as_owner_of<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
-/// Would [`as_owner_of`] act as somebody else?
 pub fn has_foreign_owner(path: &Path) -> bool {
     foreign_owner(path).is_some()
 }
 
-/// The first owner other than root on the way along a path; `None` unless this process is root.
+/// First owner other than root along the path; `None` unless this process is root.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     if !geteuid().is_root() {
         return None;
@@ -56,7 +54,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
             continue;
         }
         let next = reached.join(&name);
-        // What is not there yet is made in what was reached.
+        // Missing parts are created there.
         let Ok(facts) = fs::symlink_metadata(&next) else { break };
         if facts.uid() != 0 {
             return Some((Uid::from_raw(facts.uid()), group_of(facts.uid())));
@@ -77,7 +75,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
     None
 }
 
-/// The user's primary group; his files may have a group that he is not in.
+/// Primary group, as the user may not be in a file's group.
 fn group_of(uid: u32) -> Gid {
     let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
     Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))
@@ -94,11 +92,9 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 
 // ---- own directory ----
 
-/// Letters and digits that are made up for a name.
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// A directory of this process's user, identified by its descriptor: another directory that takes its name is left
-/// alone.
+/// Identified by its descriptor: another directory that takes its name is left alone.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -107,7 +103,7 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Creates one below `parent`, closed to others, called `prefix` and random letters.
+    /// Creates one with mode 0700, named `prefix` and random letters.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<OwnDirectory> {
         let parent = open_parent(parent)?;
         loop {
@@ -120,8 +116,6 @@ impl OwnDirectory {
         }
     }
 
-    /// Opens an existing one.
-    ///
     /// # Errors
     /// `PermissionDenied` for another user's, `NotADirectory` for a link.
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
@@ -138,31 +132,26 @@ impl OwnDirectory {
         }
     }
 
-    /// Itself.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// What it was called when it was opened.
     pub fn path(&self) -> PathBuf {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the directory with its contents, `last` at the end.
-    ///
-    /// # Errors
-    /// When something cannot be removed. Another directory that has its name by now stays.
+    /// Removes `last` after its other contents. Another directory with its name stays.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
-            // A directory that takes the name now is removed only if empty.
+            // A directory that just took the name is removed only if empty.
             true => self.parent.remove_empty(&self.name),
             false => Ok(()),
         }
     }
 }
 
-/// Opens an absolute path: programs run in the directory, where a relative path would mean another place.
+/// Absolute: programs run in the directory, where a relative path would differ.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }
@@ -176,7 +165,6 @@ mod tests {
 
     const NOBODY: u32 = 65_534;
 
-    /// A directory that everybody may enter.
     fn open_place() -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
@@ -190,7 +178,6 @@ mod tests {
         let foreign = place.path().join("foreign");
         fs::create_dir(&foreign).unwrap();
         chown(&foreign, Some(NOBODY), Some(NOBODY)).unwrap();
-        // Through a link of root's as well.
         symlink("foreign", place.path().join("link")).unwrap();
         for directory in [foreign.clone(), place.path().join("link/deep/er")] {
             as_owner_of(&directory, || fs::create_dir_all(directory.join("made"))).unwrap().unwrap();
@@ -218,7 +205,6 @@ mod tests {
         let failure = as_owner_of(&planted, || fs::write(planted.join("file"), "")).unwrap().unwrap_err();
         assert_eq!(failure.kind(), std::io::ErrorKind::PermissionDenied);
         assert!(geteuid().is_root(), "this thread is what it was");
-        // What leads back to itself ends.
         symlink("circle", place.path().join("circle")).unwrap();
         assert_eq!(foreign_owner(&place.path().join("circle")), None);
     }
@@ -229,7 +215,6 @@ mod tests {
         let place = open_place();
         let (foreign, roots) = (place.path().join("foreign"), place.path().join("roots"));
         fs::create_dir(&foreign).unwrap();
-        // Of root's group, as a directory is that was given away with chown(1).
         chown(&foreign, Some(NOBODY), Some(0)).unwrap();
         fs::write(&roots, "mine").unwrap();
         fs::set_permissions(&roots, Permissions::from_mode(0o660)).unwrap();
@@ -243,7 +228,6 @@ mod tests {
         assert_ne!(group_of(NOBODY), Gid::ROOT);
         assert_eq!(fs::metadata(foreign.join("made")).unwrap().gid(), group_of(NOBODY).as_raw());
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        // A user whom nobody knows has no group that anybody is in.
         assert_eq!(group_of(3_999_999_999).as_raw(), NO_GROUP);
     }
 }

@@ -1,4 +1,4 @@
-//! A directory tree of one owner, such as a server's data: nothing else is read from it.
+//! A tree of one owner, such as a data directory.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,65 +13,54 @@ use rustix::fs::{Gid, OFlags, Stat, Uid, fchown};
 use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
 use crate::linux::threads::lock;
 
-/// How drafts of what is replaced begin; nothing of PostgreSQL's is called so.
+/// PostgreSQL has no such names.
 const REPLACED_PREFIX: &str = ".pgthaw-replaced-";
 
-/// A directory tree. Its files must be regular, of the directory's owner and reached through no symbolic link, so that
-/// the owner cannot lead a privileged reader to other users' files.
+/// Files must be regular, of the directory's owner and behind no link, so that the owner cannot lead a privileged
+/// reader elsewhere.
 #[derive(Debug)]
 pub struct Tree {
     root: Directory,
     owner: u32,
     doors: &'static [&'static str],
-    /// The doors that were gone through, by their paths below the root.
+    /// Opened doors by their paths below the root.
     open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
 }
 
 impl Tree {
-    /// Opens a directory that a user named, through links. `doors` are the places below it that may be links to
-    /// directories of the same owner: a name, or, with a slash at its end, every name in it.
-    ///
-    /// # Errors
-    /// Those of [`Directory::open`].
+    /// `doors` may be links to directories of the same owner: a name, or, with a trailing slash, every name in it.
     pub fn open(path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         Tree::of(Directory::open(path)?, doors)
     }
 
-    /// [`Tree::open`] of a directory that is open.
     pub fn of(root: Directory, doors: &'static [&'static str]) -> io::Result<Tree> {
         let owner = root.facts()?.st_uid;
         Ok(Tree { root, owner, doors, open: Mutex::default() })
     }
 
-    /// What it was called when it was opened.
     pub fn path(&self) -> &Path {
         self.root.path()
     }
 
-    /// Owner of the directory, and of every opened file.
+    /// Owner of the directory and all opened files.
     pub fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// The directory itself.
     pub fn root(&self) -> &Directory {
         &self.root
     }
 
-    /// Opens a regular file of the owner for reading; `below` is relative to the root.
-    ///
     /// # Errors
-    /// `InvalidInput` for other kinds, ELOOP for a link, `PermissionDenied` for another user's file.
+    /// `InvalidInput` for other kinds and links, `PermissionDenied` for another user's file.
     pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
         self.open_file_with(below, OFlags::RDONLY)
     }
 
-    /// [`Tree::open_file`] with flags of open(2).
     pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
         Ok(self.open_with_facts(below.as_ref(), flags)?.0)
     }
 
-    /// [`Tree::open_file_with`], with the facts of the open file.
     pub fn open_with_facts(&self, below: &Path, flags: OFlags) -> io::Result<(File, Stat)> {
         let opened = match self.door_of(below) {
             Some((door, behind)) => self.go_through(door)?.open_with_facts(behind, flags),
@@ -85,17 +74,14 @@ impl Tree {
         Ok((file, facts))
     }
 
-    /// Reads a file of the owner's of at most `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
     }
 
-    /// Appends to an existing file of the owner's in the root.
     pub fn append(&self, name: &str, text: &str) -> io::Result<()> {
         self.open_file_with(name, OFlags::WRONLY | OFlags::APPEND)?.write_all(text.as_bytes())
     }
 
-    /// Replaces a file of the owner in the root by `content`.
     pub fn replace(&self, name: &str, mut content: impl Read) -> io::Result<()> {
         remove_abandoned_drafts(&self.root, REPLACED_PREFIX)?;
         let draft = Draft::create(self.root.try_clone()?, REPLACED_PREFIX, 0o600)?;
@@ -105,7 +91,6 @@ impl Tree {
         draft.place(name)
     }
 
-    /// Opens a directory of the tree; `below` is its path from the root.
     pub fn directory(&self, below: impl AsRef<Path>) -> io::Result<Directory> {
         let below = below.as_ref();
         match self.door_of(below) {
@@ -205,7 +190,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let left = |name: &str| {
             fs::write(place.path().join(name), "half").unwrap();
-            // Killed before or after it was handed to the directory's owner.
             let owner = if name.ends_with('2') { 65_534 } else { 0 };
             if rustix::process::geteuid().is_root() {
                 chown(place.path(), Some(65_534), None).unwrap();

@@ -14,55 +14,51 @@ use super::device_number::DeviceNumber;
 use super::machine::{Mount, read_mount};
 use crate::units::Bytes;
 
-/// The kernel's sector in /proc/diskstats, whatever the device's own is.
+/// Sector of /proc/diskstats, whatever the device's is.
 const SECTOR_BYTES: u64 = 512;
 
-/// Linux's default read-ahead: VM_READAHEAD_PAGES of include/linux/mm.h.
+/// VM_READAHEAD_PAGES of include/linux/mm.h.
 pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
 
-/// Files in /sys with a device's own identifier: NVMe and SCSI disks, virtio disks, logical volumes, arrays.
+/// Identifiers in /sys of NVMe, SCSI and virtio disks, logical volumes and arrays.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
 
-/// A whole disk in the kernel's sense, also a logical volume or a loop device, never a partition.
+/// A whole disk, logical volume or loop device, never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// The device's name in /sys/block: `nvme0n1`, `dm-3`.
+    /// In /sys/block: `nvme0n1`, `dm-3`.
     pub name: String,
     pub number: DeviceNumber,
-    /// The device's own identifier, such as its serial number, else its name and number; with its size, because some
-    /// hypervisors give all disks one serial number, and a resized disk is another disk.
+    /// Identifier, else name and number. Includes the size: some hypervisors give all disks one serial number, and a
+    /// resized disk is another disk.
     pub identity: String,
     pub is_rotational: bool,
-    /// Largest read-ahead, and largest load of one posix_fadvise(WILLNEED).
+    /// Also the maximum load of one posix_fadvise(WILLNEED).
     pub read_ahead_bytes: Bytes,
-    /// The largest single request.
     pub max_request_bytes: Bytes,
 }
 
-/// What stands behind a disk, as far as the kernel tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
-    /// The disk's own model; empty where it has none, as behind virtio.
+    /// Empty if unknown, as with virtio.
     pub model: String,
-    /// The drivers from the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for stacked devices.
+    /// From the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for stacked devices.
     pub drivers: Vec<String>,
-    /// The kernel's setting of its write cache: `write back` or `write through`, if known.
+    /// `write back` or `write through`, if known.
     pub write_cache: String,
 }
 
-/// What a device has done since the machine booted.
+/// Totals since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     pub reads: u64,
     pub read_bytes: Bytes,
     pub writes: u64,
     pub written_bytes: Bytes,
-    /// Milliseconds in which at least one request was under way.
+    /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
-    /// Requests under way now.
     pub in_flight: u64,
-    /// Milliseconds of all reads, of all writes, and of all requests; the last, divided by the elapsed time, is the
-    /// mean queue length.
+    /// Milliseconds of reads, of writes, and of all requests. The last, per elapsed time, is the mean queue length.
     pub read_ms: u64,
     pub write_ms: u64,
     pub queued_ms: u64,
@@ -77,24 +73,22 @@ impl Add for DeviceCounters {
     }
 }
 
-/// The devices that a server lies on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
-    /// The one that holds the data directory; `None` where there is none (tmpfs).
+    /// Device of the data directory; `None` without one (tmpfs).
     pub main: Option<DeviceNumber>,
-    /// Every one of them by what lies on it, where there are several.
+    /// Device of each part, if there are several.
     pub parts: BTreeMap<&'static str, DeviceNumber>,
 }
 
 impl Devices {
-    /// What all of them have done together.
     pub fn read(&self) -> Result<Option<DeviceCounters>, Error> {
         let one = self.main.filter(|_| self.parts.is_empty());
         let each = one.iter().chain(self.parts.values()).map(|device| read_device_counters(*device));
         Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(DeviceCounters::add))
     }
 
-    /// Counters of each of several devices; unreadable ones are left out.
+    /// Omits unreadable devices.
     pub fn read_parts(&self) -> BTreeMap<&'static str, DeviceCounters> {
         let read = |(name, device): (&&'static str, &DeviceNumber)| Some((*name, read_device_counters(*device).ok()?));
         self.parts.iter().filter_map(read).collect()
@@ -107,11 +101,11 @@ impl From<Option<DeviceNumber>> for Devices {
     }
 }
 
-/// The disk that holds `path`. `Error::NoBlockDevice` without one (tmpfs, overlay, network).
+/// `Error::NoBlockDevice` without a disk (tmpfs, overlay, network).
 pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::file("look at", path, error))?;
     let of_file = DeviceNumber::from_raw(metadata.dev());
-    // Major 0: the file system, such as btrfs, has no device number of its own.
+    // Major 0: file systems such as btrfs have no device number.
     let number = if of_file.major == 0 { source_device(path)? } else { of_file };
     let directory = disk_directory(number).ok_or_else(|| Error::NoBlockDevice {
         path: path.to_owned(),
@@ -123,12 +117,10 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     })
 }
 
-/// The disk of this name in /sys/block, if any.
 pub fn read_named_device(name: &str) -> Option<BlockDevice> {
     read_disk(&Path::new("/sys/block").join(name))
 }
 
-/// The read-ahead of a file's disk, by its device number from stat(2); `None` without a disk.
 pub fn find_read_ahead(file_device: u64) -> Option<Bytes> {
     let directory = disk_directory(DeviceNumber::from_raw(file_device))?;
     read_kilobytes(&directory.join("queue/read_ahead_kb"))
@@ -154,7 +146,7 @@ fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
     fs::canonicalize(format!("/sys/dev/block/{number}")).ok().and_then(whole_disk)
 }
 
-/// A partition's directory lies in that of its disk.
+/// A partition's directory is inside its disk's.
 fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
     if directory.join("partition").exists() { directory.parent().map(Path::to_owned) } else { Some(directory) }
 }
@@ -180,7 +172,7 @@ fn read_kilobytes(file: &Path) -> Option<Bytes> {
     fs::read_to_string(file).ok()?.trim().parse::<u64>().ok().map(|kilobytes| Bytes(kilobytes << 10))
 }
 
-/// What stands behind a disk; nothing of what /sys does not tell.
+/// Fields that /sys lacks stay empty.
 pub fn read_controller(number: DeviceNumber) -> Controller {
     disk_directory(number).map(|directory| read_behind(&directory)).unwrap_or_default()
 }
@@ -195,7 +187,6 @@ fn read_behind(disk: &Path) -> Controller {
     }
 }
 
-/// What a device has done so far, from /proc/diskstats.
 pub fn read_device_counters(number: DeviceNumber) -> Result<DeviceCounters, Error> {
     let DiskStats(devices) = DiskStats::current().map_err(|error| Error::proc("read /proc/diskstats", error))?;
     let is_meant = |major: i32, minor: i32| (major as u32, minor as u32) == (number.major, number.minor);
@@ -236,7 +227,6 @@ mod tests {
                 assert!(disk.max_request_bytes.0 > 0);
                 assert!(read_device_counters(disk.number).unwrap().reads > 0);
             }
-            // In a container.
             Err(error) => assert!(matches!(error, Error::NoBlockDevice { .. }), "{error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What this host lets pgthaw do. Every answer is tried.
+//! Tests of this host's capabilities.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -24,36 +24,31 @@ use crate::units::{Bytes, PageRange};
 
 type Found = Result<String, Lack>;
 
-/// Compared programs; their Debian packages have the same names.
 const PROGRAMS: [&str; 2] = ["vmtouch", "fio"];
 
 const SCRATCH_BYTES: usize = 4 << 20;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Where tracefs is mounted: by itself, or as every debugfs has it.
+/// Own mount of tracefs, and the one in debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The kernel's types, without which a probe runs only on the kernel that it was built for.
+/// Kernel types. Without them a probe runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Lets pgthaw load programs into the kernel and trace the server. setcap replaces a file's set, so it names all three.
+/// setcap replaces a file's set, so it names all three.
 pub const BPF_REMEDY: &str =
     "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
-/// So fast that nobody is slowed down while the limit is tried.
+/// Too fast to slow anything during the test.
 const HARMLESS: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000_000), read_bytes_per_second: Some(Bytes(1_000_000_000_000)) };
 
-/// What the checks are made on.
 #[derive(Clone, Debug, Default)]
 pub struct HostTarget {
-    /// The data directory, if known and readable.
     pub data_directory: Option<PathBuf>,
-    /// A file in it that is representative of the others, and not empty.
+    /// A representative file in it, not empty.
     pub data_file: Option<PathBuf>,
-    /// Opens files of PostgreSQL's data directory.
     pub files: Option<Arc<Tree>>,
-    /// The server's process, when it runs on this host.
     pub server_pid: Option<u32>,
 }
 
@@ -62,13 +57,13 @@ impl HostTarget {
         self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
     }
 
-    /// The data's disk, else that of scratch clusters.
+    /// Disk of the data, or of scratch clusters.
     fn device(&self) -> Result<BlockDevice, Error> {
         read_block_device(self.data_directory.as_deref().unwrap_or("/var/tmp".as_ref()))
     }
 }
 
-/// Makes every check, in well under a second. Changes only a scratch file and an empty cgroup of its own.
+/// Takes well under a second. Changes only a scratch file and an empty cgroup.
 pub fn check_host(target: &HostTarget) -> Vec<Capability> {
     [
         ("page cache", "os", check_residency(target)),
@@ -88,7 +83,6 @@ pub fn check_host(target: &HostTarget) -> Vec<Capability> {
     .into()
 }
 
-/// Looks for other tools that pgthaw is compared with.
 pub fn check_programs() -> Vec<Capability> {
     let check = |name: &'static str| {
         let found = find_in_path(name, &[]).map(|file| file.display().to_string());
@@ -118,7 +112,7 @@ fn check_residency(target: &HostTarget) -> Found {
     Ok(format!("{cachestat} truly for {} ({file_system})", file.display()))
 }
 
-/// File systems whose files are not in the page cache, or only there.
+/// File systems outside the page cache, or only in it.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
         "zfs" => Some("ZFS keeps its data in a cache of its own (ARC), which cannot be seen file by file"),
@@ -127,14 +121,13 @@ fn why_not_cached(file_system: &str) -> Option<&'static str> {
     }
 }
 
-/// Can a file be evicted without root? Tried on a scratch file.
 fn check_eviction(target: &HostTarget) -> Found {
     // A file system in memory never evicts.
     let temporary = env::temp_dir();
     let is_on_disk = read_mount(&temporary).is_ok_and(|mount| why_not_cached(&mount.file_system).is_none());
     let directory = if is_on_disk { temporary } else { "/var/tmp".into() };
     let (stayed, pages) = evict_scratch_file(&directory)?;
-    // A page in use stays; if more stay, the file system does not evict.
+    // Pages in use stay. More than 5 % mean that the file system does not evict.
     if stayed * 20 > pages {
         let detail = format!("{stayed} of {pages} pages of a scratch file in {} stayed", directory.display());
         return Err(Lack::new(detail, "`pgthaw evict --drop-caches` (needs root)"));
@@ -145,7 +138,7 @@ fn check_eviction(target: &HostTarget) -> Found {
     Ok(format!("a scratch file in {} went: {stayed} of {pages} pages stayed", directory.display()))
 }
 
-/// Pages of a scratch file that survived its eviction, of all.
+/// Pages of a scratch file that stayed after eviction, and all its pages.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
@@ -168,7 +161,7 @@ fn check_activity() -> Found {
     Ok("/proc/kpageflags tells which pages were read more than once".to_owned())
 }
 
-/// May all caches of the machine be dropped? Only opened, never written to.
+/// Opens the file without writing.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
@@ -177,7 +170,7 @@ fn check_drop_caches() -> Found {
     }
 }
 
-/// Is loaded data charged to a cgroup with as much room as the server's?
+/// Loaded data must be charged to a cgroup with as much room as the server's.
 fn check_memory(target: &HostTarget) -> Found {
     let own_pid = std::process::id();
     let (total, own) = (read_memory()?.total_bytes, read_loadable_memory(own_pid)?.bytes);
@@ -248,7 +241,7 @@ fn check_io_uring() -> Found {
 }
 
 fn setup_io_uring() -> io::Result<OwnedFd> {
-    /// Bytes of `struct io_uring_params` of `include/uapi/linux/io_uring.h`.
+    /// `struct io_uring_params` of `include/uapi/linux/io_uring.h`.
     const PARAMETERS_BYTES: usize = 120;
     let mut parameters = [0_u64; PARAMETERS_BYTES / size_of::<u64>()];
     // SAFETY: the kernel reads and fills `parameters`, which has the struct's size and alignment, during the call only.
@@ -269,7 +262,6 @@ fn check_device(target: &HostTarget) -> Found {
     ))
 }
 
-/// Can the disk be made slower for some processes, as `bench --disk` does?
 fn check_disk_limit(target: &HostTarget) -> Found {
     let version = if DiskLimit::available()? == CgroupVersion::V2 { "v2" } else { "v1" };
     let disk = target.device()?;
@@ -278,7 +270,7 @@ fn check_disk_limit(target: &HostTarget) -> Found {
     Ok(format!("cgroup {} took a limit for {} ({})", version, disk.name, disk.number))
 }
 
-/// Can a program be loaded into the kernel? One that does nothing is.
+/// Loads a program that does nothing.
 fn check_bpf() -> Found {
     match load_empty_program() {
         Ok(_) if !Path::new(BTF).exists() => Err(Lack::new(
@@ -293,12 +285,12 @@ fn check_bpf() -> Found {
     }
 }
 
-/// Is `kernel.bpf_stats_enabled` on? (Documentation/admin-guide/sysctl)
+/// `kernel.bpf_stats_enabled` (Documentation/admin-guide/sysctl).
 pub fn counts_program_time() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
-/// The part of `union bpf_attr` (`include/uapi/linux/bpf.h`) that loading a program needs.
+/// Part of `union bpf_attr` (`include/uapi/linux/bpf.h`) for loading a program.
 #[repr(C)]
 struct LoadProgram {
     program_type: u32,

@@ -1,23 +1,21 @@
-//! The two clocks that every sample carries.
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Since the machine booted; never set back.
+/// Since boot; never set back.
 pub fn read_monotonic() -> Duration {
     read(ClockId::Monotonic)
 }
 
 fn read(clock: ClockId) -> Duration {
     let now = clock_gettime(clock);
-    // Both parts are never negative on these clocks.
+    // Never negative on these clocks.
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// Milliseconds since 1970 UTC.
 pub fn read_wall_ms() -> i64 {
-    // A clock before 1970 is not set; 0 says so.
+    // An unset clock, before 1970, yields 0.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
@@ -26,12 +24,11 @@ pub fn read_wall_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
 }
 
-/// What the calling thread has had of the processors.
 pub fn read_thread_cpu_time() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
-/// What this process has had of the processors, with all of its threads.
+/// Includes all threads.
 pub fn read_own_cpu_time() -> Duration {
     read(ClockId::ProcessCPUTime)
 }

@@ -1,10 +1,10 @@
-//! The numbers by which the kernel knows devices.
+//! The kernel's device numbers.
 
 use std::fmt;
 
 use rustix::fs::{major, minor};
 
-/// A device's number, printed as `254:0`.
+/// Printed as `254:0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceNumber {
     pub major: u32,

@@ -10,17 +10,15 @@ use rustix::fs::OFlags;
 use super::Error;
 use crate::files::{Tree, open_regular_with};
 
-/// The strictest alignment of devices for offset, length and memory of a direct read, in bytes.
+/// Strictest device alignment for offset, length and memory of a direct read, in bytes.
 pub const ALIGNMENT: usize = 4096;
 
-/// A file that was opened with O_DIRECT, to be read.
 #[derive(Debug)]
 pub struct DirectFile {
     file: File,
     path: PathBuf,
 }
 
-/// Memory that a direct read may write to.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     memory: Vec<u8>,
@@ -28,14 +26,12 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// Room for `bytes`, rounded up to the alignment.
     pub fn new(bytes: usize) -> AlignedBuffer {
         let memory = vec![0; bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT);
         AlignedBuffer { memory, start }
     }
 
-    /// All of it: zeros where nothing was read.
     pub fn as_slice(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.memory.len() - ALIGNMENT]
     }
@@ -46,12 +42,11 @@ impl AlignedBuffer {
 }
 
 impl DirectFile {
-    /// Opens an own file. EINVAL where the file system has no O_DIRECT.
+    /// Opens an own file. EINVAL if the file system lacks O_DIRECT.
     pub fn open(path: &Path) -> Result<DirectFile, Error> {
         DirectFile::adopt(open_regular_with(path, OFlags::DIRECT), path.to_owned())
     }
 
-    /// Opens a file of a tree, by its path below it.
     pub fn open_below(files: &Tree, below: &Path) -> Result<DirectFile, Error> {
         DirectFile::adopt(files.open_file_with(below, OFlags::DIRECT), files.path().join(below))
     }
@@ -63,7 +58,7 @@ impl DirectFile {
         }
     }
 
-    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]; fewer at the end of the file.
+    /// `offset` and `bytes` must be multiples of `ALIGNMENT`. Returns fewer bytes at the end of the file.
     pub fn read_at(&self, offset: u64, bytes: usize, buffer: &mut AlignedBuffer) -> Result<usize, Error> {
         let read = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, buffer.slice(bytes), offset));
         read.map_err(|error| Error::file("read with O_DIRECT", &self.path, error.into()))
@@ -71,15 +66,13 @@ impl DirectFile {
 }
 
 // ---- extents ----
-//
-// Where on its device a file lies (ioctl FS_IOC_FIEMAP).
 
-/// Contiguous bytes of a file that are contiguous on the device too.
+/// Bytes contiguous in the file and on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// First byte of the extent in the file.
+    /// Offset in the file.
     pub start: u64,
-    /// First byte of the extent on the device, or the logical volume.
+    /// Offset on the device or logical volume.
     pub device_start: u64,
     pub bytes: u64,
 }
@@ -87,7 +80,7 @@ pub struct Extent {
 /// `_IOWR('f', 11, struct fiemap)` of `include/uapi/linux/fs.h`.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 
-/// Extent flags (`include/uapi/linux/fiemap.h`): the file's last one; place unknown.
+/// `include/uapi/linux/fiemap.h`: last extent; unknown place.
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 
@@ -115,7 +108,7 @@ struct Fiemap {
     extents: [FiemapExtent; EXTENTS],
 }
 
-/// The extents of a file, in order. EOPNOTSUPP where the file system has no FIEMAP.
+/// Extents in order. EOPNOTSUPP if the file system lacks FIEMAP.
 pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -141,7 +134,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // A file system that goes back would be asked for ever.
+            // Guards against a file system that goes backwards.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }
@@ -162,7 +155,6 @@ mod direct_read_tests {
         std::fs::write(&path, &text).unwrap();
         let file = match DirectFile::open(&path) {
             Ok(file) => file,
-            // Some file systems in memory have no O_DIRECT.
             Err(error) => untested!(machine: "{error}"),
         };
         let mut buffer = AlignedBuffer::new(2 * ALIGNMENT);
@@ -186,7 +178,6 @@ mod extents_tests {
         file.sync_all().unwrap();
         let extents = match read_extents(file.as_fd()) {
             Ok(extents) => extents,
-            // Those in memory, for one.
             Err(error) => untested!(machine: "this file system does not tell: {error}"),
         };
         let ends: Vec<u64> = extents.iter().map(|extent| extent.start + extent.bytes).collect();

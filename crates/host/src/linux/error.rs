@@ -1,5 +1,3 @@
-//! Failures of the system's own calls.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,10 +5,9 @@ use procfs::ProcError;
 
 use crate::failure::{AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint};
 
-/// What is done first with a directory in which something large is made.
+/// First step before something large is created.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "look at the file system of";
 
-/// A failed system call, with the file it was made for.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} {}: {source}", path.display())]
@@ -32,22 +29,21 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
+    /// `action` is a verb, such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// The error of doing `action` to the file of a cgroup.
     pub fn cgroup(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Cgroup { action, path: path.to_owned(), source }
     }
 
-    /// The error of doing `action` to a setting of the whole machine.
+    /// For settings of the whole machine.
     pub fn setting(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
 
-    /// The directory of the file that it is about; empty where it is about none.
+    /// Directory of the affected file; empty without one.
     pub fn directory(&self) -> &Path {
         match self {
             Error::File { path, .. } | Error::ResidencyHidden(path) => path.parent(),
@@ -56,12 +52,10 @@ impl Error {
         .unwrap_or(Path::new(""))
     }
 
-    /// Could no more files be open?
     pub fn is_too_few_files(&self) -> bool {
         matches!(self, Error::File { source, .. } | Error::Call { source, .. } if is_too_few_files(source))
     }
 
-    /// The error of `action` that procfs tells in its own way.
     pub fn proc(action: &'static str, source: ProcError) -> Error {
         let source = match source {
             ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied.into(),

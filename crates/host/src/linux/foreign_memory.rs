@@ -1,4 +1,4 @@
-//! Variables in the memory of other processes.
+//! Variables in other processes' memory.
 
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
@@ -15,18 +15,17 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use crate::files::read_at_most;
 
-/// Finds the address of a variable in a running program; it is the same in all processes forked from it. Reads
-/// /proc/PID/exe, the program that runs even if its file was replaced.
+/// Address of a variable, the same in all forked processes. Reads /proc/PID/exe, which is correct even if the file was
+/// replaced.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when the program has no such symbol.
+/// `Error::Unavailable` if the program has no such symbol.
 pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
     let program = read_at_most(&path, PROGRAM_BYTES_MAX).map_err(|error| Error::file("read", &path, error))?;
     let shown = path.read_link().map_err(|error| Error::file("read", &path, error))?;
     let parsed = object::File::parse(&*program)
         .map_err(|error| Error::file("read", &path, io::Error::new(io::ErrorKind::InvalidData, error)))?;
-    // The address before relocation.
     let is_it = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(name) && symbol.is_definition();
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "to see what PostgreSQL's processes wait for",
@@ -41,10 +40,10 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     Ok(symbol.address().wrapping_add(moved))
 }
 
-/// The program's owner may have made it of any size.
+/// The program's owner chooses its size.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// The lowest address of the program in the process's memory, and its offset in the file.
+/// Lowest address of the program in memory, and its offset in the file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -54,17 +53,17 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     })
 }
 
-/// A part of a file in the memory of a process: its addresses, and where in the file it begins.
+/// Addresses, and offset in the file.
 pub(super) type Mapping = (Range<u64>, u64);
 
-/// The mapped parts of a file in a process (`self` or a pid), by address. The process decides what else it has mapped, and how that is called:
-/// no line is taken for what it should be.
+/// Mapped parts of a file in a process (`self` or a pid), by address. The process controls all other lines, so none is
+/// trusted.
 pub(super) fn read_mappings(process: &str, file: &Path) -> io::Result<Vec<Mapping>> {
     let lines = std::fs::read(format!("/proc/{process}/maps"))?;
     Ok(lines.split(|byte| *byte == b'\n').filter_map(|line| parse_mapping(line, file)).collect())
 }
 
-/// A line of /proc/PID/maps: `start-end permissions offset device inode path`.
+/// Format: `start-end permissions offset device inode path`.
 fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
     let mut words = str::from_utf8(line).ok()?.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
@@ -74,8 +73,8 @@ fn parse_mapping(line: &[u8], file: &Path) -> Option<Mapping> {
     is_of_it.then_some((number(start)?..number(end)?, number(offset)?))
 }
 
-/// Reads 32 bits at `offset` behind the target of another process's pointer; `None` for a null pointer. Needs the right
-/// to trace the process (its owner, or root).
+/// Reads 32 bits at `offset` after the pointer's target; `None` for a null pointer. Needs the right to trace the
+/// process (its owner, or root).
 pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut value = [0; 4];
@@ -83,7 +82,7 @@ pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, 
     Ok(Some(u32::from_ne_bytes(value)))
 }
 
-/// The same of so many times 32 bits that it points to.
+/// As `read_pointed`, for `words` times 32 bits.
 pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option<Vec<u32>>, Error> {
     let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
     let mut bytes = vec![0; 4 * words];
@@ -92,7 +91,7 @@ pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option
     Ok(Some(bytes.chunks_exact(4).map(word).collect()))
 }
 
-/// Reads a pointer of another process; `None` where it points to nothing.
+/// `None` for a null pointer.
 pub fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
     let mut address = [0; 8];
     read(pid, pointer, &mut address)?;
@@ -113,11 +112,10 @@ fn read(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Error> {
 
 // ---- shared words ----
 //
-// Memory that somebody else writes, such as a BPF map.
+// Memory with another writer, such as a BPF map.
 
 const ATTEMPTS: usize = 10_000;
 
-/// Words of 64 bits, mapped to be read. Unmapped when dropped.
 #[derive(Debug)]
 pub struct SharedWords {
     first: NonNull<AtomicU64>,
@@ -130,7 +128,6 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// Maps the first `count` words of what the descriptor stands for.
     pub fn map(memory: BorrowedFd<'_>, count: usize) -> Result<SharedWords, Error> {
         let flags = MapFlags::SHARED;
         // SAFETY: the kernel chooses a free range, and nothing else refers to it.
@@ -144,13 +141,13 @@ impl SharedWords {
         Ok(SharedWords { first, count })
     }
 
-    /// One word; 0 beyond the end.
+    /// 0 beyond the end.
     pub fn read(&self, index: usize) -> u64 {
         self.words().get(index).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// A consistent copy of a record of `count` words. Its first word is a sequence count, odd while the record is
-    /// written. `None` if the writer never finished.
+    /// Consistent copy of a record of `count` words. Its first word is a sequence count, odd during a write. `None` if
+    /// the writer never finished.
     pub fn read_record(&self, first: usize, count: usize) -> Option<Vec<u64>> {
         let record = self.words().get(first..first + count)?;
         (0..ATTEMPTS).find_map(|_| {
@@ -166,7 +163,8 @@ impl SharedWords {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the range was mapped with this length, stays mapped as long as self, and words are aligned: it begins at a page.
+        // SAFETY: the range was mapped with this length, stays mapped as long as self, and words are aligned: it begins
+        // at a page.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }

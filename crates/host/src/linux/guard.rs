@@ -1,5 +1,5 @@
-//! Runs the program in a second process, for which the first one only waits. If the second ends early (a limit on memory, a full stack, a
-//! defect), the first runs the user's job itself, or waits for it, and reports how it ended.
+//! Runs the program in a second process. If that ends early (memory limit, full stack, defect), the first one runs the
+//! user's job, or waits for it, and reports its end.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,15 +15,14 @@ use rustix::process::{self, WaitOptions, getpid, set_child_subreaper, set_parent
 
 use super::signals::{PASSED, is_ignored, is_typed, send};
 
-/// What the process that works tells the one that waits, in memory that both have.
+/// Shared memory from the working process to the waiting one.
 #[derive(Debug, Default)]
 struct Told {
-    /// The job's pid; [`UNKNOWN`] while it is being started, 0 before.
+    /// Pid; `UNKNOWN` during the start, 0 before.
     job: AtomicU32,
     has_ended: AtomicBool,
-    /// Of the job, as wait(2) has it.
     status: AtomicI32,
-    /// The end of the process that works is what it means to tell.
+    /// The working process's end is deliberate.
     is_meant: AtomicBool,
 }
 
@@ -31,25 +30,24 @@ const UNKNOWN: u32 = u32::MAX;
 
 static TOLD: OnceLock<&'static Told> = OnceLock::new();
 
-/// The job was left to the process that waits.
+/// The waiting process must run the job.
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// How the process that worked ended.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// As it meant to, or by a signal that asked for an end before the job.
+    /// Deliberate, or by an ending signal before the job.
     AsMeant(ExitStatus),
-    /// Unasked, and no job had begun.
+    /// Unexpected, before any job.
     BeforeTheJob(ExitStatus),
-    /// Unasked, and the job has ended so; `None` where that is not known.
+    /// Unexpected; the job's end follows, `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 
-/// Goes on in a new process, which gets `None`. Here `before_waiting` is done, that one's end is waited for, and signals are passed on to
-/// it. There must be one thread.
+/// Forks; the new process gets `None` and continues. This one runs `before_waiting`, waits, and passes signals on. Must
+/// be single-threaded.
 ///
 /// # Errors
-/// The system gives no memory, or no process.
+/// If there is no memory or no process.
 pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<Ended>> {
     // SAFETY: new memory where the kernel has room, given back never. Zeros are a `Told`.
     let told: &'static Told = unsafe {
@@ -69,7 +67,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
             before_waiting();
             let ended = watch(child.as_raw(), told, &heeded)?;
             before.thread_set_mask()?;
-            // What becomes the job has no children but its own.
+            // This process may become the job, which has only its own children.
             set_child_subreaper(None)?;
             Ok(Some(ended))
         }
@@ -77,14 +75,13 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
             before.thread_set_mask()?;
             forked?;
             set_parent_process_death_signal(Some(process::Signal::KILL))?;
-            // There is none yet.
             let _ = TOLD.set(told);
             Ok(None)
         }
     }
 }
 
-/// The job is about to start; until its pid is known nobody else may start it.
+/// From here until its pid is known, no other process may start the job.
 pub fn note_start() {
     note_job(UNKNOWN);
 }
@@ -99,18 +96,17 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
-/// No process could be had for the job. Who waits becomes it, once this process has ended.
+/// The waiting process becomes the job once this one has ended.
 pub fn leave_job() {
     note_job(0);
     IS_LEFT.store(true, SeqCst);
 }
 
-/// From here on the end of this process is what it means to tell.
+/// From here on, this process's end is deliberate.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }
 
-/// Waits for the end of the process that works, and of a job that this one left behind.
 fn watch(work: i32, told: &Told, heeded: &SigSet) -> io::Result<Ended> {
     let (mut work_ended, mut job_ended) = (None, None);
     loop {
@@ -125,7 +121,6 @@ fn watch(work: i32, told: &Told, heeded: &SigSet) -> io::Result<Ended> {
                     }
                 }
                 Ok(None) => break false,
-                // There are no more children.
                 Err(_) => break true,
             }
         };
@@ -140,10 +135,10 @@ fn watch(work: i32, told: &Told, heeded: &SigSet) -> io::Result<Ended> {
 }
 
 impl Told {
-    /// What the end of the process that worked means; `None` while its job is still to be waited for.
+    /// `None` while the job is still running.
     fn judge(&self, work: ExitStatus, job: Option<ExitStatus>, is_alone: bool) -> Option<Ended> {
         let has_begun = self.job.load(SeqCst) != 0;
-        // Help was asked for, the command line is wrong, or a signal ended it before the job: no job is to run.
+        // No job runs after help, a usage error, or a signal before the job.
         let is_answer = matches!(work.code(), Some(0 | 2)) || work.signal().is_some_and(|one| PASSED.contains(&one));
         if self.is_meant.load(SeqCst) || is_answer && !has_begun {
             return Some(Ended::AsMeant(work));

@@ -1,4 +1,4 @@
-//! What machine this is.
+//! The machine: identity, mounts, memory, pressure.
 
 use std::hint::black_box;
 use std::io::ErrorKind;
@@ -20,47 +20,39 @@ use super::process::{read_details, read_mounts, read_pid_namespace};
 use super::threads::{lock, on_threads};
 use crate::units::Bytes;
 
-/// The host, for a record of what was measured where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineFacts {
     pub hostname: String,
-    /// The kernel's release, such as `6.1.0-18-amd64`.
     pub kernel: String,
-    /// Model of the processor by /proc/cpuinfo; `unknown` on architectures that do not say.
+    /// `unknown` where /proc/cpuinfo has none.
     pub cpu_model: String,
-    /// Processors that this process may use.
     pub cores: u32,
     pub memory_bytes: Bytes,
 }
 
-/// What is mounted where a path is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// `ext4`, `xfs`, `overlay`.
     pub file_system: String,
-    /// What is mounted: of a disk's file system its device.
+    /// Device, for a file system on a disk.
     pub source: PathBuf,
-    /// Where.
     pub point: PathBuf,
 }
 
-/// Identifies the machine and its pid namespace: pids are comparable where both agree.
+/// Pids are comparable if both fields agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
-    /// Identifier of the boot; empty where it is not known.
+    /// Boot identifier; empty if unknown.
     pub boot: String,
-    /// The namespace of processes, such as `pid:[4026531836]`; empty where it is not known.
+    /// Pid namespace, such as `pid:[4026531836]`; empty if unknown.
     pub processes: String,
 }
 
-/// The machine that this process runs on.
 pub fn read_identity() -> MachineIdentity {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let processes = read_pid_namespace().map_or_else(|_| String::new(), |number| format!("pid:[{number}]"));
     MachineIdentity { boot: boot.trim().to_owned(), processes }
 }
 
-/// Asks the kernel who and what it runs on.
 pub fn read_machine() -> Result<MachineFacts, Error> {
     let names = rustix::system::uname();
     let processors = CpuInfo::current().map_err(|error| Error::proc("read /proc/cpuinfo", error))?;
@@ -73,23 +65,22 @@ pub fn read_machine() -> Result<MachineFacts, Error> {
     })
 }
 
-/// Processors that this process may use; 1 where the kernel does not say.
+/// Processors usable by this process; 1 if unknown.
 pub fn count_cores() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
 }
 
-/// Bytes that this user may still write to the file system of `path`.
 pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
-/// May a file system that has inodes of a fixed number have no more files?
+/// Only for file systems with a fixed number of inodes.
 pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Used bytes of the file system of `path`, an upper bound for any file's storage.
+/// Upper bound for any file's storage.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -99,12 +90,12 @@ fn look_at(path: &Path) -> Result<StatVfs, Error> {
     statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))
 }
 
-/// The mount of `path`, by mount number: device numbers mislead on btrfs.
+/// Finds it by mount number, as device numbers mislead on btrfs.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
     let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
-    // In a chroot only the first process sees the mount of the root directory, and root alone may ask for it.
+    // In a chroot only process 1 sees the root's mount, and only root may read that.
     let found = find(read_mounts()?)
         .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
     let mount = found.ok_or_else(|| Error::Unavailable {
@@ -116,24 +107,20 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })
 }
 
-/// The file system of `path`, as /proc/self/mountinfo names it; `unknown` where the mount is hidden, as in a chroot.
+/// `unknown` if the mount is hidden, as in a chroot.
 pub fn read_file_system(path: &Path) -> String {
     read_mount(path).map_or_else(|_| "unknown".to_owned(), |mount| mount.file_system)
 }
 
 // ---- memory ----
-//
-// How much memory there is to load things into.
 
-/// The machine's memory, and what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     pub total_bytes: Bytes,
-    /// What can be used without swapping, if the page cache gives way (`MemAvailable`).
+    /// `MemAvailable`: usable without swapping if the page cache is reclaimed.
     pub available_bytes: Bytes,
-    /// Bytes of files in the page cache, shared memory included.
+    /// Page cache, including shared memory.
     pub cached_bytes: Bytes,
-    /// Changed bytes of files: dirty, and below under writeback.
     pub dirty_bytes: Bytes,
     pub writeback_bytes: Bytes,
 }
@@ -142,7 +129,6 @@ fn read_meminfo() -> Result<Meminfo, Error> {
     Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))
 }
 
-/// The machine's memory now.
 pub fn read_memory() -> Result<Memory, Error> {
     let found = read_meminfo()?;
     Ok(Memory {
@@ -155,7 +141,6 @@ pub fn read_memory() -> Result<Memory, Error> {
     })
 }
 
-/// Whose memory is the narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryBound {
@@ -163,24 +148,22 @@ pub enum MemoryBound {
     Cgroup,
 }
 
-/// What can be loaded and stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadableMemory {
     pub bytes: Bytes,
     pub bound: MemoryBound,
 }
 
-/// What can be loaded for process `pid` and stay: the memory that the machine has and the process's cgroup allows if
-/// other page cache gives way. The page cache of the loaded files counts as available.
+/// Memory that can be loaded for process `pid` and stay: what machine and cgroup allow if other page cache is
+/// reclaimed. Page cache of the loaded files counts as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
-    // Where no cgroup can be read, none limits what this process can see.
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
     let cgroup = room.map(|bytes| LoadableMemory { bytes, bound: MemoryBound::Cgroup });
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
-/// Memory for process `pid` that needs no reclaim, and its cgroup's limit, if any.
+/// Memory for `pid` that needs no reclaim, and its cgroup's limit.
 pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let found = read_meminfo()?;
     let limit = read_memory_limit(pid).ok().flatten();
@@ -189,9 +172,8 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
 }
 
-/// Bytes of the shared memory of process `pid`, of `size` bytes, that are still untouched, and will reduce what can be
-/// loaded. A lower bound: all shared memory of the cgroup counts as its own. 0 with huge pages, which are reserved from
-/// the start.
+/// Untouched part of a process's shared memory of `size` bytes, which will reduce loadable memory. A lower bound: all
+/// shared memory of the cgroup counts as touched. 0 with huge pages, which are reserved from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -202,9 +184,8 @@ pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Erro
     Ok(Bytes(size.0.saturating_sub(touched)))
 }
 
-/// Does the kernel take away idle memory without pressure, by a DAMON scheme
-/// (Documentation/admin-guide/mm/damon/usage.rst; common on hosts of virtual machines) or by damon_reclaim? What may
-/// not be read counts as absent.
+/// Whether DAMON (Documentation/admin-guide/mm/damon/usage.rst) or damon_reclaim pages out idle memory without
+/// pressure. Unreadable counts as absent.
 pub fn pages_out_idle() -> bool {
     let module = fs::read_to_string("/sys/module/damon_reclaim/parameters/enabled");
     module.is_ok_and(|enabled| enabled.trim() == "Y") || has_pageout_scheme(Path::new("/sys/kernel/mm/damon/admin"))
@@ -224,25 +205,22 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// Where a DAMON scheme pages out idle memory ([`pages_out_idle`]), age belongs to physical memory: a file that is read
-// into memory that was free for a minute is paged out seconds later.
+// DAMON ages physical memory: a file read into memory that was free for a minute is paged out seconds later.
 
-/// Share of the free memory that is left alone.
+/// Share of free memory that stays unused.
 const SPARED_RATIO: f64 = 0.1;
 
-/// Once would count as idle in a scheme that allows one access in ten looks.
+/// A scheme that allows one access in ten samples counts one touch as idle.
 const TOUCHES: u32 = 5;
 
-/// Longer than a scheme's sampling interval of half a second.
+/// Longer than a scheme's sampling interval of 0.5 s.
 const PAUSE: Duration = Duration::from_millis(550);
 
 const CHUNK_BYTES: usize = 64 << 20;
 
-/// No page is smaller.
 const PAGE_BYTES: usize = 4096;
 
-/// Uses up to `wanted` bytes of free memory for three seconds and frees them, so that the next allocations come from
-/// there. Evicts nothing.
+/// Uses up to `wanted` bytes of free memory for three seconds and frees them for the next allocations. Evicts nothing.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
@@ -268,29 +246,24 @@ fn touch(chunk: &mut [u8]) {
 }
 
 // ---- pressure ----
-//
-// Pressure stall information.
 
-/// How much was waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// Share of the last ten seconds in which some task waited, 0 to 1.
+    /// Share of the last 10 s in which some task waited, 0 to 1.
     pub some_ratio_avg10: f64,
-    /// Share of the last ten seconds in which all busy tasks waited, 0 to 1.
+    /// As above, for all busy tasks.
     pub full_ratio_avg10: f64,
-    /// Microseconds in which at least one task waited, since the machine booted.
+    /// Since boot.
     pub some_us_total: u64,
-    /// Microseconds since boot in which all busy tasks waited.
     pub full_us_total: u64,
 }
 
-/// The machine's pressure on `cpu`, `io` or `memory`; `None` where the kernel does not measure it (`psi=1` mends that).
+/// Pressure on `cpu`, `io` or `memory`; `None` if not measured (enabled by `psi=1`).
 pub fn read_pressure(resource: &str) -> Result<Option<Pressure>, Error> {
     read_pressure_file(&Path::new("/proc/pressure").join(resource))
 }
 
 fn read_pressure_file(path: &Path) -> Result<Option<Pressure>, Error> {
-    // The files of all resources have one format.
     match IoPressure::from_file(path) {
         Ok(IoPressure { some, full }) => Ok(Some(Pressure {
             some_ratio_avg10: f64::from(some.avg10) / 100.0,
@@ -299,7 +272,7 @@ fn read_pressure_file(path: &Path) -> Result<Option<Pressure>, Error> {
             full_us_total: full.total,
         })),
         Err(ProcError::NotFound(_)) => Ok(None),
-        // The file is there, but the kernel was booted without measuring.
+        // The kernel was booted without measuring.
         Err(ProcError::Io(error, _)) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(Error::proc("read the pressure", error)),
     }

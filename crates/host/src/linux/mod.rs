@@ -1,4 +1,4 @@
-//! What the kernel knows and does: the page cache, block devices, cgroups, processes.
+//! Kernel interfaces: page cache, block devices, cgroups, processes.
 
 pub mod block_device;
 pub mod capability;

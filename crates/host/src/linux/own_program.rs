@@ -1,5 +1,5 @@
-//! This program's own code. After a reboot it is cold: page faults would need over a hundred serial reads behind the
-//! server's misses (docs/journal/2026-11-25-heat-without-a-witness.md).
+//! This program's code. After a reboot, page faults would need over a hundred serial reads behind the server's misses
+//! (docs/journal/2026-11-25-heat-without-a-witness.md).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};
@@ -19,21 +19,21 @@ use rustix::process::geteuid;
 use super::foreign_memory::read_mappings;
 use crate::files::open_regular;
 
-/// Always the program that runs, whatever stands under its name by now.
+/// The running program, even if its name has another file.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads: enough for a part of the device beside others' misses.
+/// Parallel reads: enough for a share of the device beside others' misses.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Places that are probed for presence in memory; only a file's owner may ask for all pages.
+/// Probed places; only a file's owner may query all pages.
 const PLACES: u64 = 64;
 
-/// From so many missing places on the program is cold.
+/// Missing places that make the program cold.
 const MISSING_MIN: usize = 8;
 
-/// Reads this program in large pieces in the background, if much of it is cold. On failure page faults do it.
+/// Reads a cold program in large pieces in the background.
 pub fn read_own_program() {
     let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Some(used) = find_used() else { return };
@@ -45,33 +45,31 @@ pub fn read_own_program() {
     let (program, part) = (Arc::new(program), length.div_ceil(READERS));
     for start in (0..READERS).map(|number| used.start + number * part) {
         let (program, end) = (Arc::clone(&program), used.end.min(start + part));
-        // Where no thread can be started it comes by page faults.
+        // Without a thread, page faults load it.
         let _ = thread::Builder::new().spawn(move || read_part(&program, start, end));
     }
 }
 
-/// A program of this name beside this one, else one on PATH.
 pub fn find_beside(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(name));
     beside.filter(|program| program.is_file()).or_else(|| find_in_path(name, &[]))
 }
 
-/// A program of this name on PATH, or in one of these directories.
 pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(others.iter().map(PathBuf::from));
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// The mapped part of the program's file. Symbols, a fifth of the file, are not needed.
+/// Mapped part of the file, without symbols, a fifth of it.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));
     ranges.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
 }
 
-/// Would whoever reads this byte wait for the device?
+/// Whether a read would wait for the device.
 fn is_missing(file: &File, at: u64) -> bool {
     let mut byte = [0];
     let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT);
@@ -91,10 +89,8 @@ fn read_part(program: &File, start: u64, end: u64) {
 
 // ---- arguments ----
 
-/// Overwrites the words of the command line for which `hide` returns other text, padded with spaces, in
-/// /proc/PID/cmdline. Ignores failures.
+/// Overwrites words in /proc/PID/cmdline with the text of `hide`, padded with spaces. Ignores failures.
 pub fn hide_arguments(hide: impl Fn(&str) -> Option<String>) {
-    // Nothing depends on it.
     let _ = write_over(hide);
 }
 
@@ -119,15 +115,12 @@ fn write_over(hide: impl Fn(&str) -> Option<String>) -> io::Result<()> {
 }
 
 // ---- home ----
-//
-// Whose home it is where a program keeps its state.
 
-/// `$XDG_STATE_HOME`, by default `~/.local/state`; `None` for who has no home.
+/// `$XDG_STATE_HOME`, by default `~/.local/state`.
 pub fn state_home() -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(|| home().as_deref().map(state_in))
 }
 
-/// The default state directory for a home.
 pub fn state_in(home: &Path) -> PathBuf {
     home.join(".local/state")
 }
@@ -146,7 +139,6 @@ fn absolute(name: &str) -> Option<PathBuf> {
     var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// May this user make files in a directory that is there?
 pub fn may_write(directory: &Path) -> bool {
     accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
@@ -156,7 +148,6 @@ fn is_foreign(home: &Path) -> bool {
     access.is_err_and(|error| error == rustix::io::Errno::ACCESS)
 }
 
-/// The home that the password database has for a user.
 pub fn home_of(uid: u32) -> Option<PathBuf> {
     User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten().map(|user| user.dir)
 }

@@ -1,4 +1,4 @@
-//! Other processes: what they read, whose children they are, whether they still live.
+//! Other processes: reads, CPU time, parents, state.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,73 +15,67 @@ use super::{Error, signals};
 use crate::fieldwise;
 use crate::units::Bytes;
 
-/// The kernel's preference for killing this process, -1000 to 1000 (proc(5)).
+/// Preference of the kernel's OOM killer, -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
-/// The most that `pid_max` can be set to on 64 bits: include/linux/threads.h.
+/// Maximum on 64 bits: include/linux/threads.h.
 const PID_MAX_LIMIT: u32 = 4 << 20;
 
-/// The exclusive limit of pids.
+/// Exclusive limit of pids.
 pub fn read_pid_max() -> u32 {
     procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
 }
 
-/// Gives the calling thread the lowest priority, for good.
+/// Gives the calling thread the lowest priority for good.
 pub fn stand_behind_others() {
-    // Linux has a priority for each thread (setpriority(2)).
+    // Linux has priorities per thread (setpriority(2)).
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-/// What some processes were doing at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// Processes on a processor, or waiting for one.
+    /// On a processor, or ready.
     pub running: u32,
-    /// Processes in uninterruptible sleep (state D), waiting for a disk.
+    /// In uninterruptible sleep (state D), waiting for a disk.
     pub waiting: u32,
 }
 
-/// Bytes that a process had fetched from storage. Needs the right to trace it (its owner, or root).
+/// Bytes read from storage. Needs the right to trace the process (its owner, or root).
 pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
     read_asked_bytes(pid).map(|(_, fetched)| fetched)
 }
 
-/// Bytes that a process read from files, cached or not (`rchar` of proc(5)), and those fetched from storage. Needs the
-/// right to trace it.
+/// Bytes read from files (`rchar` of proc(5)), and from storage. Needs the right to trace the process.
 pub fn read_asked_bytes(pid: u32) -> Result<(Bytes, Bytes), Error> {
     let io = open(pid).and_then(|process| process.io()).map_err(|error| Error::proc("read /proc/PID/io", error))?;
     Ok((Bytes(io.rchar), Bytes(io.read_bytes)))
 }
 
-/// Processor time of a process and its threads, also of a zombie.
+/// Includes all threads; also works for a zombie.
 pub fn read_cpu_time(pid: u32) -> Result<Duration, Error> {
     read_status(pid).map(|status| of_ticks(status.utime + status.stime))
 }
 
-/// Processor time of a process's main thread in nanoseconds (/proc/PID/schedstat).
+/// Main thread only (/proc/PID/schedstat).
 pub fn read_run_time(pid: u32) -> Result<Duration, Error> {
     let stat = open(pid).and_then(|process| process.schedstat());
     let stat = stat.map_err(|error| Error::proc("read /proc/PID/schedstat", error))?;
     Ok(Duration::from_nanos(stat.sum_exec_runtime))
 }
 
-/// Processor time of a process and its awaited children.
 pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
     read_status(pid).map(|status| cpu_of(&status))
 }
 
-/// Asks a process to end (SIGTERM). One that is gone needs no asking.
 pub fn terminate(pid: u32) {
     signals::send(pid, libc::SIGTERM);
 }
 
-/// Makes the kernel kill this process first when memory runs out.
+/// Makes this process the OOM killer's first choice.
 pub fn volunteer_for_oom() {
-    // Anybody may raise the own score; a failure is harmless.
     let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, "1000");
 }
 
-/// The children of `pid`, such as a postmaster's backends.
 pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     let failed = |source| Error::Call { action: "list the processes", source };
     let pids = std::fs::read_dir("/proc").map_err(failed)?;
@@ -90,7 +84,7 @@ pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(statuses.filter(|status| status.ppid == pid as i32).map(|status| status.pid as u32).collect())
 }
 
-/// [`read_children`] from the parent's own list, which is quick; falls back to it.
+/// Faster than `read_children` where the parent's own list is available.
 pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     let listed = open(pid).and_then(|process| process.tasks()).and_then(|tasks| {
         let mut children = Vec::new();
@@ -102,7 +96,6 @@ pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     listed.or_else(|_| read_children(pid))
 }
 
-/// The parent's pid; an error without one.
 pub fn read_parent(pid: u32) -> Result<u32, Error> {
     match read_status(pid)?.ppid {
         0 => Err(Error::Call { action: "find the parent of a process", source: std::io::ErrorKind::NotFound.into() }),
@@ -110,7 +103,6 @@ pub fn read_parent(pid: u32) -> Result<u32, Error> {
     }
 }
 
-/// Counts the running and the disk-waiting ones of `pids`.
 pub fn count_busy(pids: &[u32]) -> Busy {
     let mut busy = Busy::default();
     for state in pids.iter().filter_map(|pid| read_status(*pid).ok()?.state().ok()) {
@@ -123,38 +115,31 @@ pub fn count_busy(pids: &[u32]) -> Busy {
     busy
 }
 
-/// A process's start in clock ticks since boot; with the pid it is unique.
+/// Clock ticks since boot; unique with the pid.
 pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
 }
 
-/// What a process does, and since when there is such a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessActivity {
-    /// On a processor, or waiting for one.
     pub is_running: bool,
-    /// When it started, in clock ticks since the machine booted.
     pub start_ticks: u64,
 }
 
-/// Looks at what a process does at this moment.
 pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
     let status = read_status(pid)?;
     Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
 }
 
-/// A process's pending system call on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCallInProgress {
-    /// As the processor's architecture has it.
+    /// Specific to the processor architecture.
     pub number: u32,
-    /// As the process would call it.
     pub path: PathBuf,
     pub device: (u32, u32),
 }
 
-/// The system call with a file in which a process sleeps (`/proc/PID/syscall` of proc(5)). `None` without one, or
-/// without permission.
+/// System call on a file in which a process sleeps (proc(5)). `None` without one or without permission.
 pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     let told = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = told.split_whitespace();
@@ -166,7 +151,6 @@ pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
     Some(FileCallInProgress { number, path: link.read_link().ok()?, device })
 }
 
-/// How far a process is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Lives,
@@ -176,7 +160,7 @@ pub enum Stage {
     Ended,
 }
 
-/// How far the process with this start time is. A dead process keeps its pid as a zombie until its parent asks.
+/// A zombie keeps its pid until its parent waits.
 pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
     // PF_EXITING of include/linux/sched.h: set before sched_process_exit fires, while the state changes after it.
     const EXITING: u32 = 4;
@@ -188,14 +172,13 @@ pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
     }
 }
 
-/// Is there such a process, and has it not ended?
 pub fn is_alive(pid: u32) -> bool {
     open(pid).is_ok_and(|process| process.is_alive())
 }
 
-/// The process's title in `ps`, where PostgreSQL reports its activity; else the program's name.
+/// Title in `ps`, where PostgreSQL reports its activity; else the program's name.
 pub fn read_title(pid: u32) -> Result<String, Error> {
-    // A title has names of roles and databases, in any encoding.
+    // Titles contain role and database names in any encoding.
     let title = std::fs::read(format!("/proc/{pid}/cmdline"));
     let title = title.map_err(|source| Error::Call { action: "read /proc/PID/cmdline", source })?;
     let words = title.split(|byte| *byte == 0).filter(|word| !word.is_empty());
@@ -206,27 +189,25 @@ pub fn read_title(pid: u32) -> Result<String, Error> {
     Ok(words.join(" ").trim_end().to_owned())
 }
 
-/// The pid in the process's own pid namespace (`NSpid` of proc(5)).
+/// Pid in the process's own namespace (`NSpid` of proc(5)).
 pub fn read_own_number(pid: u32) -> Result<u32, Error> {
     let status = read_details(pid)?;
     let number = status.nspid.as_ref().and_then(|numbers| u32::try_from(*numbers.last()?).ok());
     Ok(number.unwrap_or(pid))
 }
 
-/// The number of this process's pid namespace.
 pub fn read_pid_namespace() -> Result<u64, Error> {
     let path = Path::new("/proc/self/ns/pid");
     let metadata = path.metadata().map_err(|error| Error::file("look at", path, error))?;
     Ok(metadata.ino())
 }
 
-/// Is this process in the initial pid namespace, whose pids the kernel reports?
+/// Whether this is the initial pid namespace, whose pids the kernel reports.
 pub fn has_kernel_pids() -> Result<bool, Error> {
     // PROC_PID_INIT_INO of include/linux/proc_ns.h.
     Ok(read_pid_namespace()? == 0xEFFF_FFFC)
 }
 
-/// What is mounted where, in the order in which it was.
 pub(super) fn read_mounts() -> Result<Vec<MountInfo>, Error> {
     let mounts = Process::myself().and_then(|process| process.mountinfo());
     Ok(mounts.map_err(|error| Error::proc("read the mounts", error))?.0)
@@ -236,7 +217,7 @@ pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
     open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
-/// One read by path: this is called many times a second.
+/// A single read, as this is called many times a second.
 fn read_status(pid: u32) -> Result<Stat, Error> {
     // 52 numbers, and a name of at most 64 bytes.
     let mut line = [0; 2048];
@@ -250,22 +231,17 @@ fn open(pid: u32) -> procfs::ProcResult<Process> {
 }
 
 // ---- schedule ----
-//
-// The scheduler's account: time on processors, and time spent waiting for one.
 
-/// What a process or a thread has had of the processors so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTime {
-    /// On a processor.
     pub cpu: Duration,
-    /// Run-queue delay: ready, but waiting for a processor. 0 without CONFIG_SCHED_INFO.
+    /// Time ready without a processor. 0 without CONFIG_SCHED_INFO.
     pub run_delay: Duration,
     /// Preemptions while runnable.
     pub involuntary_switches: u64,
 }
 
 impl TaskTime {
-    /// What was added since `earlier`.
     pub fn since(self, earlier: TaskTime) -> TaskTime {
         fieldwise!(TaskTime, self.saturating_sub(earlier): cpu, run_delay, involuntary_switches)
     }
@@ -279,28 +255,26 @@ impl Add for TaskTime {
     }
 }
 
-/// What all processors together did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
-    /// How many processors there are.
     pub count: u32,
-    /// Time in which something ran, the kernel's own work included.
+    /// Includes the kernel's own work.
     pub busy: Duration,
-    /// Part of the busy time that went to interrupts, whoever they were for.
+    /// Part of `busy`, for any process.
     pub interrupts: Duration,
-    /// Idle time while something waited for a disk; a hint at most (proc(5)).
+    /// Idle while something waited for a disk; only a hint (proc(5)).
     pub iowait: Duration,
-    /// Time with something to run that the hypervisor gave to somebody else.
+    /// Taken by the hypervisor while something was ready.
     pub steal: Duration,
 }
 
-/// Reads the processor time of a process's first thread; PostgreSQL's processes have only one.
+/// First thread only; PostgreSQL's processes have one.
 pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
     let time = open(pid).and_then(|process| account(&process.task_main_thread()?));
     time.map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
 }
 
-/// Reads the processor time of each thread by number, in order. Skips threads that end meanwhile.
+/// By thread number, in order. Skips threads that end meanwhile.
 pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
     let tasks = open(pid).and_then(|process| process.tasks());
     let tasks = tasks.map_err(|error| Error::proc("list /proc/PID/task", error))?;
@@ -310,12 +284,12 @@ pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
     Ok(times)
 }
 
-/// What all processors did since the machine booted.
+/// Totals since boot.
 pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
     let statistics = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?;
     let all = statistics.total;
     let ticks = |count: Option<u64>| of_ticks(count.unwrap_or_default());
-    // What guests ran is part of `user`.
+    // `user` includes guests.
     let interrupts = ticks(all.irq) + ticks(all.softirq);
     Ok(ProcessorTimes {
         count: statistics.cpu_time.len() as u32,
@@ -328,7 +302,6 @@ pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
 
 fn account(task: &Task) -> ProcResult<TaskTime> {
     let (cpu, run_delay) = match task.schedstat() {
-        // Without CONFIG_SCHED_INFO only the coarser count exists.
         Ok(found) if found.pcount > 0 => {
             (Duration::from_nanos(found.sum_exec_runtime), Duration::from_nanos(found.run_delay))
         }
@@ -343,37 +316,32 @@ fn of_ticks(ticks: u64) -> Duration {
 }
 
 // ---- families ----
-//
-// Resource use by group: own process trees, kernel threads, others.
 
-/// The parent of the kernel's threads.
 const KTHREADD: u32 = 2;
 
-/// A process's use so far, with its awaited children's.
+/// Includes awaited children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
-    /// The program's name, at most 15 characters.
+    /// At most 15 characters.
     pub name: String,
     pub cpu: Duration,
-    /// Fetched from storage; 0 where that may not be read.
+    /// Read from storage; 0 without permission.
     pub read_bytes: Bytes,
 }
 
-/// Use so far; awaited children count for their parent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FamilyUse {
     pub own_cpu: Duration,
-    /// `None` where it may not be read of all of them.
+    /// `None` if any of them may not be read.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
-    /// Other processes by pid and start ticks, which are unique.
+    /// Other processes by pid and start ticks.
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
-/// Reads all visible processes. `roots` and their descendants are the own ones.
+/// Reads all visible processes. `roots` and their descendants are own.
 pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
     let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
-    // A process may end at any time.
     let seen: Vec<(Process, Stat)> =
         processes.filter_map(|process| process.ok().and_then(|one| one.stat().ok().map(|stat| (one, stat)))).collect();
     let parents: HashMap<u32, u32> = seen.iter().map(|(_, stat)| (stat.pid as u32, stat.ppid as u32)).collect();
@@ -383,7 +351,7 @@ pub fn read_family_use(roots: &[u32]) -> Result<FamilyUse, Error> {
         let read_bytes = match process.io() {
             Ok(io) => Some(Bytes(io.read_bytes)),
             Err(ProcError::PermissionDenied(_)) => None,
-            // It has ended.
+            // The process has ended.
             Err(_) => Some(Bytes(0)),
         };
         if is_of_family(pid, roots, &parents) {
@@ -406,7 +374,7 @@ fn cpu_of(stat: &Stat) -> Duration {
 }
 
 fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
-    // What is read while processes come and go may have a ring.
+    // The snapshot is not atomic and may contain a cycle.
     let mut passed = HashSet::new();
     let mut at = pid;
     while !roots.contains(&at) {
@@ -444,7 +412,6 @@ mod process_tests {
         let before = std::fs::read_to_string(OOM_SCORE_ADJUSTMENT).unwrap();
         volunteer_for_oom();
         assert_eq!(std::fs::read_to_string(OOM_SCORE_ADJUSTMENT).unwrap().trim(), "1000");
-        // Lowering it again takes a privilege.
         let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, before.trim());
     }
 
@@ -483,7 +450,7 @@ mod process_tests {
         assert!(is_alive(pid));
         assert!(read_fetched_bytes(pid).is_ok());
         assert!(read_cpu_time(pid).is_ok());
-        // Until it runs its program, the child still has our title.
+        // Until exec the child has this program's title.
         while read_title(pid).unwrap() != "sleep 60" {
             std::thread::yield_now();
         }
@@ -504,7 +471,7 @@ mod schedule_tests {
     fn a_thread_that_spins_is_told_from_one_that_sleeps() {
         let before = read_thread_times(std::process::id()).unwrap();
         let spinner = std::thread::spawn(|| {
-            // By its own clock, not by the wall's: a hypervisor may take the processor away, and nobody counts that for the thread.
+            // CPU time, as a hypervisor may steal wall time.
             while rustix::time::clock_gettime(ClockId::ThreadCPUTime).tv_nsec < 200_000_000 {
                 std::hint::spin_loop();
             }
@@ -516,7 +483,6 @@ mod schedule_tests {
             times.iter().find(|(known, _)| *known == thread).map(|(_, time)| *time).unwrap_or_default()
         };
         let spun = of(&after, spinner).since(of(&before, spinner));
-        // What it used since the last tick may not be counted yet.
         assert!(spun.cpu.as_secs_f64() > 0.15, "{spun:?}");
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let slept = of(&after, me).since(of(&before, me));

@@ -1,7 +1,5 @@
-//! A disk's read-ahead, changed for a while and always put back.
-//!
-//! It is the machine's setting, so its own value is kept in /run/pgthaw while a run has changed it; a boot resets both.
-//! The next run puts back what a killed run left.
+//! A disk's read-ahead, changed temporarily. /run/pgthaw keeps the disk's own value meanwhile; a boot resets both. The
+//! next run restores it after a killed one.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -16,35 +14,35 @@ use super::machine::read_mount;
 use crate::files::{Directory, SMALL_FILE_BYTES_MAX, read_open_at_most};
 use crate::units::Bytes;
 
-/// Root alone looks into it, so that nobody else can hold its locks.
+/// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// The read-ahead of a path's disk, until this is dropped. Open files keep the value that they were opened with.
-/// Several runs may ask for the same value; the last one restores the disk's own.
+/// Restores the disk's own value when dropped. Open files keep theirs. Several runs may hold the same value; the last
+/// one restores the disk's.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// Its shared lock marks a living run. `None` after the read-ahead was put back.
+    /// Its shared lock marks a living run. `None` once restored.
     holder: Option<File>,
 }
 
 impl ReadAhead {
-    /// Can the read-ahead of the disk of `path` be changed? Tried by writing its present value.
+    /// Tests by writing the present value.
     pub fn available(path: &Path) -> Result<(), Error> {
         let files = Files::find(path)?;
         let _turn = files.take_turn()?;
         files.apply(files.read()?)
     }
 
-    /// Sets it, in whole KiB. Fails when the kernel took another value, or another run holds one.
+    /// In whole KiB. Fails if the kernel applied another value, or another run holds one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
 
-    /// Puts back a killed run's change. Returns the disk's own value if there was one.
+    /// Undoes a killed run's change. Returns the disk's own value, if it was restored.
     pub fn repair(path: &Path) -> Result<Option<Bytes>, Error> {
         let files = Files::find(path)?;
-        // Nobody on this machine has changed a read-ahead since it booted.
+        // No read-ahead was changed since boot.
         if !files.state_directory.exists() {
             return Ok(None);
         }
@@ -52,7 +50,7 @@ impl ReadAhead {
         files.put_back_unless_held()
     }
 
-    /// Ends it and reports errors; dropping ignores them.
+    /// Reports errors, which dropping ignores.
     pub fn put_back(mut self) -> Result<(), Error> {
         self.end()
     }
@@ -67,17 +65,15 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        // The next run puts it back.
         let _ = self.end();
     }
 }
 
-/// Where a disk's read-ahead stands, and where its own is remembered.
 #[derive(Clone, Debug)]
 struct Files {
-    /// File with the disk's read-ahead.
+    /// File in /sys with the disk's setting.
     setting: PathBuf,
-    /// What a mounted file system takes it from.
+    /// File in /sys that a mounted file system uses.
     mounted: PathBuf,
     state_directory: PathBuf,
     state: PathBuf,
@@ -106,7 +102,7 @@ impl Files {
         }
     }
 
-    /// Serialises changes of read-ahead between processes.
+    /// Serializes changes between processes.
     fn take_turn(&self) -> Result<File, Error> {
         let directory = &self.state_directory;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -123,7 +119,6 @@ impl Files {
         if self.lock(&holder)? {
             if let Err(error) = self.remember_and_apply(&mut holder, asked) {
                 drop(holder);
-                // The first failure is the one to tell.
                 let _ = self.put_back_unless_held();
                 return Err(error);
             }
@@ -139,7 +134,6 @@ impl Files {
         Ok(ReadAhead { files: self, holder: Some(holder) })
     }
 
-    /// The file with the disk's own value, of this user.
     fn open_state(&self, is_made: bool) -> std::io::Result<File> {
         let directory = Directory::open(&self.state_directory)?;
         let name = self.state.file_name().unwrap_or_default();
@@ -163,7 +157,7 @@ impl Files {
         self.apply(asked)
     }
 
-    /// Writes the setting and reads back what has come of it.
+    /// Fails if the kernel applied another value.
     fn apply(&self, asked: Bytes) -> Result<(), Error> {
         let written = fs::write(&self.setting, format!("{}\n", asked.0 >> 10));
         written.map_err(|error| Error::setting("write to", &self.setting, error))?;
@@ -180,7 +174,6 @@ impl Files {
         Ok(())
     }
 
-    /// Tells the disk's own value when there was something to put back.
     fn put_back_unless_held(&self) -> Result<Option<Bytes>, Error> {
         let state = match self.open_state(false) {
             Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),
@@ -199,12 +192,12 @@ impl Files {
         read_kib(&self.setting)
     }
 
-    /// The disk's own value; `None` if a killed run had not written it, and so changed nothing.
+    /// `None` if a killed run had not written it, and so changed nothing.
     fn read_remembered(&self) -> Result<Option<Bytes>, Error> {
         let text = self.open_state(false).and_then(|state| read_open_at_most(state, SMALL_FILE_BYTES_MAX));
         let text = text.map_err(|error| Error::setting("read", &self.state, error))?;
         let text = String::from_utf8_lossy(&text);
-        // The end of the line is the proof that the number is whole.
+        // The line feed proves that the number is complete.
         Ok(text.strip_suffix('\n').and_then(parse_kib))
     }
 }
@@ -233,7 +226,6 @@ mod tests {
     const OWN: Bytes = Bytes(8 << 20);
     const ASKED: Bytes = Bytes(128 << 10);
 
-    /// A disk with 8 MiB of read-ahead in a fake /sys, where setting and mount share one value, as in the kernel.
     fn system() -> (TempDir, Files) {
         let system = tempfile::tempdir().unwrap();
         let device = BlockDevice {
@@ -291,7 +283,7 @@ mod tests {
     fn what_a_killed_run_left_is_put_back() {
         let (_system, files) = system();
         let mut held = files.clone().set(ASKED).unwrap();
-        // A killed process loses its locks and puts nothing back.
+        // A killed process loses its locks and restores nothing.
         drop(held.holder.take());
         drop(held);
         assert_eq!(files.read().unwrap(), ASKED);
@@ -321,7 +313,7 @@ mod tests {
         assert!(!files.state.exists());
     }
 
-    /// Needs root and a disk; elsewhere it only checks the refusal's hint.
+    /// Without root and a disk, tests only the refusal's hint.
     #[test]
     fn the_kernel_takes_the_read_ahead_and_takes_it_back() {
         let place = Path::new("/var/tmp");

@@ -1,37 +1,33 @@
-//! Signals: the one that asked this process to end, and those passed on to a job.
+//! Signals that end this process, and those passed on to a job.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
-/// Signals to pass on: HUP, INT, QUIT, USR1, USR2, ALRM, TERM.
 pub const PASSED: [i32; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGTERM];
 
 /// Sent on writing beyond the file size limit.
 pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
 
-/// What asked this process for an end; 0: nothing did.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
-/// Records an ending signal; the first counts.
 pub fn note_end(signal: i32) {
-    // One that was first stays.
+    // The first signal counts.
     let _ = ASKED_TO_END.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// The shell's exit status for the ending signal: 130 for Ctrl-C, 143 for SIGTERM; `None` without one.
+/// 130 for Ctrl-C, 143 for SIGTERM; `None` without a signal.
 pub fn status_of_end() -> Option<u8> {
     let signal = ASKED_TO_END.load(Ordering::Relaxed);
     (signal != 0).then(|| status_of(signal))
 }
 
-/// The exit status that shells have for an end by this signal.
 pub fn status_of(signal: i32) -> u8 {
     (128 + signal) as u8
 }
 
-/// Is a signal ignored, as by nohup(1)? Children inherit that unless this process handles it.
+/// As by nohup(1). Children inherit that unless this process handles the signal.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.
     let action = unsafe {
@@ -42,7 +38,7 @@ pub fn is_ignored(signal: i32) -> bool {
     action.is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Sends a signal to a process. One that is gone needs none.
+/// Ignores a missing process.
 pub fn send(pid: u32, signal: i32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)) {
@@ -50,7 +46,7 @@ pub fn send(pid: u32, signal: i32) {
     }
 }
 
-/// Was it typed at the terminal, so that the other processes of this group have it already?
+/// Whether the terminal sent it to the whole process group.
 pub fn is_typed(signal: i32) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT) && is_in_foreground()
 }
@@ -59,10 +55,10 @@ fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
 
-/// Ends this process by the signal that ended its job, without another core.
+/// Ends this process by its job's signal, without another core.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
-    // With a core it is the same end.
+    // If this fails, only a core is added.
     let _ = setrlimit(Resource::Core, limit);
     // SAFETY: the default action takes no handler; nothing of this process depends on the one that was there.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -77,7 +73,6 @@ mod tests {
 
     #[test]
     fn an_ignored_signal_is_known() {
-        // The runtime ignores SIGPIPE: a reader that goes away is an error.
         assert!(is_ignored(libc::SIGPIPE));
         assert!(!is_ignored(libc::SIGUSR2));
     }

@@ -1,4 +1,4 @@
-//! The processes of this host at the other ends of a process's sockets.
+//! Local processes at the other ends of a process's sockets.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,28 +14,25 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use super::Error;
 use super::process::read_start_ticks;
 
-/// The two ends of a TCP connection, the client's first.
+/// Client's end first.
 type Connection = (SocketAddr, SocketAddr);
 
-/// What is at the other end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// For a Unix socket the kernel noted who connected.
+    /// The kernel records the process that connected to a Unix socket.
     Process(u32),
     Connection(Connection),
 }
 
-/// Who is connected to a process. Behind a pooler it is the pooler.
+/// Client of a process; behind a pooler, the pooler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
     Other,
-    /// Who connected has ended.
     Ended,
 }
 
-/// Processes that may be clients. The kernel's lists of connections, which are long where many are connected, are read once, and only if any
-/// of them may have one.
+/// Possible clients. The lists of connections may be long; they are read once, and only if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,
@@ -43,15 +40,12 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// These processes, as they are now.
     pub fn among(members: impl IntoIterator<Item = u32>) -> Clients {
         Clients { members: members.into_iter().collect(), ..Clients::default() }
     }
 
-    /// Which of them is connected to a process?
-    ///
     /// # Errors
-    /// Without the right to trace the process (its owner, or root), or when it has ended.
+    /// Without the right to trace the process (its owner, or root), or if it has ended.
     pub fn of(&self, pid: u32) -> Result<Client, Error> {
         let mut client = Client::Other;
         for end in read_ends(pid)? {
@@ -114,7 +108,7 @@ fn read_sockets(pid: u32) -> Result<Vec<(i32, u64)>, Error> {
     Ok(all.flatten().filter_map(socket).collect())
 }
 
-/// The TCP connections of processes. Those of one network are in one list.
+/// Each network namespace has one list.
 fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
     let (mut networks, mut sockets) = (BTreeMap::new(), HashMap::new());
     for member in members {
@@ -127,7 +121,7 @@ fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
     all.filter_map(|one| Some((ends(&one), *sockets.get(&one.inode)?))).collect()
 }
 
-/// Maps IPv4-mapped addresses to IPv4.
+/// Converts IPv4-mapped addresses.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Locks a mutex, even after a panic of a thread that held it. The panic itself is reported elsewhere.
+/// Ignores a panic of the holder, which is reported elsewhere.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on `count` threads, each with its number from 0, and returns the results. This thread is the first, so
-/// the work is done even where no other can be started.
+/// Runs `work` on `count` threads, numbered from 0. This thread is the first, so the work is done even if no other
+/// starts.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {
@@ -28,7 +28,7 @@ pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     })
 }
 
-/// What `work` comes to for each of `0..count`, in order, worked on by several threads.
+/// Results of `work` for `0..count`, in order.
 pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work_some = |_| {
@@ -46,16 +46,15 @@ pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize
     done.into_iter().map(|(_, done)| done).collect()
 }
 
-/// Could so many threads be started now? For callers that cannot go on with fewer.
+/// Tests whether `count` threads can start now.
 ///
 /// # Errors
-/// The system's, such as EAGAIN at a limit on processes.
+/// Such as EAGAIN at a process limit.
 pub fn check_room(count: usize) -> io::Result<()> {
     let (mut ends, mut threads) = (Vec::new(), Vec::new());
     let mut start = || {
         let (end, ended) = channel::<()>();
         ends.push(end);
-        // It is there until all have been started.
         thread::Builder::new().spawn(move || _ = ended.recv()).map(|thread| threads.push(thread))
     };
     let started = (0..count).try_for_each(|_| start());
@@ -65,21 +64,19 @@ pub fn check_room(count: usize) -> io::Result<()> {
 }
 
 // ---- ready ----
-//
-// Waiting for the kernel or for the end of something.
 
-/// Is held while something goes on: it is over when this is dropped.
+/// Held during an activity, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Going {
     _held: PipeWriter,
 }
 
-/// By which it is known at once that something is over.
+/// Reports the end of an activity at once.
 #[derive(Debug)]
 pub struct Over(PipeReader);
 
 impl Going {
-    /// Something begins. What this process starts does not hold it.
+    /// Child processes do not hold it.
     pub fn begin() -> io::Result<(Going, Over)> {
         let (reader, held) = pipe()?;
         Ok((Going { _held: held }, Over(reader)))
@@ -87,12 +84,12 @@ impl Going {
 }
 
 impl Over {
-    /// Waits for the end, at most about this long, and returns whether it came.
+    /// Whether it ended within about this time.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.wait_beside(None, at_most)
     }
 
-    /// The same, but only until there is something to read.
+    /// Also returns when `from` is readable.
     pub fn wait_or_readable(&self, from: BorrowedFd<'_>, at_most: Duration) -> bool {
         self.wait_beside(Some(from), at_most)
     }
@@ -101,7 +98,7 @@ impl Over {
         let timeout = Timespec { tv_sec: at_most.as_secs() as _, tv_nsec: at_most.subsec_nanos().into() };
         let all = [Some(self.0.as_fd()), from].into_iter().flatten();
         let mut all: Vec<PollFd<'_>> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        // A signal ends it early, and whoever waits looks again.
+        // A signal ends the wait early; the caller checks again.
         poll(&mut all, Some(&timeout)).is_ok() && !all[0].revents().is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! A slower disk for some processes: a cgroup with limited reads from devices.
+//! A slower disk for some processes: a cgroup with I/O limits.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -14,31 +14,31 @@ use super::{
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
 
-/// The effective read limit of a process for `device`, from its cgroup and all above it.
+/// Lowest read limit of the process's cgroup and those above.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     let directory = hierarchy.directory_of(pid)?;
-    // The root has no limit, and in version 2 not even the file.
+    // The root has no limit; in version 2 not even the file.
     let limits = hierarchy
         .lineage(&directory)
         .filter_map(|group| read_limits(hierarchy.version, device, |file| fs::read_to_string(group.join(file))).ok());
     Ok(limits.fold(ReadLimit::default(), |all, (reads, _)| all.and(reads)))
 }
 
-/// A limit on the reads and writes of the processes that join it, until this is dropped.
+/// I/O limit of the processes that join it, until dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    /// The cgroup that is limited: that of those who join, or the root.
+    /// Members' cgroup, or the root.
     files: Cgroup,
-    /// The cgroup of those who join; `None` where whole devices are limited.
+    /// `None` if whole devices are limited.
     own: Option<OwnCgroup>,
     wholes: Vec<WholeDevice>,
-    /// The cgroup of the memory limit, in version 1 of another tree.
+    /// For the memory limit; in version 1 in another hierarchy.
     memory: Option<OwnCgroup>,
     devices: Vec<DeviceLimit>,
 }
 
-/// What is asked for of a whole disk; a partition has no limit of its own.
+/// Limits of a whole disk; a partition has none of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceLimit {
     pub number: DeviceNumber,
@@ -47,7 +47,7 @@ pub struct DeviceLimit {
 }
 
 impl DiskLimit {
-    /// Can a limit be made here? Tried by creating and removing a cgroup.
+    /// Tests by creating a cgroup.
     pub fn available() -> Result<CgroupVersion, Error> {
         let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
         let version = cgroup.files.version;
@@ -55,7 +55,6 @@ impl DiskLimit {
         Ok(version)
     }
 
-    /// Can writes be limited, on an own device (`is_own`) or any?
     pub fn writes_available(is_own: bool) -> Result<(), Error> {
         if is_own || DiskLimit::available()? == CgroupVersion::V2 {
             return DiskLimit::available().map(drop);
@@ -68,12 +67,11 @@ impl DiskLimit {
         })
     }
 
-    /// Limits devices for those who join, and their memory, page cache included. With `is_own` nobody else uses the
-    /// devices, as with loop devices: in version 1 these are limited as a whole, whoever reads or writes. In version 2
-    /// write-back is charged to the writer's cgroup. [`DiskLimit::writes_available`] says where writes can be limited.
+    /// Limits members' I/O and memory, page cache included. `is_own` means that nothing else uses the devices: version
+    /// 1 then limits them as a whole. Version 2 charges write-back to the writer's cgroup.
     ///
     /// # Errors
-    /// When the kernel took another limit.
+    /// If the kernel applied another limit.
     pub fn create(devices: Vec<DeviceLimit>, is_own: bool, memory: Option<Bytes>) -> Result<DiskLimit, Error> {
         let hierarchy = Hierarchy::find(Controller::Io)?;
         let mut limit = if is_own && hierarchy.version == CgroupVersion::V1 {
@@ -87,7 +85,7 @@ impl DiskLimit {
         };
         let has_writes = limit.devices.iter().any(|device| device.writes != WriteLimit::default());
         match &limit.own {
-            // Dirty pages are charged to a cgroup where both controllers are.
+            // Dirty pages are charged to a cgroup with both controllers.
             Some(own) if has_writes && limit.files.version == CgroupVersion::V2 => {
                 own.hand_down(&Hierarchy::find(Controller::Memory)?)?;
             }
@@ -118,10 +116,6 @@ impl DiskLimit {
         }
     }
 
-    /// Enforces the limit again.
-    ///
-    /// # Errors
-    /// When the kernel took another limit.
     pub fn enforce(&self) -> Result<(), Error> {
         let files = &self.files;
         for DeviceLimit { number, reads, writes } in &self.devices {
@@ -139,37 +133,36 @@ impl DiskLimit {
         Ok(())
     }
 
-    /// Suspends the limit until [`DiskLimit::enforce`].
+    /// Suspends the limit until `enforce`.
     pub fn lift(&self) -> Result<(), Error> {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Limits a process, its threads and its future children. Present children are not limited.
+    /// Includes future children, but not present ones.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
     }
 
-    /// Lets a command's process join before it runs its program: nothing is read outside of the limit, whatever user it
-    /// runs as.
+    /// Makes a command join before exec, so that no read escapes the limit.
     pub fn limit_command(&self, command: &mut Command) -> Result<(), Error> {
         let memory = self.memory.as_ref().map(|cgroup| cgroup.files.file(PROCS_FILE));
         for path in [self.procs_file()].into_iter().chain(memory) {
             let procs = File::options().write(true).open(&path).map_err(|error| Error::cgroup("open", &path, error))?;
             let join = move || (&procs).write_all(b"0");
-            // SAFETY: between fork and exec the closure calls nothing but write(2), which is async-signal-safe, and allocates
-            // nothing, failed or not.
+            // SAFETY: between fork and exec the closure calls nothing but write(2), which is async-signal-safe, and
+            // allocates nothing, failed or not.
             unsafe { command.pre_exec(join) };
         }
         Ok(())
     }
 
-    /// A process that writes `0` here, before exec, joins the limit.
+    /// A process that writes `0` here before exec joins the limit.
     pub fn procs_file(&self) -> PathBuf {
         self.files.file(PROCS_FILE)
     }
 
-    /// What all that joined have read from the first device so far.
+    /// Members' reads from the first device.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         match (self.wholes.first(), self.devices.first()) {
             (Some(whole), _) => whole.read_usage(),
@@ -177,7 +170,7 @@ impl DiskLimit {
         }
     }
 
-    /// Ends the limit and reports errors; dropping ignores them.
+    /// Reports errors, which dropping ignores.
     pub fn remove(self) -> Result<(), Error> {
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
         self.own.map_or(Ok(()), OwnCgroup::remove)?;
@@ -187,32 +180,30 @@ impl DiskLimit {
 
 // ---- whole device ----
 //
-// A limit on a whole device that nobody else uses. In version 1 a cgroup's limit does not cover what the kernel writes
-// on its behalf (journal, write-back): that happens in the root cgroup, which can be limited too.
+// In version 1 a cgroup's limit does not cover kernel writes (journal, write-back). They belong to the root cgroup,
+// which can be limited too.
 
-/// Ends limits that a killed run left on an own device.
 pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Io)?;
     match hierarchy.version {
         CgroupVersion::V1 => {
             Cgroup { version: hierarchy.version, directory: hierarchy.mount_point }.lift_limits(device)
         }
-        // In version 2 the next cgroup sweeps the old one away.
+        // The next cgroup removes the old one.
         CgroupVersion::V2 => Ok(()),
     }
 }
 
-/// The root cgroup with limits on one device, until this is dropped.
+/// Limits of the root cgroup on one device.
 #[derive(Debug)]
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// What was read before: the root counts from when the device was made.
+    /// Earlier reads, as the root counts from the device's creation.
     before: ReadUsage,
 }
 
 impl WholeDevice {
-    /// Begins without a limit, whatever was left there.
     fn create(files: &Cgroup, device: DeviceNumber) -> Result<WholeDevice, Error> {
         files.lift_limits(device)?;
         Ok(WholeDevice { files: files.clone(), before: files.read_usage(device)?, device })
@@ -229,7 +220,6 @@ impl WholeDevice {
 
 impl Drop for WholeDevice {
     fn drop(&mut self) {
-        // Nobody else uses the device; there is nobody left to tell.
         let _ = self.files.lift_limits(self.device);
     }
 }

@@ -1,4 +1,4 @@
-//! Disk limits against the kernel, as root. Elsewhere the tests only check that the refusal has a hint.
+//! Tests against the kernel, as root. Otherwise only the refusal's hint is tested.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -36,7 +36,6 @@ fn start_sleeper() -> Child {
 #[test]
 fn the_kernel_has_the_limit_that_was_asked_for() {
     let Some(limit) = create_limit() else { return };
-    // Reads it back, and fails on another.
     limit.enforce().unwrap();
     let directory = limit.procs_file().parent().unwrap().to_owned();
     assert!(directory.exists());
@@ -108,15 +107,13 @@ fn dropping_it_frees_its_processes() {
 fn what_a_killed_process_left_is_swept_away() {
     let Some(limit) = create_limit() else { return };
     let own = limit.procs_file().parent().unwrap().to_owned();
-    // The name of a process of this namespace with the same pid and another start time.
+    // Name of an earlier process with the same pid.
     let name = own.file_name().unwrap().to_str().unwrap();
     let parts: Vec<&str> = name.split('-').collect();
     let leftover = own.parent().unwrap().join(format!("{}-{}-{}-1-0", parts[0], parts[1], parts[2]));
-    // A study leaves its limit, and a job that it isolates one of its own below that.
     let below = leftover.join(format!("{}-{}-{}-2-0", parts[0], parts[1], parts[2]));
     fs::create_dir_all(&below).unwrap();
     let mut sleeper = start_sleeper();
-    // Another test may have swept it already, when all run in one process.
     let _ = fs::write(below.join("cgroup.procs"), sleeper.id().to_string());
 
     let next = create_limit().unwrap();

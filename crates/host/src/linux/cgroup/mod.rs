@@ -18,12 +18,10 @@ mod own_cgroup;
 pub use disk_limit::{DeviceLimit, DiskLimit, clear_limits_on_own, read_limit_of};
 pub use own_cgroup::{Isolation, LeftCgroup, remove_left_near};
 
-/// Whoever is written here joins.
 const PROCS_FILE: &str = "cgroup.procs";
 
 // ---- hierarchy ----
 
-/// Which kind of cgroups a controller uses on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupVersion {
     V1,
@@ -51,18 +49,16 @@ impl Controller {
     }
 }
 
-/// The mounted tree of cgroups that has a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: CgroupVersion,
     controller: Controller,
     mount_point: PathBuf,
-    /// The mounted cgroup: `/`, except in containers without a cgroup namespace.
+    /// Mounted cgroup: `/`, except in containers without a cgroup namespace.
     mounted: PathBuf,
 }
 
 impl Hierarchy {
-    /// Finds the controller's only tree, of either version.
     fn find(controller: Controller) -> Result<Hierarchy, Error> {
         let found = read_mounts()?.iter().find_map(|mount| Hierarchy::of_mount(controller, mount));
         found.ok_or_else(|| Error::Unavailable {
@@ -103,7 +99,7 @@ impl Hierarchy {
         directory.ancestors().take_while(|group| group.starts_with(&self.mount_point))
     }
 
-    /// The directory of a cgroup from /proc/PID/cgroup; `None` outside of the mounted one.
+    /// Directory of a cgroup in /proc/PID/cgroup; `None` outside of the mounted one.
     fn directory(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.mounted).ok()?;
         let stays = !below.components().any(|part| part.as_os_str() == "..");
@@ -136,7 +132,6 @@ impl Cgroup {
         lines.iter().try_for_each(|(file, line)| self.write(file, line))
     }
 
-    /// Moves a process with its threads into this cgroup. Its future children are born here.
     fn join(&self, pid: u32) -> Result<(), Error> {
         self.write(PROCS_FILE, &pid.to_string())
     }
@@ -148,29 +143,29 @@ fn has_word(path: &Path, word: &str) -> bool {
 
 // ---- memory ----
 //
-// The memory that a cgroup allows. Page cache is charged to the cgroup of the process that reads it.
+// Page cache is charged to the cgroup of the process that reads it.
 
-/// The cgroup limit that leaves a process the least room.
+/// Limit that leaves a process the least room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
     pub limit_bytes: Bytes,
     /// Charged memory: anonymous, page cache, kernel.
     pub used_bytes: Bytes,
-    /// The page cache among it, which gives way when something else is loaded.
+    /// Reclaimable part of `used_bytes`.
     pub file_bytes: Bytes,
-    /// The shared memory among it.
+    /// Part of `used_bytes`.
     pub shared_bytes: Bytes,
 }
 
 impl MemoryLimit {
-    /// Bytes that fit below the limit if the page cache gives way.
+    /// Free bytes once the page cache is reclaimed.
     pub fn room_bytes(self) -> Bytes {
         let firm = self.used_bytes.0.saturating_sub(self.file_bytes.0);
         Bytes(self.limit_bytes.0.saturating_sub(firm))
     }
 }
 
-/// The limit that binds a process, of its cgroup or one above; `None` without any.
+/// Tightest limit of the process's cgroup and those above.
 pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
     let hierarchy = Hierarchy::find(Controller::Memory)?;
     let directory = hierarchy.directory_of(pid)?;
@@ -178,13 +173,11 @@ pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
     Ok(limits.min_by_key(|limit| limit.room_bytes()))
 }
 
-/// The directory of the cgroup that a process's memory is charged to.
 pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
     Hierarchy::find(Controller::Memory)?.directory_of(pid)
 }
 
-/// Moves this process into another one's memory cgroup, so that what it loads is charged there and stays as long as
-/// that has room.
+/// Moves this process, so that its page cache is charged there and stays while there is room.
 pub fn join_memory_of(pid: u32) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Memory)?;
     let target = hierarchy.directory_of(pid)?;
@@ -194,21 +187,20 @@ pub fn join_memory_of(pid: u32) -> Result<(), Error> {
     move_memory_to(&target)
 }
 
-/// Moves this process into the memory cgroup of this directory.
 pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     let members = directory.join("cgroup.procs");
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// The limit of one cgroup, if any (the root of version 2 has no such files).
+/// The root of version 2 has no such files.
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
-    // In version 1 the total_ words include the cgroups below.
+    // In version 1, total_ words include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
         CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
         CgroupVersion::V2 => ("memory.max", "memory.current", ""),
     };
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    // Above memory.high (version 2) the kernel reclaims as it does at the limit.
+    // Above memory.high (version 2) the kernel reclaims as at the limit.
     let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
     // "max" in version 2, a huge number in version 1.
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
@@ -221,10 +213,9 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     })
 }
 
-/// Page cache without shared memory, in `memory.stat`.
+/// Without shared memory, in `memory.stat`.
 const PAGE_CACHE: [&str; 2] = ["active_file", "inactive_file"];
 
-/// The sum of these words of `memory.stat`.
 fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
     let value = |line: &str| {
         let (word, value) = line.strip_prefix(prefix)?.split_once(' ')?;
@@ -234,10 +225,8 @@ fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
 }
 
 // ---- throttle ----
-//
-// Limits and counts of a device in `blkio.throttle.*`, `io.max` and `io.stat`.
 
-/// The limits' files in version 1, and keys in version 2.
+/// Files in version 1, keys in version 2.
 const LIMITS: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "rbps"),
     ("blkio.throttle.read_iops_device", "riops"),
@@ -249,7 +238,7 @@ const V1_BYTES: &str = "blkio.throttle.io_service_bytes";
 const V2_LIMIT: &str = "io.max";
 const V2_STATISTICS: &str = "io.stat";
 
-/// A limit on what is read from a device. `None` is no limit.
+/// `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadLimit {
     #[serde(rename = "riops")]
@@ -259,7 +248,6 @@ pub struct ReadLimit {
 }
 
 impl ReadLimit {
-    /// Both limits at once.
     pub fn and(self, other: ReadLimit) -> ReadLimit {
         let bytes = [self, other].into_iter().filter_map(|limit| limit.read_bytes_per_second);
         ReadLimit {
@@ -269,21 +257,20 @@ impl ReadLimit {
     }
 }
 
-/// A limit on what is written to a device. `None` is no limit.
+/// `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteLimit {
     pub writes_per_second: Option<u64>,
     pub written_bytes_per_second: Option<Bytes>,
 }
 
-/// What the processes of a cgroup have read from a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadUsage {
     pub reads: u64,
     pub read_bytes: Bytes,
 }
 
-/// The lines to write, with their files, for these limits of a device; `None` ends a limit.
+/// Files and lines to write; `None` removes a limit.
 fn limit_lines(
     version: CgroupVersion,
     device: DeviceNumber,
@@ -328,7 +315,7 @@ fn read_limits<E>(
     ))
 }
 
-/// Usage so far, from the files that `read` returns. Untouched devices are not listed.
+/// Untouched devices are not listed.
 fn read_usage<E>(
     version: CgroupVersion,
     device: DeviceNumber,
@@ -341,7 +328,7 @@ fn read_usage<E>(
     Ok(ReadUsage { reads: reads?.unwrap_or(0), read_bytes: Bytes(bytes?.unwrap_or(0)) })
 }
 
-/// The number in a line `254:0 3000` or `254:0 Read 3000`.
+/// Parses `254:0 3000` or `254:0 Read 3000`.
 fn v1_value(text: &str, device: DeviceNumber, operation: Option<&str>) -> Option<u64> {
     let device = device.to_string();
     text.lines().find_map(|line| {
@@ -351,7 +338,7 @@ fn v1_value(text: &str, device: DeviceNumber, operation: Option<&str>) -> Option
     })
 }
 
-/// The number in a line `254:0 rbps=131072000 wbps=max`; `None` for `max`.
+/// Parses `254:0 rbps=131072000 wbps=max`; `None` for `max`.
 fn v2_value(text: &str, device: DeviceNumber, key: &str) -> Option<u64> {
     let device = device.to_string();
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(&device))?;
@@ -394,7 +381,6 @@ mod hierarchy_tests {
 
     #[test]
     fn every_process_has_a_place() {
-        // A machine without any cgroups is a legitimate one.
         if let Ok(memory) = Hierarchy::find(Controller::Memory) {
             assert!(memory.directory_of(std::process::id()).unwrap().join("cgroup.procs").exists());
         }

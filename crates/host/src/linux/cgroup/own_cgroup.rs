@@ -1,4 +1,4 @@
-//! A cgroup that this process makes, fills and takes away again.
+//! A cgroup that this process creates, fills and removes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,43 +17,41 @@ use crate::linux::threads::lock;
 use crate::linux::{DeviceNumber, Error, process};
 use crate::units::Bytes;
 
-/// Own cgroups are called `pgthaw-NAMESPACE-PID-START-NUMBER`, by their maker's pid namespace, pid and start time.
+/// `pgthaw-NAMESPACE-PID-START-NUMBER`: the maker's pid namespace, pid and start time.
 const PREFIX: &str = "pgthaw-";
 
-/// `CGROUP_SUPER_MAGIC` and `CGROUP2_SUPER_MAGIC` of linux/magic.h.
+/// CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of linux/magic.h.
 const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
 /// Processes may fork while they are moved, and dying ones linger.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A cgroup below the root of its hierarchy, or near another one. Dropping it returns its processes and removes it; the
-/// next one made removes those of killed makers.
+/// Dropping it returns its processes to their homes. The next one created removes those of killed makers.
 #[derive(Debug)]
 pub struct OwnCgroup {
     hierarchy: Hierarchy,
     pub(super) files: Cgroup,
     homes: Mutex<HashMap<u32, PathBuf>>,
-    /// Where those go that were born here of a parent that was not.
+    /// Home of processes born here whose parent never joined.
     home: PathBuf,
     is_removed: bool,
 }
 
 impl OwnCgroup {
-    /// Makes one, after sweeping away those that killed processes left.
+    /// Creates one below the root and removes those of killed processes.
     pub fn create(hierarchy: Hierarchy) -> Result<OwnCgroup, Error> {
         let root = hierarchy.mount_point.clone();
         OwnCgroup::create_in(hierarchy, &root, root.clone())
     }
 
-    /// Creates one for processes of the cgroup of `pid`: in version 1 below that cgroup, so that their memory still
-    /// counts there; in version 2 beside it, because a cgroup with processes delegates no controller.
+    /// Creates one near the cgroup of `pid`: in version 1 below it, so that memory still counts there; in version 2
+    /// beside it, as a cgroup with processes delegates no controller.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
         let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
     }
 
-    /// Removes those made near `pid` by killed processes.
     pub fn sweep_for(hierarchy: &Hierarchy, pid: u32) -> Result<(), Error> {
         let (parent, home) = place_for(hierarchy, pid)?;
         sweep(&parent, &home, process::read_pid_namespace()?);
@@ -72,17 +70,15 @@ impl OwnCgroup {
         Ok(OwnCgroup { hierarchy, files, homes: Mutex::default(), home, is_removed: false })
     }
 
-    /// Makes another controller of version 2 available here.
+    /// Makes another controller of version 2 available.
     pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
         enable_controller(other, self.files.directory.parent().unwrap_or(&other.mount_point))
     }
 
-    /// Its directory and home, for the clean-up after a killed maker.
     pub fn place(&self) -> LeftCgroup {
         LeftCgroup { directory: self.files.directory.clone(), home: self.home.clone() }
     }
 
-    /// Moves a process with its threads into this cgroup. Its future children are born here.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         let home = self.hierarchy.directory_of(pid)?;
         self.files.join(pid)?;
@@ -90,7 +86,6 @@ impl OwnCgroup {
         Ok(())
     }
 
-    /// Returns a process to its home, if it lives.
     pub fn leave(&self, pid: u32) {
         let home = lock(&self.homes).remove(&pid);
         let home = home.unwrap_or_else(|| self.home.clone());
@@ -99,7 +94,7 @@ impl OwnCgroup {
         }
     }
 
-    /// Returns the processes and removes the cgroup; dropping ignores errors.
+    /// Reports errors, which dropping ignores.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.empty_and_remove()
@@ -114,13 +109,12 @@ impl OwnCgroup {
 impl Drop for OwnCgroup {
     fn drop(&mut self) {
         if !self.is_removed {
-            // The next start sweeps it away.
             let _ = self.empty_and_remove();
         }
     }
 }
 
-/// A cgroup of a maker who may have been killed, and its processes' home.
+/// A cgroup whose maker may have been killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftCgroup {
     directory: PathBuf,
@@ -128,20 +122,18 @@ pub struct LeftCgroup {
 }
 
 impl LeftCgroup {
-    /// Sends its processes home and removes it, unless its maker lives. The record may be forged, so nothing outside of
-    /// a cgroup file system is written to or removed.
+    /// Keeps it while its maker lives. The record may be forged, so only cgroup file systems are changed.
     ///
     /// # Errors
-    /// When it cannot be removed, or pgthaw did not make it.
+    /// If it cannot be removed, or is not pgthaw's.
     pub fn remove(&self) -> Result<(), Error> {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // What a link leads to has another name.
+        // A link's target has another name.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
-        // A home that is gone is above.
         let home = find_cgroup(&self.home)?;
         let above = directory.parent().unwrap_or(&directory);
         empty_and_remove(&directory, home.as_deref().unwrap_or(above), |_| None)
@@ -152,7 +144,7 @@ fn refused(path: &Path) -> Error {
     Error::cgroup("remove", path, io::ErrorKind::InvalidInput.into())
 }
 
-/// The resolved directory, if it is in a cgroup file system; `None` when it is gone.
+/// `None` if it is gone.
 fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     let found = match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -163,7 +155,7 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 delegates a controller only if every cgroup above does. It stays delegated: others may rely on it by now.
+/// Version 2 delegates a controller only if all above do. It stays enabled, as others may rely on it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -177,7 +169,6 @@ fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> 
     Ok(())
 }
 
-/// The parent for a cgroup near `pid`, and the home of its processes.
 fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Error> {
     let home = hierarchy.directory_of(pid)?;
     let parent = match (hierarchy.version, home.parent()) {
@@ -187,7 +178,6 @@ fn place_for(hierarchy: &Hierarchy, pid: u32) -> Result<(PathBuf, PathBuf), Erro
     Ok((parent, home))
 }
 
-/// Removes cgroups of killed processes in `parent`; failures are harmless.
 fn sweep(parent: &Path, home: &Path, namespace: u64) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -198,8 +188,7 @@ fn sweep(parent: &Path, home: &Path, namespace: u64) {
     }
 }
 
-/// Moves every process to its own home, else to the common one, until the cgroup can be removed. Processes that were killed in it may have
-/// left cgroups of their own below; these go first, as soon as their makers have ended.
+/// Retries until empty. Killed processes may have left cgroups below, which are removed first.
 fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     let namespace = process::read_pid_namespace().ok();
@@ -210,7 +199,6 @@ fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Op
         for pid in read_pids(directory)? {
             let home = home_of(pid).unwrap_or_else(|| common.to_owned());
             if move_process(pid, &home).is_err() {
-                // The home may be gone. A process that is gone needs none.
                 let _ = move_process(pid, parent);
             }
         }
@@ -240,13 +228,12 @@ fn move_process(pid: u32, directory: &Path) -> io::Result<()> {
     fs::write(directory.join(PROCS_FILE), pid.to_string())
 }
 
-/// Where a process came from, or its nearest ancestor that was moved.
 fn home_of(pid: u32, homes: &HashMap<u32, PathBuf>) -> Option<PathBuf> {
     let mut lineage = std::iter::successors(Some(pid), |pid| process::read_parent(*pid).ok());
     lineage.find_map(|ancestor| homes.get(&ancestor).cloned())
 }
 
-/// The maker of a cgroup. The start time excludes a reused pid, the namespace another container.
+/// The start time excludes a reused pid, the namespace another container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maker {
     namespace: u64,
@@ -278,48 +265,41 @@ impl Maker {
 }
 
 // ---- isolation ----
-//
-// Some processes of a server apart from its others: with limited reads, and a bounded part of the page cache where the
-// kernel can reclaim it without a limit.
 
-/// Reclaims as much as is written (version 2, Linux 5.19), without a lasting limit.
+/// Reclaims as many bytes as are written here (version 2, Linux 5.19), without a lasting limit.
 const RECLAIM: &str = "memory.reclaim";
 const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// The weight of all isolated processes: that of one process of the server, and in version 2 a fifth of the whole
-/// server (100).
+/// Weight of one server process, or a fifth of the whole server (100) in version 2.
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Own cgroups near those of a server, until this is dropped; then their processes return.
-///
-/// No memory limit is ever set: a backend's own memory, and the shared buffers that it touched first, cannot be
-/// reclaimed. At a limit left by a killed pgthaw the kernel would kill a backend, and with it the server.
+/// Limits some of a server's processes until dropped. Never limits memory: a backend's own memory, and shared buffers
+/// that it touched first, cannot be reclaimed. At a limit left by a killed pgthaw the kernel would kill the server.
 #[derive(Debug)]
 pub struct Isolation {
-    /// That of the device; in version 2 of memory and the processors too.
+    /// Controller io; in version 2 also memory and cpu.
     io: OwnCgroup,
-    /// That of the processors in version 1, where there is one.
+    /// Only in version 1.
     cpu: Option<OwnCgroup>,
     device: Option<DeviceNumber>,
     can_reclaim: bool,
 }
 
-/// Removes cgroups of killed makers near a server, recorded or not.
+/// Removes cgroups of killed makers, recorded or not.
 pub fn remove_left_near(server_pid: u32) {
     for controller in [Controller::Io, Controller::Cpu] {
-        // Who may not make any has left none.
         let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
     }
 }
 
 impl Isolation {
-    /// Creates empty cgroups for processes of the server `server_pid`, which lies on `device`.
+    /// Creates empty cgroups.
     ///
     /// # Errors
-    /// When this user may not create cgroups, or there are none.
+    /// If this user may not create cgroups, or there are none.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
         let io = OwnCgroup::create_for(Hierarchy::find(Controller::Io)?, server_pid)?;
         let mut isolation = Isolation { io, cpu: None, device, can_reclaim: false };
@@ -327,7 +307,7 @@ impl Isolation {
             let memory = Hierarchy::find(Controller::Memory).ok().filter(|memory| memory.version == CgroupVersion::V2);
             isolation.can_reclaim = memory.is_some_and(|memory| isolation.io.hand_down(&memory).is_ok())
                 && isolation.io.files.file(RECLAIM).exists();
-            // Only where cgroups share the processors already: enabling that would change it for everybody.
+            // Only where already enabled: enabling it would affect all.
             let _ = isolation.io.files.write(V2_WEIGHT, V2_PROCESSOR_WEIGHT);
             return Ok(isolation);
         }
@@ -337,7 +317,6 @@ impl Isolation {
         Ok(isolation)
     }
 
-    /// Where they are, for whoever clears up if this process is killed.
     pub fn places(&self) -> Vec<LeftCgroup> {
         self.groups().map(OwnCgroup::place).collect()
     }
@@ -346,28 +325,26 @@ impl Isolation {
         [&self.io].into_iter().chain(&self.cpu)
     }
 
-    /// Is page cache charged here, and reclaimable without a limit? Never in version 1.
+    /// Needs page cache charged here and reclaim without a limit; never in version 1.
     pub fn can_bound_cache(&self) -> bool {
         self.can_reclaim
     }
 
-    /// Moves a process in, with all of its threads.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.groups().try_for_each(|group| group.join(pid))
     }
 
-    /// Sends a process back to where it came from.
     pub fn leave(&self, pid: u32) {
         self.groups().for_each(|group| group.leave(pid));
     }
 
-    /// Reclaims the page cache beyond `most`, to be called repeatedly. Does nothing where that is impossible.
+    /// Reclaims page cache beyond `most`, if possible; call it repeatedly.
     pub fn bound_cache(&self, most: Bytes) -> Result<(), Error> {
         let excess = self.read_cached()?.0.saturating_sub(most.0);
         if !self.can_reclaim || excess == 0 {
             return Ok(());
         }
-        // From Linux 6.10 on memory of processes can be left where it is.
+        // Linux 6.10: spares anonymous memory.
         let taken = match self.io.files.write(RECLAIM, &format!("{excess} swappiness=0")) {
             Err(Error::Cgroup { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
                 self.io.files.write(RECLAIM, &excess.to_string())
@@ -375,7 +352,7 @@ impl Isolation {
             taken => taken,
         };
         match taken {
-            // Somebody uses what is left, or it is being written.
+            // The rest is in use or being written.
             Err(Error::Cgroup { source, .. }) if matches!(source.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
                 Ok(())
             }
@@ -383,26 +360,24 @@ impl Isolation {
         }
     }
 
-    /// Limits the members' reads from the device.
     pub fn limit_reads(&self, limit: ReadLimit) -> Result<(), Error> {
         let Some(device) = self.device else { return Ok(()) };
         let files = &self.io.files;
         files.write_all(limit_lines(files.version, device, limit, WriteLimit::default()))
     }
 
-    /// What those who are in have read of the device so far.
+    /// Members' reads from the device.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         let Some(device) = self.device else { return Ok(ReadUsage::default()) };
         self.io.files.read_usage(device)
     }
 
-    /// Device reads of the processes that stayed in the home cgroup; `None` where unknown.
+    /// Reads by processes that stayed in the home cgroup; `None` if unknown.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()
     }
 
-    /// The page cache charged here; 0 where it is not counted.
     pub fn read_cached(&self) -> Result<Bytes, Error> {
         if !self.can_reclaim {
             return Ok(Bytes(0));
@@ -410,7 +385,6 @@ impl Isolation {
         Ok(sum_statistics(&self.io.files.read(STATISTICS)?, "", &PAGE_CACHE))
     }
 
-    /// Sends everybody back and removes the cgroups, and says whether that worked.
     pub fn remove(self) -> Result<(), Error> {
         let removed: Vec<_> = self.cpu.into_iter().chain([self.io]).map(OwnCgroup::remove).collect();
         removed.into_iter().collect()

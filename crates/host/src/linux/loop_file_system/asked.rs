@@ -17,7 +17,6 @@ use crate::linux::block_device::BlockDevice;
 use crate::linux::own_program::find_in_path;
 use crate::units::Bytes;
 
-/// A kind of file system that can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -30,31 +29,28 @@ pub enum FileSystemKind {
 impl FileSystemKind {
     pub const ALL: [FileSystemKind; 3] = [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs];
 
-    /// As `mount -t` has it.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Placeholders of own commands: the loop device, the log's device, the mount point, and a unique name.
+/// Placeholders of own commands: loop device, log device, mount point, unique name.
 pub const PLACEHOLDERS: [&str; 4] = ["{device}", "{log_device}", "{directory}", "{name}"];
 
-/// A program and its arguments.
 pub type Command = Vec<String>;
 
-/// Commands that make, mount and unmount a file system, without a shell.
+/// Own commands, run without a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnCommands {
     pub make: Vec<Command>,
-    /// Nothing where it is mounted when it is made.
+    /// Empty if `make` mounts it.
     pub mount: Vec<Command>,
-    /// `umount` when there is none.
+    /// `umount` if empty.
     pub unmount: Vec<Command>,
-    /// Of a second loop device, for its log or journal.
+    /// Size of a second loop device, for its log.
     pub log_device: Option<Bytes>,
 }
 
-/// How a file system is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Making {
@@ -62,20 +58,18 @@ pub enum Making {
     Commands(OwnCommands),
 }
 
-/// What is asked of a file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileSystemAsked {
     #[serde(flatten)]
     pub making: Making,
     /// As in `mount -o`; none with own commands.
     pub options: Vec<String>,
-    /// The loop device's I/O scheduler, and its sector bytes; `None`: the kernel's choice.
+    /// Of the loop device; `None` is the kernel's choice.
     pub scheduler: Option<String>,
     pub logical_block_bytes: Option<u32>,
 }
 
 impl FileSystemAsked {
-    /// The own making and mounting commands as typed.
     pub fn render_commands(&self) -> Vec<String> {
         let Making::Commands(own) = &self.making else { return Vec::new() };
         let render = |command: &Command| {
@@ -84,13 +78,12 @@ impl FileSystemAsked {
         own.make.iter().chain(&own.mount).map(render).collect()
     }
 
-    /// The commands that make, mount and unmount it; those of a kind are known.
     pub(super) fn commands(&self) -> OwnCommands {
         let kind = match &self.making {
             Making::Commands(own) => return own.clone(),
             Making::Kind(kind) => kind.name(),
         };
-        // Nothing lazy: a background initialisation would be measured too.
+        // Not lazy: a background initialisation would be measured too.
         let made = match kind {
             "ext4" => "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
             _ => "-q -f -K",
@@ -108,12 +101,10 @@ impl FileSystemAsked {
         }
     }
 
-    /// Bytes of a second device, for its log.
     pub fn log_device(&self) -> Option<Bytes> {
         self.commands().log_device
     }
 
-    /// Can it be made here? The error says what is missing.
     pub fn check_available(&self) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
             let remedy = "run pgthaw as root, or leave out points.file_system";
@@ -138,7 +129,7 @@ impl OwnCommands {
         let commands = [&self.make, &self.mount, &self.unmount].into_iter().flatten();
         for program in commands.filter_map(|command| command.first()) {
             find(program)?;
-            // It makes the device when it is loaded.
+            // The module creates the device.
             if ["zfs", "zpool"].contains(&program.as_str()) && !Path::new("/dev/zfs").exists() {
                 let remedy = "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs";
                 return Err(impossible("this kernel has no module zfs: there is no /dev/zfs", remedy));
@@ -157,7 +148,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Replaces the placeholders; each stays part of one argument.
     pub fn fill(&self, command: &[String]) -> Command {
         let values = [&self.device, &self.log_device, &self.directory, &self.name];
         let fill = |word: &String| {
@@ -169,13 +159,10 @@ impl Names {
 }
 
 // ---- facts ----
-//
-// Settings of a mounted file system and its device, and deviations from the request.
 
-/// What is so without being shown, unless its opposite is.
+/// Options in effect although not shown, unless the opposite is shown.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
-/// Two words for one thing.
 const ALIASES: [(&str, &str); 6] = [
     ("barrier=0", "nobarrier"),
     ("barrier=1", "barrier"),
@@ -185,35 +172,29 @@ const ALIASES: [(&str, &str); 6] = [
     ("norelatime", "strictatime"),
 ];
 
-/// A file system as the kernel has it.
+/// State of a mounted file system, as reported by the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSystemFacts {
-    /// `ext4`, `xfs`, `btrfs`.
     pub kind: String,
-    /// Options of the mount and the file system from /proc/self/mountinfo; of ext4 also its defaults.
+    /// From /proc/self/mountinfo; for ext4 also its defaults.
     pub options: Vec<String>,
     pub image_bytes: Bytes,
-    /// Does the loop device read and write past the page cache?
+    /// Whether the loop device bypasses the page cache.
     pub direct_io: bool,
     pub scheduler: String,
     pub read_ahead_bytes: Bytes,
     pub logical_block_bytes: u32,
-    /// The study's own commands by which it was made and mounted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
 }
 
-/// Something that is not as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
-    /// `the mount option noatime`.
     pub what: String,
-    /// What was read instead.
     pub found: String,
 }
 
 impl FileSystemFacts {
-    /// Reads them of a mount, its device and the file that holds it.
     pub fn read(mount: &MountInfo, device: &BlockDevice, image: &Path) -> Result<FileSystemFacts, Error> {
         let directory = Path::new("/sys/block").join(&device.name);
         let read = |file: &str| {
@@ -237,7 +218,6 @@ impl FileSystemFacts {
         })
     }
 
-    /// What was asked for and is not so.
     pub fn deviations(&self, asked: &FileSystemAsked) -> Vec<Deviation> {
         let shown = || format!("{} is mounted with {}", self.kind, self.options.join(","));
         let options = asked.options.iter().filter(|option| !self.has(option));
@@ -256,12 +236,12 @@ impl FileSystemFacts {
 
     fn has(&self, option: &str) -> bool {
         let option = ALIASES.iter().find(|(alias, _)| *alias == option).map_or(option, |(_, name)| name);
-        // `compress=zstd` is shown with the level that it means.
+        // `compress=zstd` is shown with its level.
         let with_more = format!("{option}:");
         let is_shown = |name: &str| self.options.iter().any(|shown| shown == name || shown.starts_with(&with_more));
         let opposite = option.strip_prefix("no").map_or_else(|| format!("no{option}"), str::to_owned);
         match option {
-            // With neither of the two every access counts.
+            // Without either, every access counts.
             "strictatime" => !is_shown("relatime") && !is_shown("noatime"),
             _ => is_shown(option) || (SILENT.split(' ').any(|silent| silent == option) && !is_shown(&opposite)),
         }
@@ -275,20 +255,16 @@ fn render(options: &HashMap<String, Option<String>>) -> impl Iterator<Item = Str
     })
 }
 
-/// The one in brackets, of `[none] mq-deadline`.
+/// Word in brackets, as in `[none] mq-deadline`.
 fn chosen_scheduler(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text.trim()).to_owned()
 }
 
 // ---- programs ----
-//
-// The programs by which file systems are made and mounted.
 
-/// Where they are on every distribution, and not always in PATH.
 const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/// A program's file; the error names its package.
 fn find(program: &str) -> Result<PathBuf, Error> {
     find_in_path(program, &PLACES).ok_or_else(|| {
         let remedy = match package_of(program) {
@@ -318,17 +294,16 @@ fn package_of(program: &str) -> Option<&'static str> {
     })
 }
 
-/// Runs a program to its end, without a shell, and returns its output.
 pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Error> {
     run_while(program, arguments, &|| true)
 }
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Bytes of a failed program's output in the error.
+/// Limit of a failed program's output in the error.
 const SAID_BYTES_MAX: u64 = 4096;
 
-/// Runs a program while `goes_on`; then kills its process group.
+/// Runs a program, and kills its process group once `goes_on` is false.
 fn run_while<'a>(
     program: &str,
     arguments: impl IntoIterator<Item = &'a str>,
@@ -336,12 +311,12 @@ fn run_while<'a>(
 ) -> Result<String, Error> {
     let failed = |output: String| Error::Program { program: program.to_owned(), output };
     let wrong = |error: io::Error| failed(error.to_string());
-    // Files, which hold whatever it prints while nobody reads.
+    // Files take any amount of output without a reader.
     let (mut printed, mut complained) = (tempfile::tempfile().map_err(wrong)?, tempfile::tempfile().map_err(wrong)?);
     let mut command = process::Command::new(find(program)?);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     command.stdout(printed.try_clone().map_err(wrong)?).stderr(complained.try_clone().map_err(wrong)?);
-    // Its own group: pgthaw handles Ctrl-C and undoes what was begun.
+    // Own group: pgthaw handles Ctrl-C and cleans up.
     let mut child = command.process_group(0).spawn().map_err(wrong)?;
     let status = loop {
         match child.try_wait().map_err(wrong)? {
@@ -366,7 +341,6 @@ fn run_while<'a>(
     Err(failed(if said.trim().is_empty() { status.to_string() } else { said.trim().to_owned() }))
 }
 
-/// The last bytes of an output file.
 fn read_end(file: &mut File, most: u64) -> io::Result<String> {
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
@@ -375,7 +349,6 @@ fn read_end(file: &mut File, most: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Runs programs in turn while `goes_on`.
 pub(super) fn run_each(commands: &[Vec<String>], goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
     for command in commands {
         let Some((program, arguments)) = command.split_first() else { continue };

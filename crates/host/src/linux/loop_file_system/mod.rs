@@ -1,8 +1,6 @@
-//! A file system of one's own: an image file, a loop device, a mount. It goes with its owner; a killed owner's can be
-//! taken over or removed.
-//!
-//! The image is written in full beforehand and its device takes no discards, so that no allocation of the file system
-//! below is measured. Where possible the loop device uses direct I/O: the page cache would hold everything twice.
+//! Image file, loop device and mount, removed with their owner. Those of a killed owner can be taken over or removed.
+//! The image is fully written beforehand, without discards, so that no allocation below is measured. Direct I/O keeps
+//! the page cache from holding all data twice.
 
 mod asked;
 
@@ -27,23 +25,23 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// The own commands that unmount it, also for the clean-up after a killed run.
+/// Own unmount commands, for the clean-up after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
-/// Unit of writing the image; its size is a multiple.
+/// Unit of writing; the image's size is a multiple.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// xfs takes no less than 300 MB.
+/// xfs needs at least 300 MB.
 pub const IMAGE_BYTES_MIN: Bytes = Bytes(512 << 20);
 
-/// A server that is still stopping keeps its file system busy.
+/// A stopping server keeps its file system busy.
 const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
-/// Whoever looks at a loop device just then holds it for a moment.
+/// Any reader of a loop device holds it briefly.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file system in its own directory, with image and mount point. Dropping it removes all.
+/// Dropping it removes its directory with image and mount point.
 #[derive(Debug)]
 pub struct LoopFileSystem {
     directory: PathBuf,
@@ -51,30 +49,28 @@ pub struct LoopFileSystem {
 }
 
 impl LoopFileSystem {
-    /// A file system to be made in this existing directory.
     pub fn in_directory(directory: &Path) -> LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// A file system to be made in a subdirectory, removed with this one.
+    /// Creates one in a subdirectory, removed with this one.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
-        // The server's user goes through to its mount point.
+        // The server's user must reach the mount point.
         let made = fs::create_dir_all(&directory)
             .and_then(|()| fs::set_permissions(&directory, Permissions::from_mode(0o711)));
         made.map_err(|error| Error::file("create", &directory, error))?;
         Ok(LoopFileSystem::in_directory(&directory))
     }
 
-    /// Those that were made so.
     fn parts(&self) -> Vec<LoopFileSystem> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let images = entries.map(|entry| entry.path()).filter(|path| path.join(IMAGE).exists());
         images.map(|path| LoopFileSystem { directory: path, is_removed: true }).collect()
     }
 
-    /// Writes the image of the file system, at least `size`, and that of its log. Calls `goes_on` with the finished
-    /// share of each, 0 to 1, and stops when it returns false.
+    /// Writes the images, of at least `size`, and of the log. Calls `goes_on` with each one's share, 0 to 1, and stops
+    /// on false.
     pub fn write_images(
         &self,
         asked: &FileSystemAsked,
@@ -94,11 +90,10 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // Only a failed first try can have the name.
+            // Only a failed first try leaves the name.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
-        // Some file systems have no O_DIRECT.
         let file = open(libc::O_DIRECT).or_else(|_| open(0)).map_err(failed)?;
         let zeros = AlignedBuffer::new(PIECE_BYTES as usize);
         for piece in 0..pieces {
@@ -111,17 +106,16 @@ impl LoopFileSystem {
         Ok(true)
     }
 
-    /// Makes and mounts the file system. Own commands run while `goes_on` returns true.
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let (names, commands) = (self.attach_all(asked)?, asked.commands());
         self.keep_unmount(&commands, &names)?;
-        // Some mount where they make.
+        // Some commands mount on making.
         self.make_mount_point()?;
         run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
     }
 
-    /// Mounts what a killed run has made, unless it is mounted still.
+    /// Mounts a killed run's file system again, if it is not mounted.
     pub fn mount_again(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         if self.find_mount()?.is_some() {
             self.forget_limits();
@@ -136,18 +130,15 @@ impl LoopFileSystem {
         self.directory.join(MOUNT_POINT)
     }
 
-    /// The file that holds it.
     pub fn image(&self) -> PathBuf {
         self.directory.join(IMAGE)
     }
 
-    /// Reads what the kernel says of the loop device.
     pub fn read_device(&self) -> Result<BlockDevice, Error> {
-        // One on several devices has none of its own.
+        // A file system on several devices has no device number.
         read_block_device(&self.mount_point()).or_else(|error| self.read_attached(IMAGE).ok_or(error))
     }
 
-    /// The log's device, if any.
     pub fn read_log_device(&self) -> Option<BlockDevice> {
         self.read_attached(LOG_IMAGE)
     }
@@ -157,7 +148,6 @@ impl LoopFileSystem {
         read_named_device(&Path::new(&device).file_name()?.to_string_lossy())
     }
 
-    /// What is so, read back from the kernel.
     pub fn read_facts(&self) -> Result<FileSystemFacts, Error> {
         let mount = self.find_mount()?.ok_or_else(|| Error::Unavailable {
             what: "reading back the mount",
@@ -167,13 +157,12 @@ impl LoopFileSystem {
         FileSystemFacts::read(&mount, &self.read_device()?, &self.image())
     }
 
-    /// Unmounts it and removes its directory; dropping ignores errors.
+    /// Reports errors, which dropping ignores.
     pub fn remove(mut self) -> Result<(), Error> {
         self.is_removed = true;
         self.take_away()
     }
 
-    /// Attaches what it lies on, and says what stands for it in commands.
     fn attach_all(&self, asked: &FileSystemAsked) -> Result<Names, Error> {
         let device = self.attach(asked, IMAGE)?;
         let log_device = asked.log_device().map(|_| self.attach(asked, LOG_IMAGE)).transpose()?;
@@ -185,7 +174,7 @@ impl LoopFileSystem {
         })
     }
 
-    /// A unique name; a part's name begins with that of its whole.
+    /// A part's name starts with its parent's.
     fn name(&self) -> String {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (name(&self.directory), self.directory.parent()) {
@@ -200,7 +189,7 @@ impl LoopFileSystem {
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
         let direct = run("losetup", common.clone().chain(["--direct-io=on", &image]));
-        // Without direct I/O below, the page cache holds the image too, and cold starts evict it.
+        // Without direct I/O, the page cache also holds the image, and cold starts evict it.
         let device = match direct {
             Ok(said) => said,
             Err(_) => {
@@ -210,9 +199,9 @@ impl LoopFileSystem {
         };
         let device = device.trim().to_owned();
         let queue = queue_directory(&device);
-        // One that has none says so by refusing.
+        // A device without discards refuses.
         let _ = fs::write(queue.join("discard_max_bytes"), "0");
-        // One that is not taken is read back later, as any other setting.
+        // A refused scheduler shows when facts are read back.
         asked.scheduler.iter().for_each(|scheduler| _ = fs::write(queue.join("scheduler"), scheduler));
         Ok(device)
     }
@@ -231,9 +220,9 @@ impl LoopFileSystem {
         fs::write(&path, text).map_err(|error| Error::file("write", &path, error))
     }
 
-    /// How it is unmounted by commands of its own; `None`: as any other.
+    /// Own unmount commands.
     fn read_unmount(&self) -> Option<Vec<asked::Command>> {
-        // Only this user has files in it, so it came from this user's study.
+        // Only this user can write there, so they come from this user's study.
         let own = OwnDirectory::open(&self.directory).ok()?;
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
@@ -250,17 +239,16 @@ impl LoopFileSystem {
             let reason = format!("its commands ended well, and nothing is mounted at {}{elsewhere}", path.display());
             return Err(impossible(reason, "let make or mount in [file_systems] mount it at {directory}"));
         }
-        // The server's user must get through.
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to others", &path, error))?;
         self.forget_limits();
-        // It stays while mounted, so only the mount has to be undone.
+        // It stays while mounted, so only the mount must be undone.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
     fn forget_limits(&self) {
-        // Where nothing was left there is nothing to put back.
+        // Fails if nothing was left.
         let _ = ReadAhead::repair(&self.mount_point());
         let _ = self.read_device().and_then(|device| clear_limits_on_own(device.number));
     }
@@ -268,15 +256,14 @@ impl LoopFileSystem {
     fn find_mount(&self) -> Result<Option<MountInfo>, Error> {
         let path = self.mount_point();
         let path = fs::canonicalize(&path).unwrap_or(path);
-        // The last one lies on top.
+        // The last one is on top.
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Where else its devices are mounted: commands of its own may do so.
+    /// Mounts of the devices elsewhere, which own commands may have made.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
-        // The last one lies on top.
         Ok(read_mounts()?.into_iter().filter(is_ours).map(|mount| mount.mount_point).rev().collect())
     }
 
@@ -285,7 +272,6 @@ impl LoopFileSystem {
         let (began, own) = (Instant::now(), self.read_unmount());
         let run_own = |commands: &Vec<_>| run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT);
         if self.find_mount().is_ok_and(|mount| mount.is_none()) {
-            // It may be half made, or nothing may have to be undone.
             let _ = own.as_ref().map(run_own);
         }
         while let Some(mount) = self.find_mount()? {
@@ -294,7 +280,7 @@ impl LoopFileSystem {
                 put_back_queue(device);
             }
             let path = self.mount_point();
-            // What its own commands cannot unmount, umount may.
+            // umount is the fallback for own commands.
             let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
             match own.as_ref().map_or_else(umount, |own| run_own(own).or_else(|error| umount().map_err(|_| error))) {
                 Ok(()) => {}
@@ -306,7 +292,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // The mark goes last: a kill now must not leave the image alone.
+        // The image marks the directory, so it is removed last in case of a kill.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -322,7 +308,6 @@ impl LoopFileSystem {
         Ok(devices)
     }
 
-    /// Detaches the devices that its images are attached to without being mounted.
     fn detach(&self) -> Result<(), Error> {
         let began = Instant::now();
         loop {
@@ -332,7 +317,6 @@ impl LoopFileSystem {
             }
             for device in devices {
                 put_back_queue(&device);
-                // It may detach by itself after the unmount.
                 let _ = run("losetup", ["--detach", &device]);
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -362,7 +346,6 @@ fn fill_each(names: &Names, commands: &[asked::Command]) -> Vec<asked::Command> 
     commands.iter().map(|command| names.fill(command)).collect()
 }
 
-/// `/sys/block/loop3/queue` of `/dev/loop3`.
 fn queue_directory(device: &str) -> PathBuf {
     let name = Path::new(device).file_name().unwrap_or_default();
     Path::new("/sys/block").join(name).join("queue")
@@ -373,7 +356,6 @@ fn put_back_queue(device: &str) {
     let queue = queue_directory(device);
     let own = fs::read_to_string(queue.join("discard_max_hw_bytes")).unwrap_or_default();
     for (file, value) in [("discard_max_bytes", own.trim()), ("scheduler", "none")] {
-        // What it does not take it did not have before.
         let _ = fs::write(queue.join(file), value);
     }
 }
@@ -398,7 +380,6 @@ mod tests {
         assert!(file_system.write_images(asked, Bytes(0), |_| true).unwrap());
         match file_system.make(asked, &|| true) {
             Ok(()) => Some(file_system),
-            // The kernel may not have it.
             Err(error) => {
                 assert!(error.to_string().contains("unknown filesystem type"), "{error}");
                 untested!(machine: "{error}")
@@ -419,7 +400,6 @@ mod tests {
             assert_eq!(file_system.read_device().unwrap().number.major, 7);
             let text = file_system.mount_point().join("text");
             fs::write(&text, "here").unwrap();
-            // As after a kill: the next one finds it.
             let again = LoopFileSystem::in_directory(&file_system.directory);
             again.mount_again(&asked, &|| true).unwrap();
             run("umount", [&*file_system.mount_point().to_string_lossy()]).unwrap();
@@ -435,7 +415,6 @@ mod tests {
 
     #[test]
     fn what_is_not_in_force_is_told_with_what_is() {
-        // `sync` counts for the server's files, `commit` for the journal.
         let wanted = asked(FileSystemKind::Ext4, &["commit=7", "data=ordered", "barrier"]);
         let Some(file_system) = made(&wanted) else { return };
         let facts = file_system.read_facts().unwrap();

@@ -1,4 +1,4 @@
-//! A page cache in memory, for tests and benches: files take no space, pages vanish on demand, calls are counted.
+//! A page cache in memory for tests. Files take no space.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::units::{Bytes, PageRange};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// A page cache whose files exist by being named. Clones share everything.
+/// Clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct FakePageCache {
     files: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<State>>>>>,
@@ -21,7 +21,6 @@ pub struct FakePageCache {
     hides_read_ahead: Arc<Mutex<bool>>,
 }
 
-/// What was asked of a [`FakePageCache`] so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FakeCalls {
     pub opens: u64,
@@ -29,64 +28,56 @@ pub struct FakeCalls {
     pub lists: u64,
     pub reads: u64,
     pub read_bytes: u64,
-    /// Those of `reads` that were in order.
     pub in_order_reads: u64,
-    /// Files that were opened once more for it.
     pub in_order_opens: u64,
     pub windows: u64,
     pub evictions: u64,
 }
 
-/// Why a file does not do what it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FakeRefusal {
-    /// Opening fails for lack of permission.
     Open,
-    /// Opening fails so many times, for no more files may be open.
+    /// Opening fails this many times.
     TooFewFiles(u32),
-    /// The file can be read, but its residency is hidden.
+    /// Readable, but its residency is hidden.
     Residency,
-    /// Reading it fails with EIO.
+    /// Reading fails with EIO.
     Read,
 }
 
 #[derive(Debug, Default)]
 struct State {
     size_bytes: u64,
-    /// Resident pages, in order, disjoint and not adjacent.
+    /// Ordered, disjoint, not adjacent.
     resident: Vec<PageRange>,
-    /// Pages read while resident; ordered, disjoint, not adjacent.
+    /// Pages read while resident.
     active: Vec<PageRange>,
-    /// Pages that no eviction removes.
     pinned: Vec<PageRange>,
-    /// Written pages, and those under writeback: each drop moves them one step on, and finally out.
+    /// Each drop advances pages: dirty, writeback, out.
     dirty: Vec<PageRange>,
     writeback: Vec<PageRange>,
-    /// The first page of the last read-ahead window: reading it triggers more.
+    /// Reading this page triggers more read-ahead.
     marked: Option<u64>,
     extents: Vec<Extent>,
     refusal: Option<FakeRefusal>,
 }
 
 impl FakePageCache {
-    /// An empty machine.
     pub fn new() -> FakePageCache {
         FakePageCache::default()
     }
 
-    /// Makes a file of `size_bytes` with these pages cached, or replaces it.
     pub fn insert(&self, path: impl Into<PathBuf>, size_bytes: u64, resident: &[PageRange]) {
         let mut state = State { size_bytes, ..State::default() };
         resident.iter().for_each(|range| add(&mut state.resident, *range));
         lock(&self.files).insert(path.into(), Arc::new(Mutex::new(state)));
     }
 
-    /// Drops the file. Who has it open keeps it, as with unlink.
+    /// An open file stays, as with unlink.
     pub fn remove(&self, path: &Path) {
         lock(&self.files).remove(path);
     }
 
-    /// Changes the file's length, as another process would.
     pub fn resize(&self, path: &Path, size_bytes: u64) {
         self.change(path, |state| {
             state.size_bytes = size_bytes;
@@ -94,12 +85,11 @@ impl FakePageCache {
         });
     }
 
-    /// Drops pages, as the kernel does under pressure.
     pub fn lose(&self, path: &Path, range: PageRange) {
         self.change(path, |state| subtract(&mut state.resident, range));
     }
 
-    /// Keeps pages cached despite eviction (mapped or locked).
+    /// Mapped or locked: never evicted.
     pub fn pin(&self, path: &Path, range: PageRange) {
         self.change(path, |state| {
             add(&mut state.resident, range);
@@ -107,7 +97,6 @@ impl FakePageCache {
         });
     }
 
-    /// Writes to these pages, as another process would.
     pub fn write(&self, path: &Path, range: PageRange) {
         self.change(path, |state| {
             add(&mut state.resident, range);
@@ -115,39 +104,32 @@ impl FakePageCache {
         });
     }
 
-    /// Says where on its device the file lies.
     pub fn place(&self, path: &Path, extents: &[Extent]) {
         self.change(path, |state| state.extents = extents.to_vec());
     }
 
-    /// Hides the read-ahead, as a file system on several disks does.
     pub fn hide_read_ahead(&self) {
         *lock(&self.hides_read_ahead) = true;
     }
 
-    /// Makes the file refuse something from now on.
     pub fn refuse(&self, path: &Path, refusal: FakeRefusal) {
         self.change(path, |state| state.refusal = Some(refusal));
     }
 
-    /// The file's cached pages; none when there is no such file.
     pub fn resident(&self, path: &Path) -> Vec<PageRange> {
         let file = lock(&self.files).get(path).cloned();
         file.map_or_else(Vec::new, |state| lock(&state).resident.clone())
     }
 
-    /// Pages that were read while cached, on the kernel's active list.
     pub fn active(&self, path: &Path) -> Vec<PageRange> {
         let file = lock(&self.files).get(path).cloned();
         file.map_or_else(Vec::new, |state| lock(&state).active.clone())
     }
 
-    /// What was asked so far.
     pub fn calls(&self) -> FakeCalls {
         *lock(&self.calls)
     }
 
-    /// Nothing happens to a file that does not exist.
     fn change(&self, path: &Path, change: impl FnOnce(&mut State)) {
         let file = lock(&self.files).get(path).cloned();
         if let Some(state) = file {
@@ -317,13 +299,10 @@ impl CachedFile for FakeFile {
     }
 }
 
-/// Read-ahead of a common disk, twice.
 const WINDOW: Bytes = Bytes(256 << 10);
 
-/// All files are on one.
 const FILE_SYSTEM: u64 = 1;
 
-/// Always reads as far ahead as it may.
 struct FakeInOrder {
     file: FakeFile,
     window: Window,

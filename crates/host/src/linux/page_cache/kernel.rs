@@ -1,9 +1,6 @@
-//! The kernel's view of a file's pages. `/proc/self/pagemap` has the frame of a mapped page, `/proc/kpageflags` the
-//! frame's flags. Only root may read them.
-//!
-//! Looking must not count as reading. So pages are mapped by a fault on one of sixteen (the kernel maps the cached
-//! neighbours without touching them), in a mapping with MADV_SEQUENTIAL, whose end does not count as a use either.
-//! MADV_POPULATE_READ would mark every page as used.
+//! The kernel's view of a file's pages, for root only. Looking must not count as reading: a fault on one of sixteen
+//! pages maps cached neighbours untouched, and MADV_SEQUENTIAL keeps unmapping from counting. MADV_POPULATE_READ would
+//! mark every page.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -18,40 +15,38 @@ use rustix::param::page_size;
 use super::{Activity, PageCounts};
 use crate::units::PageRange;
 
-/// Pages of one look, in under a megabyte of memory.
+/// Pages per look, in less than 1 MB of memory.
 const WINDOW_PAGES: u64 = 16_384;
 
-/// Pages that the kernel maps around a fault: `fault_around_bytes` of `mm/memory.c`, 64 KiB.
+/// `fault_around_bytes` of `mm/memory.c`, 64 KiB.
 const FAULT_AROUND_BYTES: u64 = 64 << 10;
 
-/// Faults of one system call: IOV_MAX.
+/// IOV_MAX.
 const FAULTS_MAX: usize = 1024;
 
-/// A page's entry has its presence and frame (`Documentation/admin-guide/mm/pagemap.rst`).
+/// `Documentation/admin-guide/mm/pagemap.rst`
 const ENTRY_BYTES: usize = 8;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
 
-/// `include/uapi/linux/kernel-page-flags.h`.
+/// `include/uapi/linux/kernel-page-flags.h`
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Frames of one read of flags, and unneeded ones read over.
+/// Frames per read, and unneeded frames that it may span.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
-/// The kernel's tables, open.
 #[derive(Debug)]
 pub struct PageTables {
     pagemap: File,
     flags: File,
-    /// Target of the bytes of faults: writing from vanished memory (a truncated file) fails, where reading it would
-    /// kill this process.
+    /// Writing from vanished memory (a truncated file) fails, where reading it would kill this process.
     sink: File,
 }
 
 impl PageTables {
-    /// Opens them. Root may; others get EACCES or EPERM.
+    /// EACCES or EPERM without root.
     pub fn open() -> io::Result<PageTables> {
         let flags = File::open("/proc/kpageflags")?;
         let pagemap = File::open("/proc/self/pagemap")?;
@@ -59,8 +54,7 @@ impl PageTables {
         Ok(PageTables { pagemap, flags, sink })
     }
 
-    /// Calls `visit` with maximal runs of equal activity in `range`, all of whose pages are cached, in order. A page
-    /// that cannot be seen is idle.
+    /// Visits maximal runs of equal activity in order. All of `range` must be cached; an invisible page is idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,
@@ -95,7 +89,6 @@ impl PageTables {
         Ok(activities)
     }
 
-    /// Frames of the mapped pages, with their places in the window.
     fn read_frames(&self, mapping: &Mapping, page_bytes: u64, pages: u64) -> io::Result<Vec<(u64, usize)>> {
         let mut entries = vec![0; pages as usize * ENTRY_BYTES];
         let first = mapping.address() / page_bytes;
@@ -103,7 +96,7 @@ impl PageTables {
         let entries = numbers(&entries).enumerate().filter(|(_, entry)| entry & PRESENT != 0);
         let frames: Vec<(u64, usize)> = entries.map(|(page, entry)| (entry & FRAME, page)).collect();
         match frames.first() {
-            // Who lacks CAP_SYS_ADMIN is told that every frame is 0.
+            // Without CAP_SYS_ADMIN, every frame reads as 0.
             Some((0, _)) => Err(io::ErrorKind::PermissionDenied.into()),
             _ => Ok(frames),
         }
@@ -147,8 +140,7 @@ impl Mapping {
         self.memory as u64
     }
 
-    /// Maps the window's pages by writing one byte of each fault-around stretch. Pages beyond a truncated end stay
-    /// unmapped.
+    /// Writes one byte per fault-around stretch. Pages beyond a truncated end stay unmapped.
     fn fault_around(&self, sink: &File) -> io::Result<()> {
         let (start, end) = (self.address(), self.address() + self.bytes as u64);
         let aligned = (start / FAULT_AROUND_BYTES + 1) * FAULT_AROUND_BYTES;
@@ -157,8 +149,8 @@ impl Mapping {
         for some in addresses.chunks(FAULTS_MAX) {
             let byte = |address: &u64| libc::iovec { iov_base: *address as *mut c_void, iov_len: 1 };
             let bytes: Vec<libc::iovec> = some.iter().map(byte).collect();
-            // SAFETY: each piece is one byte within the mapping, which outlives the call. The kernel alone reads it, and
-            // answers EFAULT for memory that has no file behind it any more.
+            // SAFETY: each piece is one byte within the mapping, which outlives the call. The kernel alone reads it,
+            // and answers EFAULT for memory that has no file behind it any more.
             let written = unsafe { libc::pwritev(sink.as_raw_fd(), bytes.as_ptr(), bytes.len() as i32, 0) };
             if written < 0 {
                 match io::Error::last_os_error() {
@@ -172,13 +164,10 @@ impl Mapping {
 }
 
 // ---- mincore ----
-//
-// mincore(2): cached pages of a file, a byte for each, through windows of its mapping.
 
-/// Mapped bytes at a time; the answer takes 64 KiB.
+/// The answer takes 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
-/// Calls `visit` with every maximal run of resident pages of `range`, in order.
 pub fn visit_resident(
     file: BorrowedFd<'_>,
     page_bytes: u64,
@@ -208,12 +197,12 @@ pub fn visit_resident(
 }
 
 impl Mapping {
-    /// Fills `answer`, a byte for each page; bit 0 means resident.
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        // The kernel counts by its own pages, whatever the caller takes for one.
+        // The kernel counts its own pages, whatever `page_bytes` is.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
-            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of it.
+            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of
+            // it.
             if unsafe { libc::mincore(self.memory, self.bytes, answer.as_mut_ptr()) } == 0 {
                 return Ok(());
             }
@@ -225,7 +214,7 @@ impl Mapping {
     }
 }
 
-/// A mapped window of a file. This process never reads it: a truncated file would raise SIGBUS.
+/// Never read: a truncated file would raise SIGBUS.
 struct Mapping {
     memory: *mut c_void,
     bytes: usize,
@@ -248,21 +237,18 @@ impl Drop for Mapping {
 }
 
 // ---- cachestat ----
-//
-// cachestat(2): counts a file's cached pages.
 
-/// The system call's number on all architectures (unified since Linux 5.1). Neither rustix nor libc has it for x86-64.
+/// On all architectures (since Linux 5.1); rustix and libc lack it for x86-64.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// `struct cachestat_range` of `include/uapi/linux/mman.h`, in bytes; length 0: to the end.
+/// `include/uapi/linux/mman.h`; in bytes, length 0 means to the end.
 #[repr(C)]
 struct CachestatRange {
     offset: u64,
     length: u64,
 }
 
-/// Counts the pages that overlap `length` bytes, not 0, from `offset`. ENOSYS before Linux 6.5; EPERM, mostly since
-/// 6.14, for a file that mincore(2) would not show either.
+/// `length` must not be 0. ENOSYS before Linux 6.5; EPERM, mostly since 6.14, for a file that mincore(2) hides too.
 pub fn count_cached(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<PageCounts> {
     let range = CachestatRange { offset, length };
     let mut found = PageCounts::default();

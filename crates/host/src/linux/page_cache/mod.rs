@@ -1,5 +1,4 @@
-//! The page cache, seen and changed file by file. A trait, so that a test can have a cluster of 2 TB, or lose a page at
-//! the wrong moment (`fake`).
+//! Access to the page cache by file. As a trait, so that a test can have 2 TB or lose pages.
 
 use std::fs;
 use std::path::Path;
@@ -17,98 +16,87 @@ mod system_tests;
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
 pub use system::{SystemPageCache, VisibilityTest, test_visibility};
 
-/// Counts of cachestat(2): `struct cachestat` of `include/uapi/linux/mman.h`. Pages that are still being read count as
-/// cached.
+/// `struct cachestat` of `include/uapi/linux/mman.h`. Pages still being read count as cached.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCounts {
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
-    /// Evicted pages, and those evicted so recently that the working set does not fit.
+    /// Evicted pages; the recently evicted show that the working set does not fit.
     pub evicted: u64,
     pub recently_evicted: u64,
 }
 
-/// How often a page was read since it was cached, as far as the kernel knows. Active pages outlive those read once.
+/// Reads since the page was cached. Active pages outlive those read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
-    /// Not at all: it was read ahead. Or nobody knows.
+    /// None (read-ahead), or unknown.
     Idle,
     /// Once.
     Referenced,
-    /// Twice: it is on the active list.
+    /// Twice: on the active list.
     Active,
     /// More often.
     ActiveReferenced,
 }
 
-/// Reads a file in order into the cache, by the kernel's read-ahead in large folios, without copying.
+/// Loads by the kernel's read-ahead in large folios, without copying.
 pub trait InOrder {
-    /// Reads the pages of `range`, which follows the last one, and waits for them. Returns fewer bytes at the end of
-    /// the file; 0 past it.
+    /// `range` must follow the last one. Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&mut self, range: PageRange) -> Result<Bytes, Error>;
 }
 
-/// The machine's page cache, or a fake one.
 pub trait PageCache: std::fmt::Debug + Send + Sync {
-    /// Opens a file to look at its pages. `Ok(None)` when it does not exist: dropped relations and the end of a chain
-    /// of segments are no errors.
+    /// `None` if it does not exist: dropped relations and the end of a segment chain are no errors.
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error>;
 
     fn page_bytes(&self) -> u64;
 
-    /// How files of a file system ([`CachedFile::file_system`]) are read in order. `None` where the kernel's read-ahead
-    /// is unknown, too long or too short. Asks the kernel each time.
+    /// Window for `open_in_order`. `None` if read-ahead is unknown, too long or too short. Asks the kernel each time.
     fn read_window(&self, file_system: u64) -> Option<Window>;
 
-    /// Does [`CachedFile::visit_activity`] show often read pages? Tried on a scratch file: with the multi-generational
-    /// LRU the flags say nothing. `Error::Unavailable` says why not.
+    /// Whether `visit_activity` shows often read pages: with the multi-generational LRU it does not.
     fn test_activity(&self) -> Result<(), Error>;
 }
 
-/// One open file of the page cache.
 pub trait CachedFile: std::fmt::Debug + Send + Sync {
     fn size_bytes(&self) -> u64;
 
-    /// Counts the cached pages of `range`, by cachestat or mincore.
+    /// By cachestat or mincore.
     fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error>;
 
-    /// The cached pages of `range` as maximal runs in order, in bounded memory. `Error::ResidencyHidden` when the
-    /// kernel would answer "all".
+    /// Returns maximal runs in order. `Error::ResidencyHidden` if the kernel would report all as cached.
     fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error>;
 
-    /// Visits the activity of `range`, all cached, as maximal runs in order, without counting as a read.
-    /// `Error::Unavailable` for all but root.
+    /// Visits maximal runs in order, without counting as a read. All of `range` must be cached. `Error::Unavailable`
+    /// without root.
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
 
-    /// The file's extents on its device. `Error::File` where the file system hides them.
+    /// `Error::File` if the file system hides them.
     fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
-    /// Reads at `offset` through the page cache. Returns fewer bytes at the end of the file; 0 past it.
+    /// Returns fewer bytes at the end of the file; 0 past it.
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 
     fn file_system(&self) -> u64;
 
-    /// Opens the file again, to read long stretches in order.
     fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error>;
 
-    /// Asks the kernel to drop the clean, unused pages of `range`. It may keep some: count again.
+    /// Drops clean, unused pages. The kernel may keep some: count again.
     fn apply_drop(&self, range: PageRange) -> Result<(), Error>;
 
-    /// Syncs the file, then asks the kernel to drop all of its pages. It may keep some: count again.
+    /// Syncs, then drops all pages. The kernel may keep some: count again.
     fn apply_evict(&self) -> Result<(), Error>;
 }
 
 // ---- residency ----
 
-/// Pages counted before listing; the count of most windows is enough.
+/// Most windows need only the count.
 const WINDOW_BYTES: u64 = 32 << 20;
 
-/// The cached pages of a file in order, as maximal runs. Counts window by window (cachestat, quick) and lists pages
-/// (mincore) only of a window that is neither empty nor full.
-///
-/// A page that is still being read counts as cached in a full window only: measure when the reads are over.
+/// Returns maximal runs in order. Lists (mincore) only windows that cachestat counts as partly cached. A page still
+/// being read counts only in a full window, so measure after the reads.
 pub fn read_resident_pages(file: &dyn CachedFile, page_bytes: u64) -> Result<Vec<PageRange>, Error> {
     let pages = file.size_bytes().div_ceil(page_bytes);
     let window_pages = WINDOW_BYTES / page_bytes;
@@ -135,28 +123,24 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
 }
 
 // ---- window ----
-//
-// The kernel's read-ahead for a sequential reader.
 
 /// Longer windows gain little and outlast a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
-/// Below this reading in order gains little.
+/// Shorter ones gain little.
 const WINDOW_MIN: Bytes = Bytes(64 << 10);
 
-/// Touching a window's first page starts the next: at most the rest of one and one more are under way.
+/// Touching a window's first page starts the next, so two can be in flight.
 const WINDOWS_AHEAD: u64 = 2;
 
-/// How far the kernel reads ahead at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     bytes: Bytes,
-    /// POSIX_FADV_SEQUENTIAL is told, which makes it twice that of the disk.
+    /// POSIX_FADV_SEQUENTIAL doubles the disk's read-ahead.
     is_doubled: bool,
 }
 
 impl Window {
-    /// The window for a read-ahead; `None` if too long or too short.
     pub fn of(read_ahead: Bytes) -> Option<Window> {
         let doubled = Bytes(2 * read_ahead.0);
         let is_doubled = doubled <= WINDOW_MAX;
@@ -164,12 +148,12 @@ impl Window {
         (WINDOW_MIN..=WINDOW_MAX).contains(&bytes).then_some(Window { bytes, is_doubled })
     }
 
-    /// Bytes of one read: the largest folio of a window. No folio crosses a multiple of it, so each is used once.
+    /// Largest folio of a window. No folio crosses its multiples, so each is used once.
     pub fn piece(self) -> Bytes {
         Bytes(1 << self.bytes.0.ilog2())
     }
 
-    /// Beyond what was asked for, so much may come at most.
+    /// Maximum bytes loaded beyond the request.
     pub fn reach(self) -> Bytes {
         Bytes(WINDOWS_AHEAD * self.bytes.0)
     }
@@ -179,7 +163,7 @@ impl Window {
 
 const SWITCH: &str = "/proc/sys/vm/drop_caches";
 
-/// Syncs, then drops the page cache, directory entries and inodes of the whole machine. Only root may.
+/// Drops the machine's page cache, directory entries and inodes. Needs root.
 pub fn apply_drop_caches() -> Result<(), Error> {
     rustix::fs::sync();
     fs::write(SWITCH, "3").map_err(|error| Error::file("write to", Path::new(SWITCH), error))

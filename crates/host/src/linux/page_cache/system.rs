@@ -1,5 +1,3 @@
-//! The machine's own page cache.
-
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -24,15 +22,13 @@ use crate::linux::direct_read::{Extent, read_extents};
 use crate::linux::threads::lock;
 use crate::units::{Bytes, PageRange};
 
-/// The page cache of the machine that this runs on.
 #[derive(Clone, Debug)]
 pub struct SystemPageCache {
-    /// Where the files are; any that is named, of `None`.
+    /// Allowed files; `None` allows any.
     files: Option<Arc<Tree>>,
     facts: Facts,
 }
 
-/// What stays the same while this process lives.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     page_bytes: u64,
@@ -40,7 +36,7 @@ struct Facts {
 }
 
 impl SystemPageCache {
-    /// For files of this process or of its user's choice, through links. Reads page size and capabilities once.
+    /// Opens any file, through links.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
         let facts = Facts {
@@ -50,7 +46,7 @@ impl SystemPageCache {
         SystemPageCache { files: None, facts }
     }
 
-    /// For the files of a tree: regular, of its owner, through no link. Paths begin with the tree's.
+    /// Opens only files of a tree. Paths start with the tree's.
     pub fn of(files: &Arc<Tree>) -> SystemPageCache {
         SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
     }
@@ -106,7 +102,7 @@ impl PageCache for SystemPageCache {
         const PAGES: u64 = 1024;
         let failed = |source| Error::Call { action: "write a scratch file", source };
         let mut scratch = tempfile::tempfile().map_err(failed)?;
-        // Page by page: what is written at once may become one large folio.
+        // A single write may become one large folio.
         let page = vec![7; self.page_bytes() as usize];
         (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
         let file = self.adopt(with_facts(scratch).map_err(failed)?, Path::new("a scratch file"));
@@ -131,24 +127,22 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// Makes the kernel sort recently read pages into its lists. It does so in batches for each processor (`mm/swap.c`),
-/// and for all at once when a page cannot be dropped, such as a dirty one.
+/// The kernel sorts read pages into lists in batches per processor (`mm/swap.c`), and at once when a page cannot be
+/// dropped, such as a dirty one.
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
     Ok(fadvise(&dirty, 0, None, Advice::DontNeed)?)
 }
 
-/// The kernel's answer for impossible pages.
 #[derive(Debug)]
 pub struct VisibilityTest {
-    /// Does mincore(2) report them as absent? For a hidden file it reports all as present.
+    /// For a hidden file, mincore(2) reports absent pages as present.
     pub mincore_is_true: bool,
-    /// Does cachestat(2) count the pages that are there? Its error where it refused.
     pub cachestat: io::Result<bool>,
 }
 
-/// Asks for pages past the end of a file, never cached, without the privilege check of [`CachedFile::read_resident`].
+/// Skips the privilege check of `read_resident`.
 pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
@@ -184,7 +178,7 @@ fn with_facts(file: File) -> io::Result<(File, Stat)> {
     Ok((file, facts))
 }
 
-/// Opens without changing the access time, where permitted (owner or CAP_FOWNER).
+/// Keeps the access time, where permitted (owner or CAP_FOWNER).
 fn open_without_atime<T>(open: impl Fn(OFlags) -> io::Result<T>) -> io::Result<T> {
     match open(OFlags::RDONLY | OFlags::NOATIME) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(OFlags::RDONLY),
@@ -192,8 +186,7 @@ fn open_without_atime<T>(open: impl Fn(OFlags) -> io::Result<T>) -> io::Result<T
     }
 }
 
-/// Does cachestat(2) count the pages of a file system (by its device number)? On overlayfs it returns 0 for cached pages (Linux 6.18).
-/// Asked once in a process: the answer of a file system does not change.
+/// Whether cachestat(2) counts a file system's pages, by device number. On overlayfs it returns 0 (Linux 6.18).
 static COUNTED: Mutex<BTreeMap<u64, bool>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
@@ -203,21 +196,20 @@ struct SystemFile {
     size_bytes: u64,
     owner: u32,
     file_system: u64,
-    /// Does the kernel know that reads of this file need no read-ahead?
+    /// Whether the kernel was advised to read nothing ahead.
     is_advised: Once,
     cache: Facts,
 }
 
 impl SystemFile {
-    /// Would mincore(2) tell the truth, instead of "all resident"? As `can_do_mincore` of `mm/mincore.c`: the owner,
-    /// CAP_FOWNER over a known owner, or write permission.
+    /// As `can_do_mincore` of `mm/mincore.c`: the owner, CAP_FOWNER over a known owner, or write permission. Otherwise
+    /// mincore(2) reports all pages as resident.
     fn is_residency_visible(&self) -> bool {
         self.owner == geteuid().as_raw()
             || (self.cache.capable_of_fowner && is_known_user(self.owner))
             || accessat(CWD, self.link(), Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     }
 
-    /// The open file itself as a path, whatever became of its name.
     fn link(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
@@ -235,7 +227,7 @@ impl SystemFile {
         count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes)
     }
 
-    /// Is a 0 of cachestat(2) true on this file system? `range` has a page to try it with.
+    /// `range` has a page for the test.
     fn is_counted(&self, range: PageRange) -> bool {
         if let Some(known) = lock(&COUNTED).get(&self.file_system) {
             return *known;
@@ -244,7 +236,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares both calls on a page that is cached; where none is, one is read for it and dropped again. `None`: there is no page.
+    /// Compares both calls on a cached page, or on one that it reads and drops. `None` without any page.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
@@ -253,7 +245,7 @@ impl SystemFile {
         }
         let page = PageRange::new(page, page + 1);
         let is_counted = self.ask_cachestat(page).ok()?.cached > 0;
-        // Neither call sees the pages of ZFS. Where mincore(2) may not be asked, it is what refuses later.
+        // Neither call sees ZFS pages. If mincore(2) is not permitted, it fails later.
         let is_absent = !is_counted && self.read_resident(page).is_ok_and(|runs| runs.is_empty());
         if listed.is_none() {
             let _ = self.apply_drop(page);
@@ -274,7 +266,7 @@ impl CachedFile for SystemFile {
         match self.ask_cachestat(range) {
             Ok(counts) if counts.cached > 0 || self.is_counted(range) => return Ok(counts),
             Ok(_) => {}
-            // EPERM may be a container's seccomp filter: mincore decides.
+            // EPERM may come from a container's seccomp filter: mincore decides.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {}
             Err(error) => return Err(Error::file("count the cached pages of", &self.path, error)),
         }
@@ -299,7 +291,7 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        // No read-ahead: readers know their bytes, and limited disks pay for others. A file that is only looked at needs no advice.
+        // Readers know their bytes, and limited disks pay for read-ahead.
         self.is_advised.call_once(|| _ = fadvise(&self.file, 0, None, Advice::Random));
         let mut filled = 0;
         while filled < buffer.len() {
@@ -333,18 +325,16 @@ impl CachedFile for SystemFile {
 
     fn apply_evict(&self) -> Result<(), Error> {
         let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
-        // Pages in use or dirtied meanwhile often go at the second try.
+        // A second try often drops pages in use or dirtied meanwhile.
         for _ in 0..2 {
             let counts = count_cached(self.file.as_fd(), 0, self.size_bytes.max(1)).ok();
-            // On overlayfs cachestat(2) counts no page: mincore(2) decides.
             let none_is_counted = counts.is_none_or(|counts| counts.cached == 0);
             if everything.is_empty()
                 || none_is_counted && self.read_resident(everything).is_ok_and(|runs| runs.is_empty())
             {
                 return Ok(());
             }
-            // Dirty pages are never dropped. Each sync makes the device write out its own cache, which takes milliseconds: a file
-            // that is clean gets none.
+            // Dirty pages are never dropped. A sync also flushes the device's cache, which takes milliseconds.
             if none_is_counted || counts.is_some_and(|counts| counts.dirty + counts.writeback > 0) {
                 self.file.sync_data().map_err(|error| Error::file("write out", &self.path, error))?;
             }
@@ -355,31 +345,26 @@ impl CachedFile for SystemFile {
     }
 }
 
-/// Does this user namespace map the owner? Otherwise the overflow user is shown, and CAP_FOWNER does not apply.
+/// An unmapped owner shows as overflow user, to whom CAP_FOWNER does not apply.
 fn is_known_user(uid: u32) -> bool {
     let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);
     uid != overflow || maps_every_user(&std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
 }
 
-/// Is it the uid_map of the first namespace?
 fn maps_every_user(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 // ---- in order ----
 //
-// Reads a file in order into the page cache: the kernel reads ahead in large folios, and splice(2) passes references
-// from the file through a pipe to /dev/null.
-//
-// No splice is longer than a window of read-ahead, or it would be read page by page. Each ends at a multiple of the
-// largest folio, a power of two: a folio in two splices would count as used twice (`filemap_splice_read` of
-// mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
+// splice(2) passes references from the file through a pipe to /dev/null. Beyond the window it would read page by page.
+// Each splice ends at a multiple of the largest folio: a folio in two splices would count as used twice
+// (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
-/// Its number, from Documentation/admin-guide/devices.txt of the kernel.
+/// Documentation/admin-guide/devices.txt of the kernel.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
-/// A file of the machine's.
 #[derive(Debug)]
 pub struct SystemInOrder {
     file: File,
@@ -404,7 +389,6 @@ impl SystemInOrder {
         Ok(SystemInOrder { file, path, splice_bytes, page_bytes, reader, writer, nowhere })
     }
 
-    /// Brings up to `bytes` from `offset`, by one splice.
     fn bring(&self, mut offset: u64, bytes: usize) -> io::Result<u64> {
         let brought =
             retry_on_intr(|| splice(&self.file, Some(&mut offset), &self.writer, None, bytes, SpliceFlags::empty()))?;
@@ -430,7 +414,7 @@ impl InOrder for SystemInOrder {
     }
 }
 
-/// The null device; a regular file there would receive the data.
+/// A regular file there would receive the data.
 fn open_null() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;

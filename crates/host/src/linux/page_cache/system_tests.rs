@@ -1,4 +1,4 @@
-//! The machine's page cache against real files.
+//! The system page cache against real files.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -16,7 +16,6 @@ use crate::units::PageRange;
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// Skips a test of page activity where it cannot be seen: without root, and with some LRUs.
 macro_rules! needs_activity {
     () => {
         needs_root!();
@@ -27,7 +26,7 @@ macro_rules! needs_activity {
     };
 }
 
-/// Writes and evicts a file on a real disk: tmpfs never evicts.
+/// On a real disk: tmpfs never evicts.
 fn write_cold_file(size_bytes: u64) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = directory.path().join("16384");
@@ -87,7 +86,6 @@ fn finds_where_the_warm_part_is() {
     let runs = read_resident_pages(&*file, page_bytes()).unwrap();
     let inside: u64 = runs.iter().map(|run| run.end.min(end).saturating_sub(run.start.max(start))).sum();
     assert!(inside > (end - start) * 19 / 20, "{runs:?}");
-    // Read-ahead may have loaded a little more.
     assert!(runs.iter().all(|run| run.start > start / 2), "{runs:?}");
 }
 
@@ -99,7 +97,6 @@ fn what_is_read_in_order_comes_and_nothing_else() {
     let Some(window) = window else { untested!(machine: "no common read-ahead") };
     let mut in_order = file.open_in_order(window).unwrap();
     let page = |megabyte: u64| megabyte * MEGABYTE / page_bytes();
-    // It begins within a folio, and ends within one.
     for (start, end) in [(page(4) + 5, page(5)), (page(5), page(12) + 3)] {
         let brought = in_order.apply_read(PageRange::new(start, end)).unwrap();
         assert_eq!(brought.0, (end - start) * page_bytes());
@@ -107,7 +104,7 @@ fn what_is_read_in_order_comes_and_nothing_else() {
     let count = |start, end| file.read_counts(PageRange::new(start, end)).unwrap().cached;
     let reach = window.reach().0 / page_bytes();
     assert_eq!(count(page(4) + 5, page(12) + 3), page(8) - 2);
-    // A window may begin a little before who reads.
+    // A window may start before the reader.
     assert_eq!((count(0, page(4)), count(page(12) + 3 + reach, page(24))), (0, 0));
     assert_eq!(in_order.apply_read(PageRange::new(page(24), page(25))).unwrap().0, 0);
 }
@@ -130,7 +127,6 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-/// A mount that goes with the test, whatever becomes of it.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -145,14 +141,14 @@ impl Mounted {
                 below.iter().for_each(|directory| fs::create_dir(directory).unwrap());
                 let file = below[0].join("16384");
                 fs::write(&file, vec![7; 4 * MEGABYTE as usize]).unwrap();
-                // What is dirty stays, and a sync through the overlay does not write the lower file.
+                // A sync through the overlay does not write the lower file.
                 File::open(&file).unwrap().sync_all().unwrap();
                 let [lower, upper, work] = below.each_ref().map(|directory| directory.to_str().unwrap());
                 let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
                 succeeds("mount", &["-t", kind, "-o", &options, kind, place_text])
             }
             _ => {
-                // xfs takes no less.
+                // xfs needs at least this.
                 File::create(&image).unwrap().set_len(320 * MEGABYTE).unwrap();
                 let force = if kind == "ext4" { "-F" } else { "-f" };
                 succeeds(&format!("mkfs.{kind}"), &["-q", force, image_text])
@@ -169,13 +165,12 @@ impl Drop for Mounted {
     }
 }
 
-/// On overlayfs cachestat(2) returns 0 for cached pages (Linux 6.18).
 #[test]
 fn cached_pages_are_counted_on_every_file_system() {
     needs_root!();
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let pages = PageRange::new(0, 4 * MEGABYTE / page_bytes());
-    // None is unmounted before the end: the kernel would give its device number to the next one.
+    // The kernel would reuse the device number.
     let mut mounts = Vec::new();
     for kind in ["ext4", "xfs", "btrfs", "f2fs", "tmpfs", "overlay"] {
         let Some(mounted) = Mounted::new(kind, &directory.path().join(kind)) else { continue };
@@ -226,7 +221,6 @@ fn a_file_that_shrinks_while_open_is_no_error() {
     assert!(count(&file.read_resident(PageRange::new(0, 4 * MEGABYTE / page_bytes())).unwrap()) <= 1);
 }
 
-/// Only root can become another user.
 #[test]
 fn residency_is_hidden_from_who_may_not_know_it() {
     needs_root!();
@@ -243,11 +237,10 @@ fn residency_is_hidden_from_who_may_not_know_it() {
     });
     let (counts, runs) = answer.join().unwrap();
     assert!(matches!(runs, Err(Error::ResidencyHidden(_))), "{runs:?}");
-    // Kernels before 6.14 count for everybody, and then truly.
+    // Kernels before 6.14 count for everybody.
     assert!(matches!(counts, Err(Error::ResidencyHidden(_))) || counts.is_ok_and(|counts| counts.cached < 200));
 }
 
-/// Number of pages of each activity.
 fn count_activities(file: &dyn CachedFile) -> [u64; 4] {
     let mut counts = [0; 4];
     let pages = file.size_bytes() / page_bytes();
