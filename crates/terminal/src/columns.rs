@@ -1,5 +1,5 @@
-//! Columns that fit the terminal: the least important go first, which is told below, then the widest text is cut in its
-//! middle.
+//! Tables that fit the terminal: the least important columns are dropped, and listed below; then the widest text is
+//! cut.
 
 use std::collections::HashMap;
 
@@ -8,60 +8,51 @@ use console::{Alignment, measure_text_width, pad_str};
 use super::printable::{shorten_apart, shorten_middle};
 use super::wrap::wrap_text;
 
-/// Between two columns.
 const GAP: &str = "  ";
 
-/// One column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub title: String,
     pub alignment: Alignment,
     /// Columns with a greater number are dropped first; those with 0 stay.
     pub priority: u8,
-    /// The least width of a column that may be cut; `None` for one that may not.
+    /// Minimum width in cells; `None` if it must not be cut.
     pub shortest: Option<usize>,
     pub cells: Vec<String>,
 }
 
 impl Column {
-    /// A column of text, which may be cut in the middle to `shortest` cells.
     pub fn text(title: impl Into<String>, shortest: usize, cells: Vec<String>) -> Column {
         Column { title: title.into(), alignment: Alignment::Left, priority: 0, shortest: Some(shortest), cells }
     }
 
-    /// A column of numbers.
     pub fn number(title: impl Into<String>, priority: u8, cells: Vec<String>) -> Column {
         Column { title: title.into(), alignment: Alignment::Right, priority, shortest: None, cells }
     }
 
-    /// A column of words that are never cut.
     pub fn word(title: impl Into<String>, priority: u8, cells: Vec<String>) -> Column {
         Column { title: title.into(), alignment: Alignment::Left, priority, shortest: None, cells }
     }
 
-    /// Cells that its widest value or its title needs.
     fn width(&self) -> usize {
         let texts = self.cells.iter().chain([&self.title]);
         texts.map(|text| measure_text_width(text)).max().unwrap_or(0)
     }
 }
 
-/// A column of databases beside one of names. `of_rows`: the name and the database of each row that has one.
+/// `of_rows` yields each row's name and database, if it has one.
 pub fn database_column<'a>(
     priority: u8,
     cells: Vec<String>,
     mut of_rows: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Column {
-    // It stays where a name is in two of them, as nothing else tells their rows apart then.
+    // If a name occurs in two databases, only this column distinguishes the rows, so it stays.
     let mut databases: HashMap<&str, &str> = HashMap::new();
     let repeats = of_rows.any(|(name, database)| *databases.entry(name).or_insert(database) != database);
     Column { priority: if repeats { 0 } else { priority }, ..Column::text("database", 8, cells) }
 }
 
-/// The lines of a table with a line of titles, no wider than `width` if that is possible; and which columns are not there for
-/// it.
 pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str) -> Vec<String> {
-    // What nobody has a value for is not shown.
     columns.retain(|column| column.priority == 0 || column.cells.iter().any(|cell| !cell.is_empty()));
     let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
     let mut left_out = Vec::new();
@@ -92,12 +83,10 @@ pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str
     lines
 }
 
-/// Which columns are not there; nothing when all are.
 pub fn render_left_out(titles: &[String]) -> Option<String> {
     (!titles.is_empty()).then(|| format!("left out, for the terminal is narrow: {}", titles.join("; ")))
 }
 
-/// The width of a line; of columns that may be cut, their shortest width when `cut`.
 fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
     let of = |(width, column): (&usize, &Column)| match column.shortest {
         Some(shortest) if cut => shortest.min(*width),
@@ -107,10 +96,9 @@ fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
     widths.iter().zip(columns).map(of).sum::<usize>() + gaps
 }
 
-/// What may be cut is cut to this width where its own shortest one is too much.
+/// Second limit, where a column's own minimum is too wide.
 const LEAST: usize = 8;
 
-/// Takes what is too much from the columns that may be cut, the widest first.
 fn shorten(widths: &mut [usize], columns: &[Column], width: usize) {
     let mut excess = total(widths, columns, false).saturating_sub(width);
     for least in [usize::MAX, LEAST] {

@@ -1,5 +1,5 @@
-//! Commands in texts: a text has them between backticks. Where it is printed they lead to the server and the snapshots that this
-//! run used, so whoever pastes one need not add anything; and no line is broken within one.
+//! Commands in texts, between backticks. On printing they get the options that lead to this run's server and snapshots,
+//! and no line breaks within one.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,56 +7,50 @@ use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use host::failure::quote_argument;
 
-/// The command that runs, as it was typed.
+/// Stands for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
-/// Behind [`TYPED`]: without the user that was given.
+/// After `TYPED`: without the user.
 const WITHOUT_USER: &str = "(no -U)";
 
-/// Lets the role that pgthaw is see what others do, which only who has connected can say.
+/// Placeholder until the connected role is known.
 const MONITOR: &str = "GRANT pg_monitor TO …";
 
-/// Statements of advice that change the catalog.
 const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 
-/// Behind a backtick in a text that is data, such as the command line of a job: what follows is no advice of pgthaw's, and is shown
-/// as it was. It has no width, no text that was made printable has it, and it is never printed.
+/// Follows a backtick in data, such as a job's command line, which stays as it is. It has no width, `printable` escapes
+/// it, and it is never printed.
 const NO_ADVICE: char = '\u{2060}';
 
-/// Where the loop over databases begins whose names stand before it, each as a word of a shell.
+/// Start of a loop over databases, whose names precede it as shell words.
 const LOOP: &str = "; do psql -d ";
 
-/// What makes a command lead to this run's server.
+/// Completions that lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedCommands {
-    /// Behind a command of pgthaw: ` -p 5433 -d shop`, or nothing.
+    /// After a pgthaw command: ` -p 5433 -d shop`, or empty.
     pub options: String,
-    /// The same without the user: what leads another user of the operating system there as himself.
+    /// Without the user, for another OS user to connect as itself.
     pub options_without_user: String,
-    /// psql as a superuser, with what leads to the server: `sudo -u postgres psql -p 5433`.
+    /// psql as a superuser: `sudo -u postgres psql -p 5433`.
     pub psql: String,
-    /// The same for what changes the catalog, which a standby cannot: its primary's.
+    /// For catalog changes; on a standby, its primary's.
     pub writing_psql: String,
-    /// The command that runs, as it was typed.
     pub typed: String,
-    /// The same without the user that was given.
     pub typed_without_user: String,
-    /// What leads there beside what was typed, where that stood in the environment, which sudo does not pass on.
+    /// Options for PG* variables, which sudo drops.
     pub untyped: String,
-    /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` before it is known who pgthaw is.
+    /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` until the role is known.
     pub monitor: Option<String>,
 }
 
-/// What a run adds to commands that are printed.
 #[derive(Debug, Default)]
 struct Run {
-    /// Commands of this program, each with its options: `snapshot take`.
     known: Vec<(String, Vec<String>)>,
     server: Option<PastedCommands>,
-    /// ` --dir DIRECTORY` and ` --results FILE`, where one was given.
+    /// ` --dir DIRECTORY` and ` --results FILE`, if given.
     store: String,
     results: String,
-    /// Words that were typed and hold a password, each with what is shown instead.
     hidden: Vec<(String, String)>,
 }
 
@@ -66,52 +60,47 @@ fn change() -> RwLockWriteGuard<'static, Run> {
     RUN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Which commands there are, each with its long options: those that lead to a server or a store are added to a command that has them.
+/// Registers commands with their long options; printed commands get only those.
 pub fn know_commands(known: Vec<(String, Vec<String>)>) {
     change().known = known;
 }
 
-/// From now on these words are never printed.
 pub fn hide_words(words: Vec<(String, String)>) {
     change().hidden = words;
 }
 
-/// From now on commands that are printed lead to this server.
 pub fn complete_commands_with(pasted: PastedCommands) {
     change().server = Some(pasted);
 }
 
-/// From now on commands that are printed keep snapshots in this directory.
 pub fn complete_commands_with_store(directory: &Path) {
     change().store = format!(" --dir {}", pasted_path(directory));
 }
 
-/// From now on commands that are printed read results in this place.
 pub fn complete_commands_with_results(place: &str) {
     change().results = format!(" --results {}", quote_argument(place));
 }
 
-/// A path as a shell takes it, which is as it is for most.
 pub fn pasted_path(path: &Path) -> String {
     quote_argument(&path.display().to_string())
 }
 
-/// A text that is data, within one that is about to be printed: no command in it is completed.
+/// Marks text as data, so that no command in it is completed.
 pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }
 
-/// A text that is about to be printed, with its commands completed, and without what is secret of the command line.
+/// Completes commands and hides secrets of the command line.
 pub fn complete_commands(text: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
 }
 
-/// JSON that is about to be printed, with its commands completed. A string that is a command and nothing else has no backticks.
+/// A string that is only a command has no backticks.
 pub fn complete_json(json: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(json, true)
 }
 
-/// Where commands and quoted paths stand in a line, in order, with their backticks and quotes.
+/// Ranges of commands and quoted paths in order, with their backticks and quotes.
 pub fn find_commands(line: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -129,7 +118,6 @@ pub fn find_commands(line: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The line's only content, where that is a command, without its backticks.
 pub fn bare_command(line: &str) -> Option<&str> {
     let command = line.strip_prefix('`')?.strip_suffix('`')?;
     (!command.contains('`')).then_some(command)
@@ -208,7 +196,6 @@ impl Run {
     }
 }
 
-/// Where a shell would read this first, outside of quotes.
 fn find_unquoted(command: &str, wanted: &str) -> Option<usize> {
     let mut quote = None;
     let mut characters = command.char_indices();
@@ -224,7 +211,6 @@ fn find_unquoted(command: &str, wanted: &str) -> Option<usize> {
     None
 }
 
-/// A command line with more options, which stand before those of a job.
 fn with_options(typed: &str, options: &str) -> String {
     match typed.split_once(" -- ") {
         Some((own, job)) => format!("{own}{options} -- {job}"),

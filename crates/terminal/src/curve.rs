@@ -2,27 +2,25 @@
 
 use super::screen::Canvas;
 
-/// Lines of a drawing.
 const HEIGHT: usize = 10;
 
-/// Cells of a drawing when no terminal sets a limit, and at most.
+/// Default and maximum width in cells.
 const WIDTH: usize = 76;
 const WIDEST: usize = 110;
 
-/// Cells in front of the drawing: a number of four cells, a space and the axis.
 const MARGIN: usize = 7;
 
-/// One curve: what it is drawn with, and its points by time, both axes from 0.
+/// Points by time in seconds; both axes start at 0.
 #[derive(Clone, Debug)]
 pub struct Curve {
     pub name: String,
     pub points: Vec<(f64, f64)>,
 }
 
-/// Later ones are drawn over earlier ones.
+/// Unicode and ASCII marks. Later curves cover earlier ones.
 const MARKS: [(char, char); 4] = [('•', '*'), ('─', '-'), ('×', 'x'), ('+', '+')];
 
-/// The curves in one drawing, with a legend when there are several. `seconds` is the length of the time axis.
+/// `seconds` is the length of the time axis. Several curves get a legend.
 pub fn render_curves(curves: &[Curve], seconds: f64, unit: &str, canvas: Canvas) -> Vec<String> {
     let width = canvas.width.unwrap_or(WIDTH + MARGIN).min(WIDEST + MARGIN).saturating_sub(MARGIN).max(20);
     let highest = curves.iter().flat_map(|curve| &curve.points).map(|(_, value)| *value).fold(0.0, f64::max);
@@ -54,7 +52,7 @@ fn marks(canvas: Canvas) -> impl Iterator<Item = char> + Clone {
     MARKS.into_iter().map(move |(unicode, ascii)| if canvas.unicode { unicode } else { ascii })
 }
 
-/// The mean of the points that fall into each column; between far points along the straight line.
+/// Mean of each column's points, interpolated linearly across gaps.
 fn column_means(points: &[(f64, f64)], seconds: f64, width: usize) -> Vec<Option<f64>> {
     let mut sums = vec![(0.0, 0_u32); width];
     for (time, value) in points {
@@ -77,7 +75,6 @@ fn column_means(points: &[(f64, f64)], seconds: f64, width: usize) -> Vec<Option
     sums.into_iter().enumerate().map(mean).collect()
 }
 
-/// Zero, the middle and the end.
 fn render_time_axis(seconds: f64, width: usize) -> String {
     let middle = render_seconds(seconds / 2.0);
     let end = render_seconds(seconds);
@@ -86,7 +83,7 @@ fn render_time_axis(seconds: f64, width: usize) -> String {
     format!("{:MARGIN$}0{:gap$}{middle}{:rest$}{end}", "", "", "")
 }
 
-/// A number in at most five cells: `4545`, `45.5k`.
+/// At most five cells: `4545`, `45.5k`.
 pub fn render_short(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -98,7 +95,6 @@ pub fn render_short(value: f64) -> String {
     }
 }
 
-/// Seconds, from a few minutes on minutes, from a few hours on hours.
 pub fn render_seconds(seconds: f64) -> String {
     match seconds {
         ..9.95 => format!("{seconds:.1} s"),

@@ -1,4 +1,4 @@
-//! What is possible here: the answer in a sentence, and what it rests on as a list under headings.
+//! `doctor`'s answer in a sentence, and the checks behind it by heading.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,8 @@ use serde_json::{Value, json};
 use super::printable::printable;
 use host::failure::{Capability, Missing, NEEDED, Readiness, Tiers};
 
-/// The heading of the checks that the answer rests on.
 const NEEDED_HEADING: &str = "needed for both tiers";
 
-/// The answer, the checks that decide it, and the rest.
 pub fn render_doctor(capabilities: &[Capability], readiness: &Readiness) -> String {
     let sentence = render_readiness(readiness);
     let (first, rest) = sentence.split_at(sentence.find('\n').unwrap_or(sentence.len()));
@@ -23,7 +21,7 @@ pub fn render_doctor(capabilities: &[Capability], readiness: &Readiness) -> Stri
     format!("{}{rest}\n\n{}", style(first).bold(), render_capabilities(&all))
 }
 
-/// The answer as an object of the list that `--json` prints: first of all, with the fields of the others.
+/// Answer as the first object of `--json`, with the fields of the others.
 pub fn render_readiness_json(readiness: &Readiness) -> Value {
     let tiers = |tiers: Tiers| -> Vec<&str> {
         [(tiers.os, "os"), (tiers.buffers, "buffers")].into_iter().filter(|one| one.0).map(|one| one.1).collect()
@@ -41,10 +39,9 @@ pub fn render_readiness_json(readiness: &Readiness) -> Value {
     })
 }
 
-/// What `--require` takes for the answer.
+/// Name of the answer for `--require`.
 pub const VERDICT: &str = "verdict";
 
-/// The sentence, and each command that is missing on a line of its own.
 fn render_readiness(readiness: &Readiness) -> String {
     let missing = told_once(&readiness.missing);
     let is_command = |one: &&&Missing| command_of(&one.remedy).is_some();
@@ -65,13 +62,12 @@ fn render_readiness(readiness: &Readiness) -> String {
     format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
 }
 
-/// What is missing, without what a command mends that is told already, whatever the words around it.
+/// Names each command once.
 fn told_once(missing: &[Missing]) -> Vec<&Missing> {
     let mut told = HashSet::new();
     missing.iter().filter(|one| command_of(&one.remedy).is_none_or(|(command, _)| told.insert(command))).collect()
 }
 
-/// The command that a remedy begins with, and the words behind it.
 fn command_of(remedy: &str) -> Option<(&str, &str)> {
     let (command, behind) = remedy.strip_prefix('`')?.split_once('`')?;
     let behind = behind.trim_start_matches([',', ';', ' ']);
@@ -79,7 +75,7 @@ fn command_of(remedy: &str) -> Option<(&str, &str)> {
     Some((command, inner))
 }
 
-/// What can be done now: `you can snapshot both tiers and restore only the page cache`.
+/// `you can snapshot both tiers and restore only the page cache`
 fn render_sentence(readiness: &Readiness) -> String {
     let Readiness { snapshot, restore, restores_some_buffers, .. } = *readiness;
     let tiers = |tiers: Tiers| match tiers {
@@ -101,7 +97,6 @@ fn render_sentence(readiness: &Readiness) -> String {
     }
 }
 
-/// A line for each capability: a mark, its name, what was found; what mends it on the next line.
 pub fn render_capabilities(capabilities: &[Capability]) -> String {
     let width = capabilities.iter().map(|one| one.name.len()).max().unwrap_or(0);
     let mut groups: Vec<&str> = Vec::new();
@@ -119,9 +114,9 @@ pub fn render_capabilities(capabilities: &[Capability]) -> String {
 }
 
 fn render_line(one: &Capability, width: usize) -> String {
-    // The words, not only marks and colours: for who pipes it into a file or cannot see them.
+    // Words beside marks and colours, for files and screen readers.
     let answer = if one.ok { style("✓ yes").green() } else { style("✗ no:").red() };
-    // Names of databases stand in both: a line feed in one would begin a line that looks like an answer.
+    // Both contain database names, in which a line feed could fake an answer.
     let line = format!("  {answer}  {:width$}  {}", one.name, printable(&one.detail));
     match &one.remedy {
         Some(remedy) => format!("{line}\n{:indent$}→ {}", "", printable(remedy), indent = width + 11),

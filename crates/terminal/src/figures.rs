@@ -1,10 +1,10 @@
-//! Lengths of time, and shares of them, in words.
+//! Durations and shares in words.
 
 use jiff::Timestamp;
 
 use host::units::counted;
 
-/// How long ago something was: `3 hours ago`.
+/// `3 hours ago`
 pub fn render_age(at: Timestamp) -> String {
     let seconds = Timestamp::now().as_second().saturating_sub(at.as_second()).max(0);
     let (count, unit) = match seconds {
@@ -17,15 +17,12 @@ pub fn render_age(at: Timestamp) -> String {
 }
 
 // ---- nanoseconds ----
-//
-// Lengths of time from nanoseconds on, and shares of them.
 
-/// A part of the whole.
 pub fn render_share(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-/// Three digits, and the unit that fits.
+/// Three digits and a fitting unit.
 pub fn render_ns(ns: u64) -> String {
     let three = |value: f64, unit: &str| match value {
         ..9.995 => format!("{value:.2} {unit}"),

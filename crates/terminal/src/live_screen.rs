@@ -1,4 +1,4 @@
-//! The terminal while a live screen has it: raw, on its other screen, and given back as it was however things end.
+//! Terminal of a live screen: raw, on the alternate screen, and restored however the program ends.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -13,11 +13,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use host::linux::threads::lock;
 
-/// The other screen, without a cursor (xterm's control sequences); and back.
+/// Alternate screen without cursor, and back (xterm control sequences).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// What terminals send for keys that are no characters, behind an escape and `[` or `O`.
+/// Key sequences after escape and `[` or `O`.
 const SEQUENCES: [(&str, Key); 12] = [
     ("A", Key::ArrowUp),
     ("B", Key::ArrowDown),
@@ -33,10 +33,10 @@ const SEQUENCES: [(&str, Key); 12] = [
     ("6~", Key::PageDown),
 ];
 
-/// The terminal, and its settings from before; `None` while no live screen has it.
+/// Previous settings; `None` without a live screen.
 static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// The terminal. It is given back when this is dropped, and when the program panics.
+/// Restores the terminal on drop and on panic.
 #[derive(Debug)]
 pub struct LiveScreen {
     keys: UnboundedReceiver<Key>,
@@ -44,7 +44,6 @@ pub struct LiveScreen {
 }
 
 impl LiveScreen {
-    /// Takes the terminal.
     pub fn enter() -> io::Result<LiveScreen> {
         let resized = signal(SignalKind::window_change())?;
         let mut terminal = match io::stdin().is_terminal() {
@@ -62,7 +61,7 @@ impl LiveScreen {
             tell(panicked);
         }));
         let (sender, keys) = unbounded_channel();
-        // The thread is not waited for: it ends with the program, or when the terminal is gone. That is an interrupt too.
+        // Never joined: it ends with the program or the terminal. A lost terminal counts as an interrupt.
         std::thread::spawn(move || {
             let mut bytes = [0; 256];
             while let Ok(count @ 1..) = terminal.read(&mut bytes) {
@@ -76,18 +75,17 @@ impl LiveScreen {
         Ok(screen)
     }
 
-    /// Shows these lines in place of what was there; `height` of them, as far as they are there.
     pub fn show<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>, height: Option<usize>) -> io::Result<()> {
         let lines: Vec<&str> = lines.into_iter().take(height.unwrap_or(usize::MAX)).collect();
         let rows = (0..height.unwrap_or(lines.len())).map(|row| {
-            // Cleared before it is written: behind a full line the cursor stands on its last cell.
+            // Cleared before writing: after a full line, the cursor stands on its last cell.
             format!("\x1b[{};1H\x1b[2K{}", row + 1, lines.get(row).copied().unwrap_or_default())
         });
-        // Between these two a terminal that knows them shows nothing.
+        // Synchronized update, in terminals that support it.
         write(&format!("\x1b[?2026h{}\x1b[?2026l", rows.collect::<String>()))
     }
 
-    /// The next key, once it is pressed; [`Key::Unknown`] where the terminal's size changed.
+    /// Next key; `Key::Unknown` after a resize.
     pub async fn next_key(&mut self) -> Key {
         tokio::select! {
             key = self.keys.recv() => key.unwrap_or(Key::CtrlC),
@@ -104,7 +102,7 @@ impl Drop for LiveScreen {
 
 fn give_back() {
     if let Some((terminal, before)) = lock(&BEFORE).take() {
-        // Where it is gone there is nothing to give back.
+        // Fails if the terminal is gone.
         let _ = write(LEAVE);
         let _ = tcsetattr(&terminal, SetArg::TCSANOW, &before);
     }
@@ -116,7 +114,7 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The keys of what the terminal has sent at once. An escape alone is that key; Ctrl-D ends programs as Ctrl-C does.
+/// Keys of one read. A lone escape is that key; Ctrl-D ends like Ctrl-C.
 fn keys_of(mut text: &str) -> Vec<Key> {
     let mut keys = Vec::new();
     while let Some(first) = text.chars().next() {
@@ -126,7 +124,7 @@ fn keys_of(mut text: &str) -> Vec<Key> {
             .and_then(|sent| SEQUENCES.iter().find_map(|(sign, key)| Some((key.clone(), sent.strip_prefix(sign)?))));
         let (key, rest) = match (known, sequence) {
             (Some(known), _) => known,
-            // Of another key it is not known where it ends.
+            // The end of an unknown sequence is unknown.
             (None, Some(_)) => (Key::Unknown, ""),
             (None, None) => match first {
                 '\x1b' => (Key::Escape, rest),

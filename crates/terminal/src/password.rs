@@ -1,19 +1,17 @@
-//! Asks for a password on the terminal, as psql does.
-
 use std::fs::{File, OpenOptions};
 use std::io;
 
 use console::Term;
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 
-/// What is typed without being shown; `None` when there is no terminal to ask on. Ctrl-C or a signal that ends programs, while it asks, ends this one
-/// with the terminal as it was.
+/// Reads a password without echo, as psql does; `None` without a terminal. On Ctrl-C or a signal, restores the terminal
+/// and exits.
 pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
     let (answer, answered) = tokio::sync::oneshot::channel();
     let (prompt, asked) = (prompt.to_owned(), terminal.try_clone()?);
-    // A thread of its own: the runtime would wait for one of its own until somebody types.
+    // The runtime would wait for a thread of its own until somebody types.
     std::thread::spawn(move || answer.send(read_hidden(asked, &prompt)));
     tokio::select! {
         answer = answered => answer.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into())).map(Some),

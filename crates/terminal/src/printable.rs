@@ -1,4 +1,4 @@
-//! Names as a terminal may safely show them. A name can hold any character, and a snapshot's come from anybody.
+//! Safe display of names, which may contain any character; a snapshot's come from anybody.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,8 +7,7 @@ use console::measure_text_width;
 
 use host::units::is_treacherous;
 
-/// The text with every character that could move the cursor, change colours or turn the writing around shown as an
-/// escape such as `\u{1b}`.
+/// Escapes characters that move the cursor, change colours or reverse text, such as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_treacherous) {
         return Cow::Borrowed(text);
@@ -20,7 +19,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(show).collect())
 }
 
-/// What is about to be printed, obeyed by no terminal. Its lines and colours stay; whatever was forgotten before ends here.
+/// Escapes control characters before printing, except line feeds and colours.
 pub fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut rest = text;
@@ -38,15 +37,14 @@ pub fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     if shown.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(shown + rest) }
 }
 
-/// The length of `ESC [ … m` at the beginning of a text, where colours are shown at all.
+/// Length of a leading `ESC [ … m`; 0 if colours are off.
 fn colour_length(text: &str) -> usize {
     let Some(figures) = text.strip_prefix("\x1b[").filter(|_| console::colors_enabled()) else { return 0 };
     let end = figures.find(|c: char| !c.is_ascii_digit() && c != ';').filter(|end| figures[*end..].starts_with('m'));
     end.map_or(0, |end| "\x1b[".len() + end + 1)
 }
 
-/// JSON whose strings hold nothing that a terminal would obey: the same document, for none of it stands outside of a string but
-/// the ends of lines.
+/// Escapes control characters in JSON. It stays the same document: outside of strings there are only line feeds.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_raw = |character: char| is_treacherous(character) && character != '\n';
     if !json.contains(is_raw) {
@@ -55,7 +53,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     for character in json.chars() {
         match is_raw(character) {
-            // Beyond 16 bits as two, as JSON has them.
+            // Surrogate pairs above 16 bits.
             true => character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown += &format!("\\u{unit:04x}")),
             false => shown.push(character),
         }
@@ -63,7 +61,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Cuts the middle out of a text that is wider than `width` cells.
+/// `width` is in cells.
 pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     if measure_text_width(text) <= width {
         return text.to_owned();
@@ -75,11 +73,10 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// In fewer cells nothing that differs is told.
+/// Fewer cells cannot show a difference.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
-/// Cuts the middle out of those that are wider than `width` cells. Where different ones would look alike then, they begin where they
-/// differ.
+/// Cuts texts in the middle to `width` cells. Different texts that would look alike start where they differ.
 pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> {
     let mut shown: Vec<String> = texts.iter().map(|text| shorten_middle(text, width, mark)).collect();
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -95,7 +92,7 @@ pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> 
             let text = &texts[place];
             let others = places.iter().map(|other| &texts[*other]).filter(|other| *other != text);
             let Some(shared) = others.map(|other| shared_bytes(text, other)).max() else { continue };
-            // From the beginning of the word in which they differ.
+            // Starts at the differing word.
             let mut before = text[..shared].char_indices().rev();
             let Some((at, character)) = before.find(|(_, character)| !character.is_alphanumeric()) else { continue };
             shown[place] = format!("{mark}{}", shorten_middle(&text[at + character.len_utf8()..], room, mark));
@@ -104,12 +101,10 @@ pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> 
     shown
 }
 
-/// The length of what both begin with, in bytes.
 fn shared_bytes(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
 }
 
-/// As many characters as fit into `width` cells.
 fn take_width(characters: impl Iterator<Item = char>, width: usize) -> String {
     let mut taken = String::new();
     let mut used = 0;

@@ -1,4 +1,4 @@
-//! A progress bar with time left, on standard error, and only where a person looks.
+//! Progress bar with remaining time on standard error, if that is a terminal.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,26 +11,23 @@ use super::screen::stderr_width;
 use host::linux::threads::lock;
 use host::units::Bytes;
 
-/// Progress of one long step. Draws nothing when standard error is no terminal or `--json` or `--quiet` was given.
+/// Draws nothing without a terminal, or with `--json` or `--quiet`.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    /// What is being done now.
     said: Arc<Mutex<String>>,
-    /// The start of something that is usually over before a person wonders: it is drawn only from [`PATIENCE`] on.
+    /// Start of a usually short step, drawn only after `PATIENCE`.
     late: Option<Instant>,
 }
 
-/// Who waits longer than this wants to know how long still.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How far it is, as the bar knows it.
 #[derive(Clone, Copy, Debug)]
 struct State {
     done: u64,
     total: u64,
     per_second: f64,
-    /// Nobody knows it before anything is done.
+    /// Unknown before anything is done.
     left: Option<Duration>,
 }
 
@@ -46,17 +43,15 @@ impl State {
 }
 
 impl Progress {
-    /// Counts bytes up to `total`.
     pub fn bytes(label: &'static str, total: Bytes, visible: bool) -> Progress {
         Progress::new(label, total.0, byte_parts, visible)
     }
 
-    /// Counts steps up to `total`.
     pub fn steps(label: &'static str, total: u64, visible: bool) -> Progress {
         Progress::new(label, total, step_parts, visible)
     }
 
-    /// Counts steps, and is drawn only when they take more than two seconds. [`Progress::reach`] says how many there are.
+    /// Draws only after two seconds. `reach` sets the total.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
         let late = visible.then(Instant::now);
         Progress { late, ..Progress::new(label, 0, step_parts, false) }
@@ -77,12 +72,10 @@ impl Progress {
         Progress { bar, said, late: None }
     }
 
-    /// Adds to what is done.
     pub fn advance(&self, amount: u64) {
         self.bar.inc(amount);
     }
 
-    /// Says how much of how much is done.
     pub fn reach(&self, done: u64, total: u64) {
         if self.bar.is_hidden() && self.late.is_some_and(|started_at| started_at.elapsed() > PATIENCE) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -91,12 +84,10 @@ impl Progress {
         self.bar.set_position(done);
     }
 
-    /// Says what is being done now.
     pub fn say(&self, what: impl Into<String>) {
         *lock(&self.said) = what.into();
     }
 
-    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -114,7 +105,6 @@ fn byte_parts(state: State) -> Vec<Part> {
     told.into_iter().chain(state.left.map(time_left)).collect()
 }
 
-/// `[████    ] 3 of 12, 8 s left`
 fn step_parts(state: State) -> Vec<Part> {
     let done = format!("{} of {}", state.done, state.total);
     let told = [Part::bar(3, state.share()), Part::figure(done.clone(), done).after(" ")];
@@ -123,55 +113,48 @@ fn step_parts(state: State) -> Vec<Part> {
 
 // ---- moving line ----
 //
-// The line that is drawn again and again while something runs. Where the terminal is too narrow for all of it, what matters
-// least goes first: throughput, what is warm and the time left stay.
+// A line redrawn while something runs. In a narrow terminal the least important parts are dropped.
 
-/// Cells of a bar, and the fewest that it shrinks to before it goes.
+/// Cells of a bar, and the minimum before it is dropped.
 const BAR: usize = 16;
 const SHORTEST_BAR: usize = 6;
 
-/// Eighths of a cell.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// A piece of the line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     text: String,
-    /// The same in fewer cells.
+    /// The same text in fewer cells.
     shorter: String,
     is_bar: bool,
-    /// What stands between it and the piece before.
+    /// Separator before this part.
     joint: &'static str,
-    /// The greatest goes first; 0 stays.
+    /// The greatest is dropped first; 0 stays.
     priority: u8,
 }
 
 impl Part {
-    /// What may go, the greatest `priority` first.
     pub fn text(joint: &'static str, priority: u8, text: impl Into<String>) -> Part {
         let text = text.into();
         Part { shorter: text.clone(), text, is_bar: false, joint, priority }
     }
 
-    /// What stays, shorter if it has to be.
     pub fn figure(text: impl Into<String>, shorter: impl Into<String>) -> Part {
         Part { text: text.into(), shorter: shorter.into(), is_bar: false, joint: ", ", priority: 0 }
     }
 
-    /// This part with something else than a comma in front.
     pub fn after(self, joint: &'static str) -> Part {
         Part { joint, ..self }
     }
 
-    /// How much is done: 0 to 1.
+    /// `share` is 0 to 1.
     pub fn bar(priority: u8, share: f64) -> Part {
         let (text, shorter) = (render_bar(share, BAR), render_bar(share, SHORTEST_BAR));
         Part { text, shorter, is_bar: true, joint: " ", priority }
     }
 }
 
-/// The parts in a line of at most `width` cells: bars shrink, then what has the greatest priority goes, then figures are
-/// written shorter.
+/// One line of at most `width` cells: bars shrink, then the greatest priority is dropped, then figures are shortened.
 pub fn render_parts(parts: &[Part], width: usize) -> String {
     let mut parts: Vec<&Part> = parts.iter().filter(|part| !part.text.is_empty()).collect();
     loop {
@@ -215,7 +198,7 @@ pub fn render_duration(duration: Duration) -> String {
     }
 }
 
-/// `3 min 20 s`, of which a short line has the first half.
+/// `3 min 20 s`; its shorter form is the first half.
 pub fn time_left(left: Duration) -> Part {
     let shorter = match left.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -225,7 +208,6 @@ pub fn time_left(left: Duration) -> Part {
     Part::figure(format!("{} left", render_duration(left)), format!("{shorter} left"))
 }
 
-/// Draws the line on standard error, as wide as its terminal is at that moment.
 #[derive(Clone, Debug)]
 pub struct MovingLine {
     bar: ProgressBar,
@@ -233,7 +215,6 @@ pub struct MovingLine {
 }
 
 impl MovingLine {
-    /// Shows the parts that it was given last.
     pub fn new(is_drawn: bool) -> MovingLine {
         let parts: Arc<Mutex<Vec<Part>>> = Arc::default();
         let shown = Arc::clone(&parts);
@@ -241,24 +222,20 @@ impl MovingLine {
         MovingLine { bar, parts }
     }
 
-    /// Replaces what is shown.
     pub fn show(&self, parts: Vec<Part>) {
         *lock(&self.parts) = parts;
         self.bar.tick();
     }
 
-    /// Prints something above it.
     pub fn suspend(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
-    /// Removes it.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A bar that draws what `parts` makes of its state.
 pub fn new_bar(
     total: u64,
     is_drawn: bool,
@@ -266,10 +243,9 @@ pub fn new_bar(
 ) -> ProgressBar {
     let target = if is_drawn { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(total), target);
-    // The template is a constant, and a test takes it.
+    // The template is a constant under test.
     let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
     let line = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        // Writing to a String cannot fail.
         let _ = out.write_str(&render_parts(&parts(state), stderr_width().unwrap_or(usize::MAX)));
     };
     bar.set_style(style.with_key("line", line));

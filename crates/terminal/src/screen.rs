@@ -1,4 +1,4 @@
-//! What the terminal can show, and when the user wants an end.
+//! Terminal capabilities, and interrupts by the user.
 
 use std::io;
 
@@ -8,23 +8,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use host::failure::ErrorKind;
 use host::linux::signals::{note_end, status_of_end};
 
-/// Cells in a line of a terminal that does not tell.
 const UNTOLD_WIDTH: usize = 80;
 
-/// What to draw for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canvas {
-    /// Cells in a line; `None` when nobody's terminal sets a limit.
+    /// Cells; `None` without a terminal.
     pub width: Option<usize>,
-    /// Lines; `None` as with `width`, and where a terminal does not tell.
+    /// Lines; `None` as with `width`, or if unknown.
     pub height: Option<usize>,
     pub colours: bool,
-    /// May characters outside ASCII be drawn?
     pub unicode: bool,
 }
 
 impl Canvas {
-    /// Standard output as it is. `ascii` comes from the user; a locale that is not UTF-8 says the same.
+    /// `ascii` is the user's choice; a locale that is not UTF-8 has the same effect.
     pub fn of_stdout(ascii: bool) -> Canvas {
         let size = size_of(&Term::stdout());
         Canvas {
@@ -35,35 +32,33 @@ impl Canvas {
         }
     }
 
-    /// Can it be drawn on anywhere, as a live screen does?
+    /// Whether a live screen can address any cell.
     pub fn is_drawable(self) -> bool {
-        // What curses means by it: lines, one below the other.
+        // As in curses, "dumb" has only consecutive lines.
         self.height.is_some() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
     }
 
-    /// What stands for text that was cut out.
     pub fn mark(self) -> &'static str {
         if self.unicode { "…" } else { "~" }
     }
 }
 
-/// Cells in a line of standard output; `None` when it is no terminal: what goes to a file or a pipe is never cut.
+/// Cells; `None` if it is no terminal, as text for files and pipes is never cut.
 pub fn stdout_width() -> Option<usize> {
     size_of(&Term::stdout()).map(|(_, columns)| columns)
 }
 
-/// Likewise of standard error, where remarks and progress go.
 pub fn stderr_width() -> Option<usize> {
     size_of(&Term::stderr()).map(|(_, columns)| columns)
 }
 
-/// Lines, where they are told, and columns. A terminal that does not know its size says 0: it is taken to be as wide as most.
+/// Lines, if known, and columns. A terminal of unknown size reports 0.
 fn size_of(terminal: &Term) -> Option<(Option<usize>, usize)> {
     let size = terminal.is_term().then(|| terminal.size_checked())?;
     Some(size.map_or((None, UNTOLD_WIDTH), |(rows, columns)| (Some(rows.into()), columns.into())))
 }
 
-/// The first of the variables that is set decides, as in setlocale(3).
+/// The first variable that is set decides, as in setlocale(3).
 fn is_utf8_locale() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
@@ -75,7 +70,6 @@ fn is_utf8(locale: &str) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// Returns when the user (Ctrl-C) or the system (SIGTERM, SIGHUP) wants an end.
 pub async fn wait_for_interrupt() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -88,13 +82,12 @@ pub async fn wait_for_interrupt() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the program as the signal would that asked for it.
 pub fn exit_interrupted() -> ! {
     let status = status_of_end().unwrap_or(ErrorKind::Interrupted.exit_code());
     std::process::exit(status.into())
 }
 
-/// The first Ctrl-C (or SIGTERM) is told to `first`, which ends things in good order; a second one ends them at once.
+/// The first Ctrl-C or SIGTERM calls `first` for an orderly end; the second exits at once.
 pub async fn interrupt_then_exit(first: impl FnOnce()) {
     if wait_for_interrupt().await.is_ok() {
         first();

@@ -1,4 +1,4 @@
-//! Lines that are wider than the terminal, broken between words.
+//! Wraps lines to the terminal between words.
 
 use std::ops::Range;
 
@@ -6,18 +6,17 @@ use console::measure_text_width;
 
 use super::commands::{bare_command, find_commands};
 
-/// A narrower terminal is taken for one of this width.
+/// Narrower terminals count as this wide.
 const NARROWEST: usize = 20;
 
-/// A line that continues another begins so much further right, unless the other has a margin of its own.
+/// Indentation of continuation lines, unless the first has its own margin.
 const INDENT: usize = 2;
 
-/// A command of its own line that is wider than the terminal begins no further right than this.
+/// Maximum indentation of a command that is wider than the terminal.
 const COMMAND_INDENT: usize = 4;
 
-/// The text with every line that is wider than `width` broken between words; what continues it is indented. A command that
-/// could be pasted is never broken: where it does not fit it has a line of its own. Without a width, as in a file or a pipe,
-/// lines stay as they are.
+/// Wraps lines wider than `width` and indents their continuation. A command to paste is never broken; if it does not
+/// fit, it gets its own line. Without `width` (file or pipe), lines stay.
 pub fn wrap_text(text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.max(NARROWEST));
     let wrap = |line: &str| match measure_text_width(line) <= width {
@@ -27,7 +26,7 @@ pub fn wrap_text(text: &str, width: Option<usize>) -> String {
     text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
 }
 
-/// A command that has a line of its own has no backticks.
+/// A command alone on a line has no backticks.
 fn without_marks(line: &str) -> String {
     let margin = line.len() - line.trim_start_matches([' ', '→']).len();
     bare_command(&line[margin..]).map_or(line.to_owned(), |command| format!("{}{command}", &line[..margin]))
@@ -35,7 +34,7 @@ fn without_marks(line: &str) -> String {
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let wrapped = break_line(line, width);
-    // A command of its own line stands between a bracket and its end, which would be alone.
+    // A closing bracket after a command's own line would be alone.
     let is_end = |last: &&String| last.trim().trim_end_matches('.') == ")";
     match wrapped.last().filter(is_end).and_then(|_| without_last_bracket(line)) {
         Some(line) => break_line(&line, width),
@@ -43,7 +42,7 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
     }
 }
 
-/// The line with what stands in brackets at its end as a clause instead: `a (b)` is `a; b`.
+/// Turns a trailing bracket into a clause: `a (b)` becomes `a; b`.
 fn without_last_bracket(line: &str) -> Option<String> {
     let inside = line.trim_end_matches('.').strip_suffix(')')?;
     let mut depth = 1;
@@ -66,8 +65,8 @@ fn break_line(line: &str, width: usize) -> Vec<String> {
     wrapped.lines
 }
 
-/// The bytes of the first line's own margin, and how far the others are indented. What stands in front of a sentence,
-/// such as `warning  `, is its margin, if it leaves room enough; else what is left blank.
+/// Bytes of the first line's margin, and indentation of the others. A prefix such as `warning  ` is a margin if it
+/// leaves enough room.
 fn margin(line: &str, width: usize) -> (usize, usize) {
     let blank = line.len() - line.trim_start().len();
     let widest = width * 2 / 5;
@@ -81,7 +80,6 @@ fn margin(line: &str, width: usize) -> (usize, usize) {
     }
 }
 
-/// A word or a command, with the space in front of it, and the punctuation around it.
 struct Piece<'a> {
     gap: &'a str,
     before: &'a str,
@@ -117,7 +115,6 @@ struct Wrapped {
     indent: usize,
     lines: Vec<String>,
     line: String,
-    /// Nothing but the margin is in the line.
     is_empty: bool,
 }
 
@@ -138,7 +135,6 @@ impl Wrapped {
         self.is_empty = false;
     }
 
-    /// A long command that does not fit, without the punctuation of the sentence around it.
     fn add_alone(&mut self, piece: &Piece<'_>) {
         let is_in_brackets = piece.before == "(" && piece.behind.starts_with(')');
         let before = format!("{}{}", piece.gap, piece.before);
@@ -161,7 +157,7 @@ impl Wrapped {
 
     fn end_line(&mut self) {
         let ended = std::mem::replace(&mut self.line, " ".repeat(self.indent));
-        // What is left of the sentence around a command says nothing alone.
+        // Lone remains of a sentence say nothing.
         if !matches!(ended.trim(), "" | "→") {
             self.lines.push(ended.trim_end().to_owned());
         }
