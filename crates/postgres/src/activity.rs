@@ -1,5 +1,3 @@
-//! A database's activity, from the cumulative statistics.
-
 use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -10,50 +8,46 @@ use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, colu
 use super::server::telling;
 use super::{Error, RelationKind};
 
-/// Counts since the statistics began. Backends report them once a second at most.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub transactions: u64,
-    /// Client backends active within the last second, without this one.
+    /// Active within the last second; excludes this one.
     pub clients: u32,
-    /// Blocks found in shared_buffers, and blocks read from page cache or device.
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// The processes that read for its clients.
+    /// Includes processes that read for clients.
     pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
 
-/// One relation's part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationActivity {
     pub oid: u32,
     pub schema: String,
     pub name: String,
     pub kind: RelationKind,
-    /// Blocks of the relation's main fork.
+    /// Main fork only.
     pub blocks: u64,
-    /// Blocks that were asked for, cached or not.
+    /// Cached or not.
     pub requests: u64,
-    /// Index descents, or sequential scans of a table.
+    /// Index scans, or sequential scans of a table.
     pub scans: u64,
     pub rows: RowCounts,
-    /// Of an index the table that it is of.
+    /// Table of an index.
     pub table: Option<u32>,
-    /// `btree`, `gin`, `heap`; empty where it is not known.
+    /// `btree`, `gin`, `heap`; empty if unknown.
     pub access_method: String,
-    /// Rows by the last VACUUM, ANALYZE or CREATE INDEX, if any.
+    /// From the last VACUUM, ANALYZE or CREATE INDEX.
     pub tuples: Option<f64>,
 }
 
-/// Rows, by how a relation was asked for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowCounts {
-    /// Rows scanned in a table, or entries read of an index.
+    /// From sequential scans or an index.
     pub read: u64,
-    /// Rows fetched one by one through an index, or through bitmaps from a table.
+    /// By plain index scans, or from a table by any index scan.
     pub fetched: u64,
-    /// Inserted rows of a table, and updated or deleted ones.
+    /// Updated or deleted rows.
     pub inserted: u64,
     pub changed: u64,
 }
@@ -64,7 +58,6 @@ impl RowCounts {
     }
 }
 
-/// The counts of the connected database.
 pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
     let relation = |row: &PgRow| {
         let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
@@ -88,7 +81,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
         }))
     };
     let read = async {
-        // Within a transaction statistics may be those of its first look.
+        // Within a transaction, statistics may be cached.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(Activity {
@@ -104,7 +97,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
 }
 
 impl Activity {
-    /// What was counted since `before`; relations that were made meanwhile count from 0.
+    /// Relations created since `before` count from 0.
     pub fn since(&self, before: &Activity) -> Activity {
         let earlier = |oid| before.relations.iter().find(|one| one.oid == oid);
         let relations = self.relations.iter().map(|now| {
@@ -128,29 +121,25 @@ impl Activity {
 }
 
 // ---- sessions ----
-//
-// The server's processes in pg_stat_activity.
 
-/// One process at one moment; `None` where the role may not look.
+/// A field is `None` without the privilege to see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub pid: u32,
-    /// `client backend`, `checkpointer` and so on.
+    /// Such as `client backend`.
     pub backend: Option<String>,
     pub user: Option<String>,
     pub database: Option<String>,
-    /// What it calls itself.
     pub application_name: Option<String>,
-    /// The one that runs, or ran last.
+    /// Current or last query.
     pub query: Option<String>,
-    /// `LWLock` and `WALWrite`, or the like; `None`: it waits for nothing.
+    /// Such as `LWLock`; `None` if not waiting.
     pub event_type: Option<String>,
     pub event: Option<String>,
-    /// When it began, in microseconds since 1970; 0 when it is not shown.
+    /// Microseconds since 1970; 0 if not visible.
     pub started_us: u64,
-    /// `active`, `idle`, `idle in transaction`; `None` of a background process.
+    /// Such as `idle`; `None` for a background process.
     pub state: Option<String>,
-    /// For so long.
     pub state_ms: Option<u64>,
 }
 
@@ -168,14 +157,14 @@ impl Session {
     }
 }
 
-/// The pids of sessions with this application_name. From version 15 on the query is in the statistics when it ends.
+/// Since 15 the query counts in the statistics when it ends.
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
     let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
     let pids: Vec<i32> = in_time("look for the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
-/// Reads all processes once. From version 15 on the query is in the statistics when it ends.
+/// Since 15 the query counts in the statistics when it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
     let question = telling!(connection, "sql/sessions_13.sql");
     let decode = |row: &PgRow| Session::decode(row).map(Some);
@@ -184,28 +173,26 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
 
 // ---- process title ----
 //
-// Titles of the server's processes: `src/backend/utils/misc/ps_status.c`.
+// Titles are set in `src/backend/utils/misc/ps_status.c`.
 
-/// Kinds of background processes.
 const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launcher,autovacuum worker,io worker,\
     parallel worker,walsender,walreceiver,archiver,startup,logger,syslogger,logical replication launcher,\
     logical replication apply worker,slotsync worker,walsummarizer,stats collector";
 
 const PARALLEL_WORKER: &str = "parallel worker";
 
-/// Serves a client too, whose address is in its title.
+/// Its title contains a client's address.
 pub const WALSENDER: &str = "walsender";
 
-/// The kind of a background process, by a title such as `postgres: 15/main: checkpointer`. `None` for a session, as in
-/// `postgres: 15/main: app shop [local] startup`, whatever its names are.
+/// Parses a title such as `postgres: 15/main: checkpointer`. `None` for a session, whatever its names.
 pub fn background_kind(title: &str) -> Option<&'static str> {
     let told = title.strip_prefix("postgres: ")?;
-    // The name of the cluster stands before, where it has one.
+    // After cluster_name, if set.
     let named = told.split_once(": ").map(|(_, told)| told);
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
 
-/// The leader's pid in a parallel worker's title: `postgres: main: parallel worker for PID 4711`.
+/// Parses a title such as `postgres: main: parallel worker for PID 4711`.
 pub fn leader_of(title: &str) -> Option<u32> {
     background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
     let (_, leader) = title.split_once(PARALLEL_WORKER)?;
@@ -218,80 +205,73 @@ fn kind_of(told: &str) -> Option<&'static str> {
     (kind == WALSENDER || !told.split(' ').any(is_client)).then_some(kind)
 }
 
-/// Is a word where a client is: `[local]`, or `host(port)`?
+/// Matches `[local]` or `host(port)`.
 fn is_client(word: &str) -> bool {
     let port = || word.strip_suffix(')')?.rsplit_once('(').map(|(_, port)| port);
     word == "[local]" || port().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 // ---- waits ----
-//
-// Waits of the server's processes in pg_stat_activity.
 
-/// Processes of one type in the same state and wait.
+/// Processes of the same type, state and wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
-    /// `client backend`, `checkpointer`, `io worker`, as pg_stat_activity has it.
     pub backend: String,
-    /// `active`, `idle`, `idle in transaction`; `None` of a background process.
     pub state: Option<String>,
-    /// `LWLock` and `WALWrite`, or the like; `None`: running or ready to run.
+    /// `None`: running or runnable.
     pub event_type: Option<String>,
     pub event: Option<String>,
 }
 
-/// What the server's processes did at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WaitLook {
-    /// How many did the same.
     pub seen: Vec<(Wait, u32)>,
-    /// Other transactions under way while the log was flushed; `None` without a flush.
+    /// Other writing transactions during a WAL flush; `None` without a flush.
     pub others_at_flush: Option<u32>,
 }
 
 impl WaitLook {
-    /// From equal processes, with their number and how many have a transaction that has written.
+    /// `rows`: wait, processes, processes with a transaction that has written.
     fn new(rows: Vec<(Wait, u32, u32)>) -> WaitLook {
-        // As commit_siblings counts (MinimumActiveBackends of procarray.c): waiters for a lock do not commit soon.
+        // Like commit_siblings (MinimumActiveBackends in procarray.c), excludes transactions that wait for a lock.
         let is_held_up = |wait: &Wait| wait.event_type.as_deref() == Some("Lock");
         let is_flushing = |wait: &Wait| wait.event.as_deref().is_some_and(|event| WAL_SYNC.contains(&event));
         let writing: u32 = rows.iter().filter(|(wait, ..)| !is_held_up(wait)).map(|(_, _, writing)| writing).sum();
         let flushing = rows.iter().filter(|(wait, ..)| is_flushing(wait)).map(|(_, _, own)| *own);
-        // The walwriter flushes for nobody; one process flushes at a time.
+        // The walwriter has no transaction.
         let others_at_flush = flushing.max().map(|own| writing - own.min(1));
         let seen = rows.into_iter().map(|(wait, observed, _)| (wait, observed)).collect();
         WaitLook { seen, others_at_flush }
     }
 }
 
-/// The wait for syncing the log: until PostgreSQL 16, and since.
+/// Up to PostgreSQL 16, and since 17.
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
-/// The process that serves this connection.
 pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Error> {
     let (pid,): (i32,) =
         ask_one(connection, "ask for the connection's process", "SELECT pg_catalog.pg_backend_pid()").await?;
     Ok(pid as u32)
 }
 
-/// The server's start by its own clock, in seconds since 1970 UTC.
+/// Seconds since 1970 by the server's clock.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
 }
 
-/// Class and name of each wait event, from PostgreSQL 17 on, in the order of the server's own list.
+/// Since PostgreSQL 17; class and name in the server's order.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "ask for the names of wait events", question).await
 }
 
-/// Reads all waits once, without this session and sleeping background processes.
+/// Excludes this session and sleeping background processes.
 pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let wait = Wait {
-            // A process that has just begun has no type yet.
+            // A starting process has no type.
             backend: row.try_get::<Option<String>, _>("backend_type")?.unwrap_or_default(),
             state: row.try_get("state")?,
             event_type: row.try_get("wait_event_type")?,
@@ -304,25 +284,25 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
 
 // ---- locks ----
 
-/// A process that blocks others by a lock, or waits for a lock, or both.
+/// Waits for a lock, blocks others, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockProcess {
-    /// Of a prepared transaction the pid is 0, and nothing else is known.
+    /// For a prepared transaction the pid is 0 and the rest unknown.
     #[serde(flatten)]
     pub session: Session,
-    /// Number of processes that this one blocks directly.
+    /// Directly blocked processes.
     pub waiters: u32,
-    /// The processes that block it, as pg_blocking_pids has them.
+    /// From pg_blocking_pids.
     pub blocked_by: Vec<u32>,
-    /// The mode of the lock that it waits for: `ShareLock`.
+    /// Such as `ShareLock`.
     pub mode: Option<String>,
-    /// The table of that lock: `accounts`, or `relation 16385` of another database; of a lock of no table its kind: `advisory lock`.
+    /// Locked table, such as `accounts`; `relation 16385` in another database. Otherwise the lock's kind, such as
+    /// `advisory lock`.
     pub relation: Option<String>,
-    /// How long it has waited; `None` before PostgreSQL 14.
+    /// `None` before PostgreSQL 14.
     pub waited_ms: Option<u64>,
 }
 
-/// Reads all lock waits once.
 pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockProcess>, Error> {
     let question = || sqlx::query(include_str!("sql/lock_waits_13.sql"));
     let decode = |row: &PgRow| {
@@ -338,14 +318,14 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
     };
     let mut all = ask_rows(connection, "ask who holds the locks", question, decode).await?;
     let mut waiters: HashMap<u32, u32> = HashMap::new();
-    // The processes of a parallel query can block one more than once.
+    // pg_blocking_pids may repeat a parallel query's leader.
     let blockers = all.iter().flat_map(|one| one.blocked_by.iter().collect::<BTreeSet<_>>());
     blockers.for_each(|pid| *waiters.entry(*pid).or_default() += 1);
     all.iter_mut().for_each(|one| one.waiters = waiters.remove(&one.session.pid).unwrap_or_default());
     Ok(all)
 }
 
-/// Number and bytes of the temporary files that exist now, by the pid of the process that writes them. pg_monitor may know it.
+/// Returns pid, files, bytes. Needs pg_monitor.
 pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(u32, u64, u64)>, Error> {
     let rows = sqlx::query(include_str!("sql/temporary_files_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -355,8 +335,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("ask who writes temporary files", collect_rows(rows, decode)).await
 }
 
-/// The relation with this file number in the database of this oid (0: shared): `accounts`, `sales.orders (TOAST)`.
-/// `None` where there is none, or the connection is to another database.
+/// Such as `accounts` or `sales.orders (TOAST)`. `database_oid` 0 means shared. `None` in another database.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

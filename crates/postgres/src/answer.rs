@@ -1,5 +1,3 @@
-//! A server's answer: bounds in time and rows, and texts of any encoding.
-
 use std::time::Duration;
 
 use futures_util::{Stream, TryStreamExt as _};
@@ -10,10 +8,10 @@ use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
 use super::Error;
 
-/// A catalog query takes seconds, a minute on a cold server behind a limited disk. Longer ones hang.
+/// Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// More relations than any known cluster has; under 2 GB with their names.
+/// Under 2 GB with names.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(
@@ -51,8 +49,7 @@ pub(super) async fn ask_all<T: Answer>(
     ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
 }
 
-/// Asks and decodes. A server whose database is not in UTF-8 converts texts, and fails where one of another database has no
-/// counterpart in UTF-8. Then the session gets texts as they are, from now on, and the question is repeated.
+/// A server whose database is not UTF-8 converts texts, and may fail. The session then requests unconverted texts.
 pub(super) async fn ask_rows<T>(
     connection: &mut PgConnection,
     action: &'static str,
@@ -69,7 +66,7 @@ pub(super) async fn ask_rows<T>(
     }
 }
 
-/// The rows that `decode` makes something of. More than [`ROWS_MAX`] are an error.
+/// Fails above `ROWS_MAX` rows.
 pub(super) async fn collect_rows<T>(
     rows: impl Stream<Item = Result<PgRow, sqlx::Error>>,
     mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,
@@ -88,7 +85,7 @@ pub(super) async fn collect_rows<T>(
 
 // ---- columns ----
 
-/// A text as the server sends it: in the encoding of any database, or cut within a character. What is not UTF-8 becomes `�`.
+/// In any encoding, perhaps truncated. Invalid UTF-8 becomes `�`.
 struct Text(String);
 
 impl Type<Postgres> for Text {
@@ -113,7 +110,7 @@ impl<'r> Decode<'r, Postgres> for Text {
     }
 }
 
-/// Reads columns. sqlx's own reading refuses a text that is not UTF-8, and its row.
+/// sqlx rejects a row with invalid UTF-8.
 pub(super) trait Columns {
     fn try_get<T: Column, I: ColumnIndex<PgRow>>(&self, index: I) -> Result<T, sqlx::Error>;
 }
@@ -124,7 +121,6 @@ impl Columns for PgRow {
     }
 }
 
-/// A type that a column can be read as.
 pub(super) trait Column: Sized {
     fn read<I: ColumnIndex<PgRow>>(row: &PgRow, index: I) -> Result<Self, sqlx::Error>;
 }
@@ -159,12 +155,12 @@ read_as! {
     Option<u64>: Option<i64>, |length| length.map(|length| counted(Some(length)));
 }
 
-/// What a column counts; NULL is 0, and so is a length by a clock that was set back.
+/// 0 for NULL, and if the clock was set back.
 fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }
 
-/// A struct whose first fields are the row's columns of the same names; the others are written out.
+/// Fields from columns of the same names, then explicit ones.
 macro_rules! columns {
     ($row:expr => $type:ident { $($field:ident),+ $(; $($others:tt)+)? }) => {
         $type { $($field: $row.try_get(stringify!($field))?,)+ $($($others)+)? }
@@ -172,7 +168,6 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A whole row, by the order of its columns.
 pub(super) trait Answer: Sized {
     fn of(row: &PgRow) -> Result<Self, sqlx::Error>;
 }

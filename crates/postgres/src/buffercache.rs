@@ -1,5 +1,3 @@
-//! What is in shared_buffers, through the extension pg_buffercache.
-
 use std::time::Duration;
 
 use host::units::{BlockNumber, Fork};
@@ -10,15 +8,14 @@ use super::answer::{Columns as _, LIMIT};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
 use super::{Error, Extension};
 
-/// The greatest that shared_buffers can be: buffers are numbered by 30 bits.
+/// Buffers are numbered by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
 
 const ACTION: &str = "read shared_buffers";
 
-/// A used buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Where in shared_buffers it is, from 1.
+    /// Position in shared_buffers, from 1.
     pub id: u32,
     pub tablespace_oid: u32,
     /// 0 for a shared catalog.
@@ -32,13 +29,12 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Which file it is of: tablespace, database, relfilenumber.
+    /// Tablespace, database, relfilenumber.
     pub fn relation(&self) -> (u32, u32, u32) {
         (self.tablespace_oid, self.database_oid, self.relfilenumber)
     }
 }
 
-/// The used buffers of one usage count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageSummary {
     /// 0 to 5.
@@ -47,9 +43,7 @@ pub struct UsageSummary {
     pub dirty: u64,
 }
 
-/// Visits every used buffer of the cluster, in no order. The connected database needs pg_buffercache
-/// ([`Server::connect_with_extension`](super::Server::connect_with_extension)). Buffers change meanwhile: the picture
-/// is not of one instant.
+/// In no order and not atomic. The connected database needs pg_buffercache (`Server::connect_with_extension`).
 pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<(), Error> {
     let question = include_str!("sql/buffers_13.sql");
     let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
@@ -59,7 +53,7 @@ pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(B
     }
 }
 
-/// The used buffers by usage count; far cheaper than [`read_buffers`] from pg_buffercache 1.4 on.
+/// Far cheaper than `read_buffers` since pg_buffercache 1.4.
 pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
     let statement = |extension: &Extension| {
         let question = if extension.is_at_least(1, 4) {
@@ -78,10 +72,10 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// The columns of buffers_13.sql, by position: there may be millions of rows.
+/// There may be millions of rows.
 type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
-/// `None` for a fork that this pgthaw does not know.
+/// `None` for an unknown fork.
 fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
     Some(Buffer {
         id: id as u32,
@@ -96,14 +90,11 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
 }
 
 // ---- eviction ----
-//
-// Making shared_buffers cold, as far as the server's version can.
 
-/// Buffers that a statement evicts: so many numbers are less than a megabyte of text.
+/// Keeps a statement below 1 MB of text.
 const EVICTED_AT_ONCE: usize = 100_000;
 
-/// Evicts the buffers of these numbers, as [`read_buffers`] has just told them, after writing dirty ones. `Ok(false)` before
-/// PostgreSQL 17, where only a restart helps.
+/// `ids` come from `read_buffers`. Writes dirty buffers. `Ok(false)` before PostgreSQL 17, where only a restart helps.
 pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool, Error> {
     const ACTION: &str = "evict buffers";
     let question = include_str!("sql/evict_buffers_17.sql");
@@ -111,7 +102,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
         let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
-        // However long writing the dirty ones takes.
+        // Writing dirty buffers may take any time.
         if ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?.is_none() {
             return Ok(false);
         }
@@ -119,7 +110,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
     Ok(true)
 }
 
-/// Writes dirty buffers, or they would return to evicted files.
+/// Otherwise dirty buffers would refill evicted files.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

@@ -1,4 +1,4 @@
-//! What a server, its directory and its programs let pgthaw do. Every answer is tried.
+//! Capabilities of a server, its directory and its programs, each tested in practice.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,6 @@ const SERVER: &str = "server";
 const EXTENSIONS: &str = "extensions";
 const PGFINCORE: &str = "pgfincore";
 
-/// The lines that need a server.
 const OF_SERVER: [(&str, &str); 6] = [
     (SERVER, "role"),
     (SERVER, "buffered-io"),
@@ -32,19 +31,17 @@ const OF_SERVER: [(&str, &str); 6] = [
 
 type Found = Result<String, Lack>;
 
-/// What was found out, and what the host's checks need of it.
+/// Result, and inputs of the host's checks.
 #[derive(Debug)]
 pub struct Checked {
     pub capabilities: Vec<Capability>,
-    /// The data directory, when it can be read and is the server's own.
+    /// Only if readable and the server's own.
     pub directory: Option<DataDirectory>,
-    /// A file of a relation in it.
     pub relation_file: Option<PathBuf>,
     pub server_pid: Option<u32>,
 }
 
-/// Checks the server, or the reason why there is none; the data directory `named`, or the server's; the extensions in
-/// `databases`, or in all.
+/// Uses the data directory `named`, else the server's; the extensions in `databases`, else in all.
 pub async fn check_server(connection: &Result<Server, Error>, databases: &[String], named: Option<&Path>) -> Checked {
     let server = connection.as_ref().ok();
     let answer = match connection {
@@ -78,7 +75,6 @@ pub async fn check_server(connection: &Result<Server, Error>, databases: &[Strin
     Checked { capabilities, directory, relation_file, server_pid }
 }
 
-/// Looks for pgbench, which makes the load of a benchmark.
 pub fn check_pgbench() -> Capability {
     let found = Programs::find(None).and_then(|programs| programs.path("pgbench"));
     Capability::of("other tools", "pgbench", found.map(|path| path.display().to_string()).map_err(Lack::from))
@@ -110,7 +106,7 @@ async fn check_role(server: &Server) -> Found {
     }
 }
 
-/// Does the server read through the page cache? Otherwise loading it is useless.
+/// Otherwise loading the page cache is useless.
 fn check_io(facts: &ServerFacts) -> Found {
     if facts.io_direct {
         let detail = "debug_io_direct has data: the server reads past the page cache, only the buffers tier helps it";
@@ -122,12 +118,11 @@ fn check_io(facts: &ServerFacts) -> Found {
 
 // ---- directory ----
 
-/// The data directory, if it can be read and belongs to the server.
 fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<DataDirectory, Lack> {
     let path = named.or_else(|| server?.facts.data_directory.as_deref());
     let Some(path) = path else {
         return Err(match (server, server.and_then(Server::closed_owner)) {
-            // A role that may know the path sees no more of the files.
+            // A role that may see the path still cannot read the files.
             (_, Some(owner)) => Lack::new(
                 format!("it is {}'s: nobody else but root sees what the page cache has of it", owner.name),
                 run_as(owner.uid),
@@ -151,7 +146,7 @@ fn owner_of_closed(path: &Path) -> Option<u32> {
 }
 
 fn run_as(uid: u32) -> String {
-    // Of a user without a name sudo takes the number.
+    // sudo accepts the uid of a nameless user.
     let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
     format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
 }
@@ -167,7 +162,7 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     let identifier = directory.system_identifier;
     match server.map(|server| server.facts.postmaster_pid) {
         Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
-        // A role that may not know where the directory is. It may be that of a copy of the cluster that this host has too.
+        // The role may not see the path. The directory may belong to a local copy of the cluster.
         Some(None) => match directory.find_postmaster_pid() {
             Some(pid) => format!("{path} is of this cluster ({identifier}), and served by the postmaster {pid}"),
             None => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
@@ -176,7 +171,6 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     }
 }
 
-/// Does pgthaw run as the directory's owner, or as root?
 fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
     let directory = found
         .as_ref()
@@ -193,7 +187,6 @@ fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
     }
 }
 
-/// Can every place be read in which relations are?
 fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
     let directory = found
         .as_ref()
@@ -209,7 +202,7 @@ fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
     }
 }
 
-/// A file that holds a block at least: any of the shared catalogs.
+/// A non-empty file of a shared catalog.
 fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
     let entries = directory.files.directory("global").ok()?.entries().ok()?;
     let relations = entries.iter().filter_map(|entry| format!("global/{}", entry.name.to_str()?).parse().ok());
@@ -222,13 +215,11 @@ fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
 }
 
 // ---- extensions ----
-//
-// The contrib modules, database by database.
 
-/// The extensions, and whether one database is enough: pg_buffercache shows all buffers, pg_prewarm loads only its own.
+/// Extension, and whether one database suffices: pg_buffercache shows all buffers, pg_prewarm loads only its own
+/// database.
 const LOOKED_FOR: [(&str, bool); 3] = [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)];
 
-/// Nobody's data is in it.
 const TEMPLATE: &str = "template1";
 
 #[derive(Debug, Default)]
@@ -236,14 +227,14 @@ struct Presence {
     present: Vec<(String, String)>,
     absent: Vec<String>,
     unreachable: Vec<String>,
-    /// Databases with the number of tables that the role may not read, which pg_prewarm skips.
+    /// Database and number of tables that the role may not read.
     unreadable: Vec<(String, i64)>,
-    /// Databases in which the role lacks this privilege.
+    /// Database and missing privilege.
     lacking: Vec<(String, String)>,
     installable: Option<String>,
 }
 
-/// Checks the extensions in `named`, else in every accessible database.
+/// Checks `named`, else every accessible database.
 async fn check_extensions(server: &Server, named: &[String]) -> Vec<Capability> {
     let databases = match named {
         [] => match list_databases(server).await {
@@ -280,7 +271,7 @@ async fn check_buffers(server: &Server, databases: &[String]) -> Found {
     Ok(format!("pg_buffercache tells what is in the {used} used buffers"))
 }
 
-/// Where each of [`LOOKED_FOR`] is: one connection a database.
+/// One connection per database.
 async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence, Error>; LOOKED_FOR.len()] {
     let mut presences = LOOKED_FOR.map(|_| Ok(Presence::default()));
     for database in databases {
@@ -299,7 +290,7 @@ async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presen
             match looked {
                 Ok(()) => {}
                 Err(error) if *database == server.database => *presence = Err(error),
-                // What one database does to its visitors is no matter of the others.
+                // An error of one database does not affect the others.
                 Err(error) => found.unreachable.push(format!("{database}: {error}")),
             }
         }
@@ -317,7 +308,7 @@ async fn look_for(
         Some(extension) => {
             found.present.push((database.to_owned(), extension.version));
             if name == PG_PREWARM {
-                // User tables (oid from 16384 on) that the role, and so its pg_prewarm, may not read.
+                // User tables (oid from 16384) that the role, and so pg_prewarm, may not read.
                 let asked = sqlx::query_scalar(
                     "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
                      WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
@@ -378,7 +369,6 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
     Capability { is_partly, ..Capability::no(EXTENSIONS, name, detail, remedy) }
 }
 
-/// What lets the role read every table.
 fn reading_remedy(server: &Server) -> String {
     if server.facts.version_num < 140_000 {
         return "connect as a superuser".to_owned();

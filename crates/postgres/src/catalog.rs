@@ -1,5 +1,3 @@
-//! What the catalogs know: databases, relations and how large their forks are.
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,48 +11,41 @@ use super::Error;
 use super::answer::{Columns as _, ask_rows, collect_rows, in_time};
 use host::units::Fork;
 
-/// A database of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     pub oid: u32,
     pub name: String,
-    /// Can this role connect to it? Nobody can to template0.
+    /// For this role; never for template0.
     pub allows_connections: bool,
 }
 
-/// How large a fork is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkBlocks {
-    /// `pg_class.oid` of the relation.
     pub relation_oid: u32,
     pub fork: Fork,
     pub blocks: u64,
 }
 
-/// Blocks of a relation that were not found in shared_buffers.
+/// Blocks not found in shared_buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockReads {
-    /// `pg_class.oid` of the relation.
     pub relation_oid: u32,
-    /// Is it a shared catalog?
     pub is_shared: bool,
-    /// Blocks, since the statistics were last reset.
+    /// Since the last reset.
     pub reads: u64,
 }
 
-/// How many rows a table had when it was last analysed.
+/// At the last ANALYZE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowCount {
-    /// `pg_class.oid` of the table.
     pub relation_oid: u32,
     pub rows: f64,
-    /// Blocks that it had then, above 0.
+    /// Above 0.
     pub blocks: u64,
-    /// The primary key's index, else the first.
+    /// Primary key, else the first index.
     pub index_oid: Option<u32>,
 }
 
-/// All databases of the cluster, by name.
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
     let question = || sqlx::query(include_str!("sql/databases_13.sql"));
     let decode = |row: &PgRow| {
@@ -67,8 +58,7 @@ pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Databas
     ask_rows(connection, "list the databases", question, decode).await
 }
 
-/// Every relation with storage in `database`, in all tablespaces, by schema and name; without temporary ones, with
-/// shared catalogs if `shared`.
+/// By schema and name, in all tablespaces, without temporary relations.
 pub async fn read_relations(
     connection: &mut PgConnection,
     database: &Database,
@@ -81,7 +71,7 @@ pub async fn read_relations(
     Ok(relations)
 }
 
-/// The partitioned tables of the connected `database`, by schema and name.
+/// By schema and name.
 pub async fn read_partitioned_tables(
     connection: &mut PgConnection,
     database: &Database,
@@ -95,7 +85,7 @@ pub async fn read_partitioned_tables(
     Ok(tables)
 }
 
-/// Blocks of every non-empty fork of these relations; without those that were dropped, or are locked exclusively.
+/// Skips empty forks, and relations that are dropped or locked exclusively.
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
@@ -107,7 +97,6 @@ pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u3
     in_time("read the sizes of the relations", collect_rows(rows, decode)).await
 }
 
-/// Statistics of every relation of the database, and of the shared catalogs.
 pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>, Error> {
     let rows = sqlx::query(include_str!("sql/block_reads_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -121,7 +110,7 @@ pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<Block
     in_time("read the statistics of the relations", collect_rows(rows, decode)).await
 }
 
-/// Of every table of the connected database that was analysed.
+/// Analysed tables only.
 pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>, Error> {
     let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -137,7 +126,7 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
     in_time("read how many rows the tables have", collect_rows(rows, decode)).await
 }
 
-/// `None` for a relation dropped meanwhile, or in an unknown place.
+/// `None` if dropped meanwhile or in an unknown place.
 fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
     let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
     let path = row.try_get::<Option<String>, _>("path")?.and_then(|path| path.parse().ok());
@@ -167,7 +156,7 @@ fn decode_parent(row: &PgRow) -> Result<Option<String>, sqlx::Error> {
     Ok(parent.map(|(schema, name)| format!("{schema}.{name}")))
 }
 
-/// PostgreSQL's names have 63 bytes; custom builds may have more.
+/// 63 bytes by default; custom builds may have more.
 const NAME_BYTES_MAX: usize = 1024;
 
 fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
@@ -180,7 +169,6 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
     }
 }
 
-/// The comment on a database; `None` without one.
 pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
     let question =
         "SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1";
@@ -190,7 +178,7 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
 
 // ---- relation ----
 
-/// `pg_class.relkind`, where it has storage.
+/// `pg_class.relkind` with storage.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
 )]
@@ -202,12 +190,12 @@ pub enum RelationKind {
     Toast,
     MaterializedView,
     Sequence,
-    /// Found as a file whose catalog could not be read.
+    /// A file without a readable catalog.
     Unknown,
 }
 
 impl RelationKind {
-    /// The kind that `pg_class.relkind` stands for; `None` for kinds without storage.
+    /// `None` without storage.
     pub fn from_relkind(relkind: char) -> Option<RelationKind> {
         match relkind {
             'r' => Some(RelationKind::Table),
@@ -219,18 +207,18 @@ impl RelationKind {
         }
     }
 
-    /// The word for tables, snapshots and `--json`.
+    /// Name in tables, snapshots and `--json`.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// A relation's identity across rewrites, failovers and moves.
+/// Identity across rewrites, failovers and moves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RelationName {
-    /// The database; empty for a shared catalog.
+    /// Empty for a shared catalog.
     pub database: String,
-    /// Empty without a catalog: then the name is the path.
+    /// Empty without a catalog; `name` is then the path.
     pub schema: String,
     pub name: String,
 }
@@ -244,66 +232,59 @@ impl fmt::Display for RelationName {
     }
 }
 
-/// Databases that nobody works in: what others are made from.
 const TEMPLATES: [&str; 2] = ["template0", "template1"];
 
 impl RelationName {
-    /// Is it of a database that nobody works in?
     pub fn is_of_template(&self) -> bool {
         TEMPLATES.contains(&self.database.as_str())
     }
 }
 
-/// A relation with storage, as the catalog has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {
     #[serde(flatten)]
     pub name: RelationName,
     pub kind: RelationKind,
-    /// `pg_class.oid`; 0 when the catalog could not be read.
+    /// 0 without a catalog.
     pub oid: u32,
-    /// Where its files are. The relfilenumber is the path's last part.
     pub path: RelationPath,
-    /// The tablespace's name.
     pub tablespace: String,
-    /// An index's table, a TOAST table's owner, a partition's parent, as `schema.name`.
+    /// Table of an index, owner of TOAST, parent of a partition, as `schema.name`.
     pub parent: Option<String>,
-    /// Is it one of PostgreSQL's own catalogs (schema pg_catalog, information_schema, or their TOAST)?
+    /// In pg_catalog, information_schema or their TOAST.
     pub is_system: bool,
 }
 
-/// A partitioned table: it has no storage, its partitions have.
+/// Has no storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionedTable {
     #[serde(flatten)]
     pub name: RelationName,
-    /// The partitioned table that it is itself a partition of, `schema.name`.
+    /// As `schema.name`.
     pub parent: Option<String>,
 }
 
 // ---- relation path ----
 
-/// The place of a relation's first main-fork segment below the data directory, as `pg_relation_filepath()` prints it
-/// (`src/common/relpath.c`). Made only of numbers and a checked version directory, so that a snapshot file cannot name
-/// anything outside.
+/// First main-fork segment below the data directory, as in `pg_relation_filepath()` (`src/common/relpath.c`). Contains
+/// only numbers and a checked version directory, so that a snapshot cannot name outside files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum RelationPath {
-    /// `global/RELFILENUMBER`: a shared catalog.
+    /// `global/RELFILENUMBER`.
     Global { relfilenumber: u32 },
-    /// `base/DATABASE/RELFILENUMBER`: the default tablespace.
+    /// `base/DATABASE/RELFILENUMBER`.
     Base { database_oid: u32, relfilenumber: u32 },
     /// `pg_tblspc/TABLESPACE/PG_15_202209061/DATABASE/RELFILENUMBER`.
     Tablespace { tablespace_oid: u32, version_directory: String, database_oid: u32, relfilenumber: u32 },
 }
 
-/// The text is not the path of a relation.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not the path of a relation below a data directory")]
 pub struct RelationPathError(pub String);
 
 impl RelationPath {
-    /// The file's number, which a rewrite changes.
+    /// Changes with a rewrite.
     pub fn relfilenumber(&self) -> u32 {
         match self {
             RelationPath::Global { relfilenumber }
@@ -312,7 +293,7 @@ impl RelationPath {
         }
     }
 
-    /// The database's oid; 0 for a shared catalog, as pg_buffercache has it.
+    /// 0 for a shared catalog, as in pg_buffercache.
     pub fn database_oid(&self) -> u32 {
         match self {
             RelationPath::Global { .. } => 0,
@@ -320,7 +301,7 @@ impl RelationPath {
         }
     }
 
-    /// The tablespace's oid as pg_buffercache has it: 1663 is pg_default, 1664 pg_global.
+    /// As in pg_buffercache: 1663 is pg_default, 1664 pg_global.
     pub fn tablespace_oid(&self) -> u32 {
         match self {
             RelationPath::Global { .. } => 1664,
@@ -329,7 +310,7 @@ impl RelationPath {
         }
     }
 
-    /// The file of a fork's segment: `base/5/16384_vm`, `base/5/16384.1`.
+    /// Such as `base/5/16384_vm` or `base/5/16384.1`.
     pub fn segment_file(&self, data_directory: &Path, fork: Fork, segment: u32) -> PathBuf {
         let segment = if segment == 0 { String::new() } else { format!(".{segment}") };
         data_directory.join(format!("{self}{}{segment}", fork.suffix()))
@@ -386,7 +367,7 @@ impl From<RelationPath> for String {
     }
 }
 
-/// Digits alone: `u32::from_str` would take a sign too.
+/// `u32::from_str` accepts a sign.
 fn parse_oid(text: &str) -> Option<u32> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -394,7 +375,7 @@ fn parse_oid(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// `PG_` major `_` catalog version.
+/// `PG_MAJOR_CATALOGVERSION`.
 fn is_version_directory(text: &str) -> bool {
     let Some((major, catalog)) = text.strip_prefix("PG_").and_then(|rest| rest.split_once('_')) else {
         return false;

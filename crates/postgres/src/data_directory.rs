@@ -1,5 +1,3 @@
-//! A data directory as files: identity, server, relations.
-
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -15,32 +13,28 @@ use procfs::process::{Process, all_processes};
 
 use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath};
 
-/// Where PostgreSQL itself makes links: tablespaces, and a write-ahead log that is elsewhere.
+/// Symbolic links that PostgreSQL makes: tablespaces and a relocated WAL.
 pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
 
-/// Bytes that a file of the server's settings may have.
 const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
 
-/// A data directory that pgthaw may read.
 #[derive(Clone, Debug)]
 pub struct DataDirectory {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
-    /// Major version of the server, from `PG_VERSION`.
+    /// From `PG_VERSION`.
     pub version_major: u32,
     pub system_identifier: u64,
-    /// Bytes of a block.
+    /// In bytes.
     pub block_size: u32,
-    /// Blocks of a segment file.
     pub segment_blocks: u32,
-    /// The user that owns the directory, and that the server runs as.
+    /// The server runs as this user.
     pub owner_uid: u32,
-    /// The directory itself: what is read of it is read through this.
+    /// All reads go through this handle.
     pub files: Arc<Tree>,
 }
 
 impl DataDirectory {
-    /// Opens the directory, and makes sure that it is one of PostgreSQL's.
     pub fn open(path: &Path) -> Result<DataDirectory, Error> {
         let path = path.canonicalize().map_err(|source| unusable(path, source))?;
         let files = DataDirectory::open_files(&path)?;
@@ -66,13 +60,12 @@ impl DataDirectory {
         })
     }
 
-    /// The files alone, called by the path as it is given.
+    /// Keeps the path as given.
     pub fn open_files(path: &Path) -> Result<Arc<Tree>, Error> {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
-    /// The directory of the server behind a socket, from the lock file beside it, without a connection. `None` without
-    /// a server or permission.
+    /// From the socket's lock file. `None` without a server or permission.
     pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
@@ -83,15 +76,14 @@ impl DataDirectory {
         (directory.read_postmaster()?.pid == pid).then_some(directory)
     }
 
-    /// The server that runs in the directory. `None` without `postmaster.pid`, or when its process is gone or serves
-    /// another directory: the file survives a crash, numbers are reused, and a container's number means another process
-    /// here.
+    /// `None` without `postmaster.pid`, or if its process does not serve this directory: the file survives a crash,
+    /// pids are reused, and containers have their own pids.
     pub fn read_postmaster(&self) -> Option<Postmaster> {
         read_postmaster_of(&self.files)
     }
 
-    /// The directory's server, also in a container of this host, whose file has another pid and addresses that lead nowhere here; for
-    /// the server's user and root.
+    /// Also finds a server in a container of this host, with its pid here. Its addresses are unusable here. Requires
+    /// the server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
         let path = self.files.path();
@@ -99,21 +91,19 @@ impl DataDirectory {
         Some(Postmaster { pid, ..server })
     }
 
-    /// Its pid here.
     pub fn find_postmaster_pid(&self) -> Option<u32> {
         self.find_postmaster().map(|server| server.pid)
     }
 
-    /// Does a settings file of the server contain this word? Without included files.
+    /// Ignores included files.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
         let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
         files.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
     }
 
-    /// Every relation that has a file, by path, without the catalog: the path stands for the name, and the oid of the
-    /// database for its name. Follows symbolic links in `pg_tblspc` only. Adds to `refused` why other directories than `base` could not be
-    /// read.
+    /// Relations by their files. The path and the database's oid stand in for names. Follows links only in `pg_tblspc`.
+    /// Adds errors outside of `base` to `refused`.
     pub fn scan(&self, refused: &mut Vec<Error>) -> Result<Vec<Relation>, Error> {
         let mut found = BTreeSet::new();
         for directory in [vec!["global".to_owned()], self.database_directories(refused)?].concat() {
@@ -126,7 +116,7 @@ impl DataDirectory {
         Ok(found.into_iter().map(unnamed_relation).collect())
     }
 
-    /// The databases that have files, as [`DataDirectory::scan`] finds them. Their oids stand for their names.
+    /// Oids stand in for names.
     pub fn list_databases(&self, refused: &mut Vec<Error>) -> Result<Vec<Database>, Error> {
         let directories = self.database_directories(refused)?;
         let oids: BTreeSet<u32> =
@@ -135,7 +125,7 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
-    /// The directories of a database, one in each of its tablespaces.
+    /// One per tablespace.
     pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
         let own = format!("/{oid}");
         let directories = self.database_directories(&mut Vec::new())?;
@@ -143,13 +133,13 @@ impl DataDirectory {
         Ok(directories.map(|directory| self.path.join(directory)).collect())
     }
 
-    /// Where databases have their files: one directory for each tablespace that they use.
+    /// One per database and tablespace.
     fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>, Error> {
         let below = |parent: &str| -> Result<Vec<String>, Error> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
         };
         let mut directories = below("base")?;
-        // Each major version has a directory of its own in a tablespace.
+        // Each major version has its own directory.
         let prefix = format!("PG_{}_", self.version_major);
         for tablespace in found_or_refused(below("pg_tblspc"), refused) {
             let versions = found_or_refused(self.list(&tablespace), refused);
@@ -160,7 +150,7 @@ impl DataDirectory {
         Ok(directories)
     }
 
-    /// Names of what is in a directory; of links only those in pg_tblspc.
+    /// Subdirectories; in pg_tblspc also links.
     fn list(&self, directory: &str) -> Result<Vec<String>, Error> {
         let is_wanted = |entry: &Entry| match entry.kind {
             EntryKind::Directory => true,
@@ -171,7 +161,7 @@ impl DataDirectory {
         Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
-    /// A directory's entries; none if it is gone. The link to a tablespace that is not mounted is there.
+    /// Empty if missing. The link to an unmounted tablespace is an error.
     fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
         let path = self.path.join(directory);
         match self.files.directory(directory).and_then(|found| found.entries()) {
@@ -182,7 +172,7 @@ impl DataDirectory {
     }
 }
 
-/// Directories of others and damaged links cost what is in them, and nothing else.
+/// A failure affects only the directory's own content.
 fn found_or_refused<T>(found: Result<Vec<T>, Error>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -209,7 +199,7 @@ fn not_a_data_directory(path: &Path, reason: impl Into<String>) -> Error {
     Error::DataDirectory { path: path.to_owned(), reason: reason.into() }
 }
 
-/// The relfilenumber of a file such as `16384_vm.1`; `None` for others, and temporary relations (`t3_16384`).
+/// Relfilenumber of `16384_vm.1`; `None` for other files and temporary relations (`t3_16384`).
 fn relation_of_file(name: &str) -> Option<&str> {
     let (first_segment, segment) = name.split_once('.').unwrap_or((name, "0"));
     let (number, fork) = first_segment.split_once('_').unwrap_or((first_segment, Fork::Main.name()));
@@ -240,30 +230,29 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 
 // ---- control file ----
 //
-// `global/pg_control` (`src/include/catalog/pg_control.h`): identity, state and sizes of the cluster. The first four
-// fields have been in place since 8.x; the sizes always follow `floatFormat`, a recognisable constant.
+// `global/pg_control` (`src/include/catalog/pg_control.h`). The first four fields have been in place since 8.x. The
+// sizes always follow the constant `floatFormat`.
 
-/// `FLOATFORMAT_VALUE` of pg_control.h.
+/// `FLOATFORMAT_VALUE`.
 const FLOAT_FORMAT: f64 = 1234567.0;
 
 const SYSTEM_IDENTIFIER: usize = 0;
 const PG_CONTROL_VERSION: usize = 8;
 const STATE: usize = 16;
 
-/// `DB_IN_PRODUCTION` of `DBState`.
+/// `DB_IN_PRODUCTION`.
 const LAST_STATE: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ControlFile {
     pub system_identifier: u64,
-    /// `blcksz`: bytes of a block.
+    /// `blcksz`, in bytes.
     pub block_size: u32,
-    /// `relseg_size`: blocks of a segment file.
+    /// `relseg_size`.
     pub segment_blocks: u32,
 }
 
 impl ControlFile {
-    /// Parses the file; the error is a sentence.
     pub(super) fn parse(contents: &[u8]) -> Result<ControlFile, String> {
         let number = |at: usize| read_bytes(contents, at).map(u32::from_ne_bytes);
         let version = number(PG_CONTROL_VERSION)?;
@@ -288,37 +277,32 @@ impl ControlFile {
     }
 }
 
-/// Where the sizes begin: after the constant, which is aligned to 8 bytes.
+/// After the constant, which is aligned to 8 bytes.
 fn find_sizes(contents: &[u8]) -> Option<usize> {
     let constant = FLOAT_FORMAT.to_ne_bytes();
     contents.chunks_exact(8).position(|bytes| bytes == constant).map(|position| (position + 1) * 8)
 }
 
-/// `N` bytes in this machine's order.
 fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], String> {
     let bytes = contents.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "it is cut short".to_owned())
 }
 
 // ---- postmaster ----
-//
-// `postmaster.pid`: the running server and its addresses.
 
-/// A running server's own process, as its `postmaster.pid` describes it. See `src/include/utils/pidfile.h`.
+/// Content of `postmaster.pid` (`src/include/utils/pidfile.h`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postmaster {
     pub pid: u32,
     pub port: Option<u16>,
-    /// The first socket directory; `None` when it has no socket.
     pub socket_directory: Option<PathBuf>,
-    /// The first address it listens on; `None` when it has none.
     pub listen_address: Option<String>,
-    /// When it was started, by the clock as it was then: see [`Postmaster::read_start`].
+    /// By the clock of that time.
     pub started_at: Option<Timestamp>,
 }
 
 impl Postmaster {
-    /// When it was started: by the process's age, which no clock change affects, else by the file.
+    /// From the process's age, immune to clock changes; else from the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
@@ -333,24 +317,24 @@ fn read_postmaster_file(data_directory: &Tree) -> Option<Postmaster> {
     parse_postmaster(&String::from_utf8_lossy(&text))
 }
 
-/// Is `number`, in its own pid namespace, a child of `postmaster`?
+/// `number` is in the child's own pid namespace.
 pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
     let is_it = |process: &Process| {
         let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
         is_direct && number_of(process) == Some(number)
     };
-    // Outside of containers this is all that is looked at.
+    // Sufficient outside of containers.
     Process::new(number).is_ok_and(|process| is_it(&process))
         || all_processes()
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
 }
 
-/// A process's pid in its own pid namespace (`NSpid` of proc(5)).
+/// Pid in its own namespace (`NSpid` in proc(5)).
 fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// The process called `number` in a pid namespace below this one that works in this directory.
+/// `number` is in a child pid namespace.
 fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
     let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = place(directory)?;
@@ -365,7 +349,7 @@ fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
 
 pub(super) fn parse_postmaster(text: &str) -> Option<Postmaster> {
     let mut lines = text.lines().map(str::trim);
-    // A standalone backend writes a negative number.
+    // A standalone backend writes a negative pid.
     let pid = lines.next()?.parse().ok()?;
     let [_directory, start, port, socket, address] =
         std::array::from_fn(|_| lines.next().filter(|line| !line.is_empty()));
@@ -385,7 +369,7 @@ fn read_start(pid: u32) -> Option<Timestamp> {
     Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
 }
 
-/// A server works in its data directory, which only its owner and root may see; for others its program's name must do.
+/// A server's working directory is its data directory, visible to its user and root. Others check the program's name.
 fn is_server_of(pid: u32, data_directory: &Path) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     match fs::read_link(process.join("cwd")) {
@@ -440,7 +424,7 @@ mod data_directory_tests {
         symlink("/etc/passwd", root.path().join("base/5/9999")).unwrap();
         symlink("/etc", root.path().join("base/6")).unwrap();
         fs::write(root.path().join("global/1262"), "").unwrap();
-        // A database whose default tablespace is another one has no directory in base.
+        // With another default tablespace, a database has no directory in base.
         fs::create_dir_all(tablespace.path().join("PG_15_202209061/7")).unwrap();
         let directory = DataDirectory::open(root.path()).unwrap();
         let mut refused = Vec::new();
@@ -503,7 +487,7 @@ mod data_directory_tests {
             fs::copy(&secret, &file).unwrap();
             assert!(mentions("debug_io_direct") && !mentions("restore_command"), "{name}");
             if rustix::process::geteuid().is_root() {
-                // A second name of somebody else's file.
+                // Simulates a hard link to another user's file.
                 std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
                 assert!(!mentions("debug_io_direct"), "{name} is another's");
             }
@@ -530,7 +514,6 @@ mod postmaster_tests {
     #[test]
     fn a_process_was_started_before_now() {
         let age = Timestamp::now().duration_since(read_start(std::process::id()).unwrap());
-        // It is some moments old, and has run for no day.
         assert!((-1.0..86_400.0).contains(&age.as_secs_f64()), "{age:?}");
     }
 
@@ -558,7 +541,7 @@ mod postmaster_tests {
 pub(super) mod control_file_tests {
     use super::*;
 
-    /// A file as a running PostgreSQL 13 to 17 has it.
+    /// As in PostgreSQL 13 to 17.
     pub fn control_file(system_identifier: u64, block_size: u32, segment_blocks: u32) -> Vec<u8> {
         let mut contents = vec![0; 8192];
         contents[0..8].copy_from_slice(&system_identifier.to_ne_bytes());

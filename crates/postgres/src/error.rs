@@ -1,5 +1,3 @@
-//! Failures of talking to a server or of reading its directory.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +9,6 @@ use super::remedy::{create_extension, grant};
 use super::{SystemUser, quote_argument};
 use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, name_some, permission_hint};
 
-/// What can go wrong with a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot connect to {address}: {}", reason(source))]
@@ -86,7 +83,7 @@ pub enum Error {
         name: &'static str,
         database: String,
         role: String,
-        /// The role or privilege to GRANT.
+        /// Role or privilege to GRANT.
         lacking: String,
     },
     #[error("cannot {action}: role \"{role}\" is no superuser")]
@@ -105,7 +102,7 @@ pub enum Error {
     ProgramMissing(String),
     #[error("cannot listen on {host}: {reason}")]
     Listen { host: String, reason: String },
-    /// The user ended the wait for initdb or a start.
+    /// While waiting for initdb or a start.
     #[error("stopped by the user")]
     Interrupted,
     #[error("{program} failed: {output}")]
@@ -115,12 +112,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "read") to `path`.
+    /// `action` is a verb, such as "read".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// An invalid port. Other text than numbers is hidden: in a URI it may be part of a password.
+    /// Hides other text: in a URI it may be part of a password.
     pub fn wrong_port(text: &str) -> Error {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         match is_number {
@@ -129,7 +126,6 @@ impl Error {
         }
     }
 
-    /// The SQLSTATE, when the server refused something.
     pub fn sqlstate(&self) -> Option<String> {
         match self {
             Error::Connect { source, .. } | Error::Query { source, .. } => sqlstate(source),
@@ -137,7 +133,6 @@ impl Error {
         }
     }
 
-    /// Could no more files be open, of which a connection is one?
     pub fn is_too_few_files(&self) -> bool {
         match self {
             Error::Connect { source: sqlx::Error::Io(source), .. }
@@ -148,7 +143,7 @@ impl Error {
         }
     }
 
-    /// Did the connection break, or is there nobody to connect to? An answer that pgthaw cannot read breaks no connection.
+    /// The connection broke or no server accepts one. An undecodable reply is not included.
     pub fn is_server_gone(&self) -> bool {
         if self.is_too_few_files() {
             return false;
@@ -164,19 +159,18 @@ impl Error {
         }
     }
 
-    /// Did the server fail to convert a text to the encoding of the session?
+    /// Encoding conversion failed.
     pub(super) fn is_about_encoding(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
 
-    /// Did a server refuse, so that the next host should not be tried?
+    /// Stops the search for another host.
     pub(super) fn is_refusal(&self) -> bool {
         let is_attempt =
             matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
         !is_attempt || self.sqlstate().is_some_and(|state| state != CANNOT_CONNECT_NOW)
     }
 
-    /// Did the server refuse this role or its identity?
     pub(super) fn is_about_identity(&self) -> bool {
         self.sqlstate().as_deref() == Some(INVALID_AUTHORIZATION)
     }
@@ -185,18 +179,16 @@ impl Error {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// Is the database missing, or closed like template0?
+    /// Closed like template0.
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
 
-    /// Did the server refuse this database, while it might let one into another?
     pub fn is_about_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
-    /// May the error be this database's alone, so that another is worth a try? pg_hba.conf and the owner's settings may
-    /// be for one database. A wrong password would count twice, and a timeout take twice as long.
+    /// Settings and pg_hba.conf may differ per database. But a wrong password would count twice, and a timeout double.
     pub(super) fn may_spare_another_database(&self) -> bool {
         let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
         is_of_database || matches!(self, Error::ForeignPath { .. })
@@ -205,11 +197,10 @@ impl Error {
 
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
-/// pgbouncer and others refuse unknown startup parameters, or drop them if configured.
+/// Poolers reject or drop unknown startup parameters.
 const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to a connection pooler: pgthaw's sessions begin with \
     options=-c search_path=, so that no owner of a database can lend them functions of his own";
 
-/// What [`super::apply_create_extension`] does.
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
@@ -230,7 +221,7 @@ pub const LOCK_NOT_AVAILABLE: &str = "55P03";
 const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
 const UNTRANSLATABLE_CHARACTER: &str = "22P05";
 
-/// sqlx says so of a refusal whose words are not UTF-8: it drops the SQLSTATE, and goes on with the session.
+/// For a message that is not UTF-8. sqlx drops the SQLSTATE; the session stays usable.
 const UNREADABLE_ERROR: &str = "non-UTF-8 string for its error message";
 
 impl Explain for Error {
@@ -365,7 +356,7 @@ impl Explain for Error {
     }
 }
 
-/// The server's or system's words without those of sqlx.
+/// Message without sqlx's own words.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
         sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),
@@ -373,7 +364,7 @@ fn reason(error: &sqlx::Error) -> String {
         sqlx::Error::Io(error) => error.to_string(),
         other => other.to_string(),
     };
-    // Who lies may lie at length.
+    // Untrusted text may be long.
     if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
         told.truncate(end);
         told.push('…');
@@ -381,7 +372,7 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// The detail of a server that accepts nobody says why. Others may quote rows.
+/// Only CANNOT_CONNECT_NOW has a useful detail. Others may quote rows.
 fn with_detail(refusal: &dyn DatabaseError) -> String {
     let detail = refusal.try_downcast_ref::<PgDatabaseError>().and_then(|refusal| refusal.detail());
     match detail.filter(|_| refusal.code().as_deref() == Some(CANNOT_CONNECT_NOW)) {
@@ -414,7 +405,6 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
     })
 }
 
-/// Where nobody listens: stopped, or elsewhere.
 fn no_server_hint(address: &str) -> String {
     let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
     let others = match elsewhere.as_slice() {
@@ -424,14 +414,14 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: if it was stopped, start it, or read its files with --data-dir; {others}")
 }
 
-/// psql's options for the listening default sockets, such as `-p 5433`.
+/// Such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let port = name.to_str().and_then(|name| name.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok());
-            // A socket that nobody listens at stays behind when a server is killed.
+            // A killed server leaves its socket behind.
             let is_alive = |path: &Path| {
                 SystemUser::is_trusted_owner(path) && std::os::unix::net::UnixStream::connect(path).is_ok()
             };
@@ -489,7 +479,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
     hint.to_owned()
 }
 
-/// What helps where no server said why; `None` where nobody listens.
+/// `None` if no process listens.
 fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str> {
     let told = reason(error);
     Some(match error {
@@ -498,7 +488,7 @@ fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str>
             "it has no encryption (ssl = off), or none for this host, and sslmode asks for it: sslmode=prefer does without"
         }
         sqlx::Error::Tls(_) => ENCRYPTION_HINT,
-        // A certificate that is not believed comes as one.
+        // An untrusted certificate is reported this way.
         sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT,
         sqlx::Error::Io(error) => match error.kind() {
             io::ErrorKind::NotFound if is_socket => return None,

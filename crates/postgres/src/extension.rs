@@ -1,5 +1,3 @@
-//! The contrib modules: where they are, how to call them, what to say when they are missing.
-
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -11,38 +9,33 @@ use super::answer::{Columns as _, LIMIT, ask_one, columns, in_time, within};
 use super::error::{CREATE_EXTENSION, LOCK_NOT_AVAILABLE};
 use host::units::{BlockRange, Fork};
 
-/// The extensions for loading blocks and for looking into shared_buffers.
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Sent before a statement, in one message and so one transaction: until it ends nobody renames or drops a schema of
-/// the database, and a pgthaw that is stopped leaves no lock. It takes no transaction id, as a row lock would. Its
-/// timeout is below deadlock_timeout, so that nobody else's transaction is ended for it.
+/// Sent with a statement in one transaction, so that a stopped pgthaw leaves no lock. Prevents renames and drops of
+/// schemas. Unlike a row lock it needs no transaction id. The timeout is below deadlock_timeout, so that it aborts no
+/// other transaction.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
 
-/// The cursor that keeps an answer on the server.
 const CURSOR: &str = "pgthaw_answer";
 
-/// An extension that is installed in the connected database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     name: &'static str,
-    /// The schema, quoted for use in SQL, and that as a literal.
+    /// Quoted for SQL; as a literal.
     schema: String,
     schema_literal: String,
-    /// The extension's version, such as `1.4`.
     pub version: String,
-    /// May another role, not a superuser, rename or drop the schema?
+    /// A role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// Could the session keep him from that?
+    /// This session could prevent that.
     is_holdable: bool,
 }
 
 impl Extension {
-    /// The text of a question with its `values`, and the extension's schema at `{schema}`. Drops comments, because a
-    /// name with a line end would go on behind one. Inserted text is not expanded again: it may have braces.
+    /// Drops comments, because a name may contain a line end. Does not expand inserted text, which may have braces.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -56,7 +49,6 @@ impl Extension {
         text
     }
 
-    /// Adds to `text` what keeps the extension in place, if needed and possible.
     fn keep(&self, text: &str) -> String {
         if !self.is_kept() {
             return text.to_owned();
@@ -83,12 +75,11 @@ pub(super) async fn ask_extension(
     statement: &str,
 ) -> Result<Vec<PgRow>, sqlx::Error> {
     let mut rows = sqlx::raw_sql(AssertSqlSafe(extension.keep(statement))).fetch_all(connection).await?;
-    // The first one says that it is there.
+    // The first row is extension_there's.
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// Runs a statement made for the extension's present schema; `None` without a statement. A refusal says which privilege
-/// is missing.
+/// `None` without a statement. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -107,7 +98,7 @@ pub(super) async fn ask_where_it_is(
     }
 }
 
-/// [`ask_where_it_is`] for many rows, visited one by one: a stopped client leaves no lock.
+/// For many rows; a stopped client leaves no lock.
 pub(super) async fn visit_where_it_is<R>(
     connection: &mut PgConnection,
     name: &'static str,
@@ -152,12 +143,11 @@ where
     visited
 }
 
-/// The statement behind extension_there_13.sql was not run.
+/// extension_there_13.sql failed.
 fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
 
-/// The extension in the connected database, if installed.
 pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
@@ -169,7 +159,6 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
     in_time("look for an extension", look).await
 }
 
-/// The extension in the connected database, or an error with its remedy.
 pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
     match find_extension(connection, name).await? {
         Some(extension) => Ok(extension),
@@ -177,7 +166,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
     }
 }
 
-/// Installs an extension in the connected database, in `public` if it exists.
+/// In `public` if it exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
@@ -188,7 +177,6 @@ pub async fn apply_create_extension(connection: &mut PgConnection, name: &'stati
     Ok(())
 }
 
-/// Says who lacks which privilege where, when that is what went wrong.
 pub(super) async fn explain_refusal(
     connection: &mut PgConnection,
     name: &'static str,
@@ -203,25 +191,24 @@ pub(super) async fn explain_refusal(
         return error;
     }
     match (read_identity(connection).await, read_lacking(connection, name).await) {
-        // It loads what its caller may read.
+        // pg_prewarm requires SELECT.
         (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
         (Ok((database, role)), Ok(Some(lacking))) => Error::ExtensionPrivilege { name, database, role, lacking },
-        // All that others may it may too.
+        // All grantable privileges are there.
         (Ok((_, role)), Ok(None)) => Error::NoSuperuser { action, role },
         _ => error,
     }
 }
 
-/// What GRANT must give the role to use an extension: the predefined role, else the privilege. `None`: nothing.
+/// Role or privilege to GRANT, if any.
 pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
-    // Members may do more; for pg_prewarm only the function is named.
+    // pg_monitor's members may do more.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
     let row = sqlx::query(question).bind(name).bind(members).fetch_optional(connection).await?;
     row.map(|row| row.try_get(0)).transpose()
 }
 
-/// Who keeps a session from [`KEEP`].
 async fn find_schema_lock(connection: &mut PgConnection) -> Option<Error> {
     let row = sqlx::query_as(include_str!("sql/schema_lock_13.sql")).fetch_one(connection).await.ok();
     row.map(|(database, holder)| Error::SchemasLocked { database, holder })
@@ -233,34 +220,29 @@ async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)
 }
 
 // ---- prewarm ----
-//
-// Loading blocks through the server, with the extension pg_prewarm.
 
 const ACTION: &str = "prewarm a relation";
 
-/// Blocks of one statement, usually 8 MB. Dropping its future does not cancel it: this bounds the work after Ctrl-C.
+/// Usually 8 MB. Bounds the work after Ctrl-C, because dropping the future does not cancel the statement.
 const BATCH_BLOCKS: u64 = 1024;
 
-/// What pg_prewarm does with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum PrewarmMode {
-    /// Reads it into shared_buffers.
+    /// Into shared_buffers.
     Buffer,
-    /// Reads it into the page cache, waiting for it.
+    /// Into the page cache.
     Read,
-    /// Asks the kernel to read it some time.
+    /// Into the page cache, asynchronously.
     Prefetch,
 }
 
 impl PrewarmMode {
-    /// pg_prewarm's word for it.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// pg_prewarm in the database of one connection.
 #[derive(Debug)]
 pub struct Prewarmer {
     connection: PgConnection,
@@ -268,14 +250,13 @@ pub struct Prewarmer {
 }
 
 impl Prewarmer {
-    /// Makes sure that the connected database has the extension.
     pub async fn open(mut connection: PgConnection) -> Result<Prewarmer, Error> {
         let extension = require_extension(&mut connection, PG_PREWARM).await?;
         Ok(Prewarmer { connection, extension })
     }
 
-    /// Loads `ranges` of a fork and returns the number of loaded blocks; 0 for a dropped relation. Each pass beyond the
-    /// first raises the usage count by one. After the future is dropped the server loads at most 8 MB more.
+    /// Loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A dropped future still
+    /// loads up to 8 MB.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,
@@ -334,7 +315,7 @@ impl Prewarmer {
     }
 }
 
-/// The ranges in batches of at most [`BATCH_BLOCKS`], cut where they are longer.
+/// Cuts longer ranges.
 fn batches(ranges: &[BlockRange]) -> Vec<Vec<BlockRange>> {
     let mut batches: Vec<Vec<BlockRange>> = Vec::new();
     let mut room = 0;

@@ -1,5 +1,3 @@
-//! A data directory for tests.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +7,7 @@ use super::DataDirectory;
 use super::data_directory::DOORS;
 
 impl DataDirectory {
-    /// For tests with a fake page cache or foreign files; segments have 1 GB.
+    /// For a fake page cache or foreign files; 1 GB segments.
     pub fn pretend(path: impl Into<PathBuf>) -> DataDirectory {
         let path = path.into();
         let place = if path.is_dir() { &path } else { Path::new("/") };

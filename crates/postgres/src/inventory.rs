@@ -1,5 +1,3 @@
-//! A server's changed settings and available extensions.
-
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +9,7 @@ use super::Error;
 use super::answer::{Columns as _, ask_all, ask_one, columns, in_time};
 use super::secrets::keep_setting;
 
-/// Changed settings, by name, with values as others' SHOW prints them, without pgthaw's own session settings.
+/// Values as other sessions' SHOW prints them.
 pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let path = read_configured_path(connection).await;
     let rows = fetch_as_others(connection, "read the settings", sqlx::query(include_str!("sql/settings_13.sql")));
@@ -27,14 +25,14 @@ pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String,
     Ok(settings)
 }
 
-/// Rows of a question about settings, without this session's own ones.
+/// Without this session's own settings.
 async fn fetch_as_others(
     connection: &mut PgConnection,
     action: &'static str,
     question: Query<'_, Postgres, PgArguments>,
 ) -> Result<Vec<PgRow>, Error> {
     let asked = async {
-        // The end of the transaction takes the reset back.
+        // Rollback undoes the reset.
         let mut transaction = connection.begin().await?;
         sqlx::raw_sql(include_str!("sql/session_reset_13.sql")).execute(&mut *transaction).await?;
         let rows = question.fetch_all(&mut *transaction).await?;
@@ -43,36 +41,34 @@ async fn fetch_as_others(
     in_time(action, asked).await
 }
 
-/// pgthaw's sessions override it, and cannot see others' value.
+/// pgthaw's sessions override it and cannot see the original.
 const SEARCH_PATH: &str = "search_path";
 
 const USUAL_SEARCH_PATH: &str = "\"$user\", public";
 
-/// The search_path of other sessions; `None` if unset or hidden.
+/// `None` if unset or hidden.
 async fn read_configured_path(connection: &mut PgConnection) -> Option<String> {
     let row = sqlx::query(include_str!("sql/configured_path_13.sql")).fetch_one(connection).await.ok()?;
     row.try_get(0).ok()?
 }
 
-/// What others see of search_path: its value, and where it is from.
+/// Value and source.
 fn describe_path(path: Option<String>) -> (Option<String>, String) {
     let source = if path.is_some() { "configuration file" } else { "default" };
     (Some(path.unwrap_or_else(|| USUAL_SEARCH_PATH.to_owned())), source.to_owned())
 }
 
-/// A setting as new sessions begin with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfiguredSetting {
     pub name: String,
-    /// The setting's value in `unit`; `None` when this role may not see it.
+    /// In `unit`; `None` without the privilege.
     pub value: Option<String>,
-    /// `8kB`, `ms`; `None` of a number without one, and of what is no number.
+    /// Such as `8kB` or `ms`.
     pub unit: Option<String>,
-    /// `default`, `configuration file`, `command line` …
+    /// Such as `configuration file`.
     pub source: String,
 }
 
-/// Every setting of the server.
 pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>, Error> {
     let path = read_configured_path(connection).await;
     let question = "SELECT name, reset_val, unit, source FROM pg_catalog.pg_settings ORDER BY name";
@@ -88,40 +84,37 @@ pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<Con
     Ok(settings)
 }
 
-/// Names of the extensions whose files the server has.
 pub async fn read_installable_extensions(connection: &mut PgConnection) -> Result<BTreeSet<String>, Error> {
     let question = "SELECT name::pg_catalog.text FROM pg_catalog.pg_available_extensions ORDER BY name";
     let names: Vec<(String,)> = ask_all(connection, "list the extensions", question).await?;
     Ok(names.into_iter().map(|(name,)| name).collect())
 }
 
-/// Libraries that the server loads when it starts: the setting `shared_preload_libraries`.
+/// shared_preload_libraries.
 pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String, Error> {
     let question = "SELECT pg_catalog.current_setting('shared_preload_libraries')";
     ask_one(connection, "read a setting", question).await.map(|(libraries,)| libraries)
 }
 
-/// What the server says of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingState {
     pub name: String,
-    /// When it can change: `postmaster` at a start, `internal` never, others at run time.
+    /// `postmaster`: changes at a start; `internal`: never; others: at run time.
     pub context: String,
-    /// Where its value is from: `configuration file`, `command line`, `default` …
+    /// Such as `configuration file`.
     pub source: String,
-    /// A changed value waits for a restart.
     pub pending_restart: bool,
     /// `bool`, `integer`, `real`, `enum` or `string`.
     pub kind: String,
-    /// `8kB`, `ms`; `None` of a number without one, and of what is no number.
+    /// Such as `8kB` or `ms`.
     pub unit: Option<String>,
-    /// Words that are allowed; `None` of what is no `enum`.
+    /// Only for `enum`.
     pub allowed: Option<Vec<String>>,
-    /// What new sessions begin with, in `unit`.
+    /// For new sessions, in `unit`.
     pub value: Option<String>,
 }
 
-/// The state of these settings for sessions without own settings; unknown names are left out.
+/// Skips unknown names.
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
     const ACTION: &str = "ask for settings";
     let path = read_configured_path(connection).await;
@@ -141,20 +134,20 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     Ok(states)
 }
 
-/// The server's last reading of its configuration files, by its clock.
+/// By the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "ask when the settings were read", question).await.map(|(time,)| time)
 }
 
-/// Settings in the files that the running server cannot use, and why.
+/// Name and error.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
-    // One that waits for a restart has its place in pg_settings.
+    // Settings that wait for a restart are in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
     ask_all(connection, "ask for mistakes in the configuration", question).await
 }
 
-/// Settings by ALTER ROLE or ALTER DATABASE.
+/// By ALTER ROLE or ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
@@ -163,8 +156,7 @@ pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec
 
 // ---- setting value ----
 //
-// What a setting's value means, as people write it. As in guc.c an amount is rounded to whole ones of the next smaller
-// unit, then to the setting's own.
+// Like guc.c, rounds to the next smaller unit, then to the setting's own.
 
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("TB", 1_099_511_627_776.0), ("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0), ("B", 1.0)];
@@ -172,14 +164,13 @@ const MEMORY_UNITS: [(&str, f64); 5] =
 const TIME_UNITS: [(&str, f64); 6] =
     [("d", 86_400_000.0), ("h", 3_600_000.0), ("min", 60_000.0), ("s", 1000.0), ("ms", 1.0), ("us", 0.001)];
 
-/// What `on` of wal_compression is called since 15.
+/// wal_compression's `on` since 15.
 const ON_BY_ANOTHER_NAME: &str = "pglz";
 
-/// The server prints settings that are no whole numbers with six digits.
+/// Real settings are printed with six digits.
 const PRINTED: f64 = 1e-5;
 
-/// The number that `text` means for a setting in `unit` (`8kB`, `ms`; `None`: none). `None` for other text (`1e3`,
-/// `0x10`).
+/// Value in `unit`. `None` for unsupported notations (`1e3`, `0x10`).
 pub fn parse_setting_number(text: &str, unit: Option<&str>) -> Option<f64> {
     let (number, given) = split_number(text.trim());
     let (number, given) = (parse_number(number)?, given.trim());
@@ -205,7 +196,7 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(text.find(|one: char| !is_part(one)).unwrap_or(text.len()))
 }
 
-/// A leading 0 makes it octal, as files' modes are written.
+/// A leading 0 makes it octal, as in file modes.
 fn parse_number(text: &str) -> Option<f64> {
     let octal = text.strip_prefix('0').filter(|rest| !rest.is_empty() && !rest.contains('.'));
     match octal {
@@ -214,7 +205,7 @@ fn parse_number(text: &str) -> Option<f64> {
     }
 }
 
-/// `on`, `off`, `true`, `false`, `yes`, `no`, `1`, `0`, and unique prefixes.
+/// Accepts unique prefixes.
 fn parse_switch(text: &str) -> Option<bool> {
     let text = text.trim().to_ascii_lowercase();
     match text.as_str() {
@@ -227,7 +218,7 @@ fn parse_switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Normalises blanks, quotes, case, and the schema pg_catalog.
+/// Ignores blanks, quotes, case and the schema pg_catalog.
 fn simplify(text: &str) -> String {
     let letters = text.chars().filter(|one| !one.is_whitespace() && *one != '"');
     let simple: String = letters.flat_map(char::to_lowercase).collect();
@@ -235,9 +226,9 @@ fn simplify(text: &str) -> String {
 }
 
 impl SettingState {
-    /// Do new sessions begin with this value? `None`: unknown.
+    /// True if new sessions start with this value. `None` if unknown.
     pub fn holds(&self, asked: &str) -> Option<bool> {
-        // This session's client hides others' value.
+        // The original value is hidden.
         let value = self.value.as_deref().filter(|_| self.source != "client")?;
         match self.kind.as_str() {
             "bool" => Some(parse_switch(asked)? == parse_switch(value)?),
@@ -253,7 +244,7 @@ impl SettingState {
             _ if asked == value => Some(true),
             (Some(asked), Some(value)) => Some(asked == value),
             (Some(true), None) if value == ON_BY_ANOTHER_NAME => Some(true),
-            // The meaning of an accepted but unlisted word is unknown.
+            // The meaning of an unlisted word is unknown.
             _ => self.allowed.iter().flatten().any(|known| simplify(known) == asked).then_some(false),
         }
     }
@@ -263,7 +254,7 @@ impl SettingState {
         Some(is_same(asked, self.value.as_deref()?.parse().ok()?))
     }
 
-    /// Did the server choose the number in place of 0 or -1?
+    /// The server replaced 0 or -1.
     pub fn is_left_to_server(&self, asked: &str) -> bool {
         self.source == "override" && parse_setting_number(asked, None).is_some_and(|asked| asked <= 0.0)
     }
@@ -271,16 +262,14 @@ impl SettingState {
 
 // ---- build ----
 
-/// What the server says of its build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerBuild {
-    /// Built with `--enable-cassert`?
     pub has_assertions: bool,
-    /// The C compiler's flags from `pg_config --cflags`, if recorded.
+    /// From `pg_config --cflags`.
     pub compiler_flags: String,
 }
 
-/// How the server was built. Only superusers may ask.
+/// Superusers only.
 pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBuild, Error> {
     let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
                     (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";
@@ -290,8 +279,7 @@ pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBu
 }
 
 impl ServerBuild {
-    /// The compiler's optimisation level if it is too low: `-O0`, `-Og`, or none, which means -O0. The last option
-    /// counts.
+    /// Too low an optimisation level: `-O0`, `-Og` or none. The last option counts.
     pub fn weak_optimisation(&self) -> Option<&str> {
         let level = self.compiler_flags.split_ascii_whitespace().rfind(|word| word.starts_with("-O"));
         let level = level.unwrap_or_default();

@@ -1,5 +1,3 @@
-//! A running server that is stopped for a while and started again.
-
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,12 +16,11 @@ use super::scratch::Owner;
 use super::secrets::keep_setting;
 use super::{DataDirectory, Error, Programs};
 
-/// A server that was stopped. Dropping it starts it again.
+/// Dropping it restarts the server.
 #[derive(Debug)]
 pub struct Lender {
     data_directory: DataDirectory,
     programs: Programs,
-    /// Its log file's descriptor, if it had one.
     log: Option<OwnedFd>,
     log_file: PathBuf,
     was_running: bool,
@@ -31,7 +28,7 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// Stops the directory's server, if any, with a checkpoint; its sessions end.
+    /// Writes a checkpoint and ends all sessions.
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
         let options = read_options(&data_directory.files);
         let postmaster = data_directory.read_postmaster();
@@ -46,7 +43,7 @@ impl Lender {
         Ok(lender)
     }
 
-    /// The options that its owner starts it with, `-D` aside.
+    /// Without `-D`.
     pub fn options(&self) -> &[String] {
         &self.options
     }
@@ -55,7 +52,6 @@ impl Lender {
         &self.data_directory
     }
 
-    /// Starts the server again, if it ran before.
     pub fn start_again(mut self) -> Result<(), Error> {
         self.start()
     }
@@ -66,7 +62,7 @@ impl Lender {
         }
         let options = self.options.iter().map(|option| quote(option)).collect::<Vec<_>>().join(" ");
         let mut command = self.pg_ctl("start")?;
-        // The server keeps its log, even one that its owner may not open.
+        // The owner may not be allowed to open the log file.
         command.arg("-o").arg(options).stdin(Stdio::null());
         command.stdout(self.log_output()?).stderr(self.log_output()?);
         let status = command.status().map_err(|e| self.log_error(e))?;
@@ -90,7 +86,7 @@ impl Lender {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
-        // The server keeps its environment: no passwords of pgthaw's user, and not his home.
+        // Excludes passwords and home of pgthaw's user.
         keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
             let owner = Owner::of(&self.data_directory)?;
@@ -102,12 +98,11 @@ impl Lender {
 
 impl Drop for Lender {
     fn drop(&mut self) {
-        // Whoever wants to know calls `start_again`.
         let _ = self.start();
     }
 }
 
-/// `postmaster.opts`: the last command line, with quoted options.
+/// From `postmaster.opts`, which quotes options.
 pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
@@ -115,7 +110,7 @@ pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let mut kept = Vec::new();
     while let Some(option) = options.next() {
         match option.as_str() {
-            // The directory is given anew.
+            // pg_ctl sets it.
             "-D" => drop(options.next()),
             joined if joined.starts_with("-D") => {}
             _ => kept.push(option),
@@ -124,13 +119,13 @@ pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     kept
 }
 
-/// A process's standard output if it is a file, by descriptor.
+/// Standard output of a process, if it is a writable file.
 fn find_log(pid: u32) -> Option<(OwnedFd, PathBuf)> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
     let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
     let log = match pidfd_getfd(&process, 1, PidfdGetfdFlags::empty()) {
         Ok(log) => log,
-        // Some kernels allow that to root alone; other users open with their own rights.
+        // Some kernels restrict pidfd_getfd to root.
         Err(_) if !rustix::process::geteuid().is_root() => {
             File::options().append(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path).ok()?.into()
         }
@@ -141,20 +136,14 @@ fn find_log(pid: u32) -> Option<(OwnedFd, PathBuf)> {
     (is_file && is_written).then_some((log, path))
 }
 
-/// pg_ctl hands its options to a shell.
+/// pg_ctl passes options to a shell.
 fn quote(option: &str) -> String {
     format!("'{}'", option.replace('\'', r"'\''"))
 }
 
 // ---- configured ----
-//
-// A cluster's settings, and accepted values, without a server.
 
-/// The value of a setting with which the cluster's server would start, read by `postgres -C` as the directory's owner
-/// if this is root: from its files and the options of its last start.
-///
-/// # Errors
-/// When there are no programs of the cluster's version, or its files cannot be read.
+/// Runs `postgres -C` with the last command line's options.
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String, Error> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
@@ -172,29 +161,25 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     Ok(run(&mut command)?.trim_end_matches('\n').to_owned())
 }
 
-/// Why a server does not start with a value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingRefusal {
-    /// An unknown setting, and the nearest known one.
     Unknown {
         nearest: Option<String>,
     },
-    /// The setting was fixed when the server was built.
+    /// Fixed at build time.
     Fixed,
     Value(String),
 }
 
-/// Judges settings as a server would, without one: it has no libraries and no files.
+/// Validates settings as a server without libraries and files would.
 #[derive(Debug)]
 pub struct SettingJudge<'a> {
     programs: &'a Programs,
-    /// What stands for a data directory: an empty postgresql.conf.
+    /// Has only an empty postgresql.conf.
     directory: TempDir,
 }
 
 impl SettingJudge<'_> {
-    /// # Errors
-    /// When no temporary file can be written.
     pub fn new(programs: &Programs) -> Result<SettingJudge<'_>, Error> {
         let parent = std::env::temp_dir();
         let directory =
@@ -204,15 +189,12 @@ impl SettingJudge<'_> {
         Ok(SettingJudge { programs, directory })
     }
 
-    /// The objection to a value, if any. Names with a dot pass while their library is not loaded.
-    ///
-    /// # Errors
-    /// When `postgres` cannot be run.
+    /// Accepts any name with a dot.
     pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
         let mut command = Command::new(self.programs.path("postgres")?);
-        // Everybody sees a program's arguments, so possible secrets are not passed, and never refused.
+        // Arguments are visible to all users: replaces possible secrets.
         let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
-        // -C first: with it the program also runs as root.
+        // With -C first it also runs as root.
         command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
         match run(command.env("LC_ALL", "C").current_dir("/").env_remove("PGDATA")) {
             Ok(_) => Ok(None),
@@ -228,7 +210,7 @@ impl SettingJudge<'_> {
         }
     }
 
-    /// The known setting with the most similar name.
+    /// By name.
     fn find_nearest(&self, name: &str) -> Result<Option<String>, Error> {
         let described = run(Command::new(self.programs.path("postgres")?).arg("--describe-config").current_dir("/"))?;
         let names = described.lines().filter_map(|line| line.split('\t').next());
@@ -238,7 +220,7 @@ impl SettingJudge<'_> {
     }
 }
 
-/// A server's fatal message with its hint.
+/// With its hint.
 fn find_fatal(log: &str) -> Option<String> {
     let told = |word: &str| log.lines().find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
     let fatal = told("FATAL:  ")?;

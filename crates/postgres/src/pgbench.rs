@@ -1,5 +1,5 @@
-//! pgbench as a program: its command lines, its scripts, and the files that it writes. Every thread writes its own log,
-//! in whole seconds of the wall clock: start pgbench on a full second, and its lines are the run's seconds.
+//! pgbench's command lines, scripts and logs. Each thread logs by whole wall-clock seconds, so start pgbench on a full
+//! second.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -16,10 +16,9 @@ use host::files::{open_regular, read_at_most, read_text_at_most};
 
 pub use ::pgbench::QueryMode;
 
-/// Bytes of a thread's interval log: 100 bytes a second for three months.
+/// Three months at 100 bytes per second.
 const LOG_BYTES_MAX: u64 = 1 << 30;
 
-/// pgbench, and the database that it works in.
 #[derive(Clone, Debug)]
 pub struct Pgbench {
     program: PathBuf,
@@ -27,7 +26,7 @@ pub struct Pgbench {
 }
 
 impl Pgbench {
-    /// The pgbench beside the server's programs or in PATH, else the newest installed one: pgbench works with any
+    /// Searches the server's programs and PATH, then takes the newest installed one: pgbench works with any server
     /// version.
     pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench, Error> {
         let newest = || Programs::find_all().iter().rev().find_map(|other| other.path("pgbench").ok());
@@ -35,17 +34,16 @@ impl Pgbench {
         Ok(Pgbench { program, connection })
     }
 
-    /// The one in PATH: for arguments that are not used here.
+    /// For the command line of another machine.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
     }
 
-    /// The program's file.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Arguments that make pgbench's tables at `scale` (100,000 accounts, about 15 MB, each).
+    /// Each unit of `scale` is 100,000 accounts, about 15 MB.
     pub fn initialize_arguments(&self, scale: u32) -> Vec<OsString> {
         let mut arguments = to_arguments(["-i", "-q", "-s"]);
         arguments.push(scale.to_string().into());
@@ -53,7 +51,7 @@ impl Pgbench {
         arguments
     }
 
-    /// Arguments that run `load` once, logging into `log_directory`, without a vacuum, which would warm the table.
+    /// Without vacuum, which would warm the table.
     pub fn load_arguments(&self, load: &Load, log_directory: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-n"]);
         arguments.extend(load.arguments(&log_directory.join("log")));
@@ -72,7 +70,6 @@ impl Pgbench {
     }
 }
 
-/// Reads the logs of all threads.
 pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
     let mut merged = Intervals::new();
     for path in list_logs(log_directory)? {
@@ -100,10 +97,9 @@ fn not_a_log(line: &str) -> Error {
     Error::Program { program: "pgbench".into(), output }
 }
 
-/// A line is short.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Shows every transaction in the logs of all threads, in no order.
+/// In no particular order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<(), Error> {
     for path in list_logs(log_directory)? {
         let failed = |source| Error::file("read", &path, source);
@@ -117,46 +113,42 @@ pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTran
     Ok(())
 }
 
-/// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the line in which the program names itself.
+/// Such as `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
     Ok(run(Command::new(program).arg("--version"))?.trim().to_owned())
 }
 
 // ---- load ----
 
-/// What the clients do, and for how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// What a client chooses from before each transaction, each with its weight.
+    /// With weights.
     pub scripts: Vec<(Script, u32)>,
-    /// Variables of the scripts, by name.
     pub variables: Vec<(String, String)>,
     pub query_mode: QueryMode,
     pub clients: u32,
-    /// Threads; not more than there are clients.
+    /// Limited to `clients`.
     pub jobs: u32,
-    /// Transactions per second in all; `None`: as fast as it goes.
+    /// Total transactions per second; `None`: unlimited.
     pub rate: Option<f64>,
-    /// Slower transactions are counted; under a rate overdue ones are skipped.
+    /// Counts slower transactions; with a rate, skips overdue ones.
     pub latency_limit_ms: Option<f64>,
-    /// Tries of a transaction after deadlocks and serialization failures; more than one from PostgreSQL 15 on.
+    /// For deadlocks and serialization failures; more than one since 15.
     pub max_tries: u32,
     pub length: Length,
     pub log: TransactionLog,
 }
 
-/// How long a load lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Seconds(u32),
     Transactions(u32),
 }
 
-/// What pgbench writes down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TransactionLog {
     Seconds,
-    /// Each transaction, or a random share of them, above 0 to 1.
+    /// Random share, above 0 to 1.
     Transactions(f64),
 }
 
@@ -196,7 +188,7 @@ fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).to_vec()
 }
 
-/// pgbench takes the text after the last `@` for a weight, so names with one get another.
+/// pgbench parses text after the last `@` as a weight, so names with `@` get an explicit one.
 fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
     let (option, mut name) = match script {
         Script::Builtin(name) => ("-b", OsString::from(name)),
@@ -210,28 +202,24 @@ fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
 
 // ---- script ----
 
-/// What the clients run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Script {
-    /// One of pgbench's own: `select-only`, `simple-update` or `tpcb-like`.
+    /// `select-only`, `simple-update` or `tpcb-like`.
     Builtin(&'static str),
     File(PathBuf),
 }
 
-/// Bytes that a script may have.
 pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
-/// Meta commands that pause the client.
 const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
 
-/// Neither a built-in script nor a file.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("there is no file {}, and pgbench's own scripts are {}", .0.display(), BUILTIN_SCRIPTS.join(", "))]
 pub struct NoSuchScript(PathBuf);
 
 impl Script {
-    /// What people read: the builtin's name, or the file's.
+    /// Name of the built-in script or file.
     pub fn name(&self) -> String {
         match self {
             Script::Builtin(name) => (*name).to_owned(),
@@ -239,12 +227,12 @@ impl Script {
         }
     }
 
-    /// Does it write nothing? Of a file that is not known.
+    /// False for files, whose content is unknown.
     pub fn is_read_only(&self) -> bool {
         *self == Script::Builtin("select-only")
     }
 
-    /// May the script pause its client, other than by pg_sleep? An unreadable file may.
+    /// Other than by pg_sleep. True for an unreadable file.
     pub fn may_pause(&self) -> bool {
         match self {
             Script::Builtin(_) => false,
@@ -255,7 +243,6 @@ impl Script {
     }
 }
 
-/// Has a line such a meta command?
 fn has_pause(text: &str) -> bool {
     let commands = text.lines().filter_map(|line| line.trim_start().strip_prefix('\\'));
     commands.filter_map(|command| command.split_ascii_whitespace().next()).any(|name| PAUSES.contains(&name))
@@ -264,7 +251,7 @@ fn has_pause(text: &str) -> bool {
 impl FromStr for Script {
     type Err = NoSuchScript;
 
-    /// A built-in's name, or an existing file: a study must not fail late.
+    /// Requires an existing file, so that a study does not fail late.
     fn from_str(text: &str) -> Result<Script, Self::Err> {
         let file = PathBuf::from(text);
         match BUILTIN_SCRIPTS.into_iter().find(|name| *name == text) {

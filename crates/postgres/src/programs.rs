@@ -1,33 +1,27 @@
-//! Finds PostgreSQL's own programs: initdb, postgres, psql, pgbench and the rest.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Error;
 
-/// Where Debian and Ubuntu put the programs of each major version: `/usr/lib/postgresql/15/bin`.
+/// Debian and Ubuntu: `/usr/lib/postgresql/15/bin`.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
 
-/// The programs of one installation of PostgreSQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     bin_dir: PathBuf,
-    /// Where pgbench is taken from first, if not from there.
+    /// Searched first for pgbench.
     pgbench_dir: Option<PathBuf>,
 }
 
-/// What an installation says of its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramsVersion {
-    /// 15 of 15.18.
     pub major: u32,
-    /// `15.18 (Debian 15.18-0+deb12u1)`.
+    /// Such as `15.18 (Debian 15.18-0+deb12u1)`.
     pub text: String,
 }
 
 impl Programs {
-    /// The programs in `bin_dir`; else those of PATH's `pg_config` if it has a server; else the newest below
-    /// `/usr/lib/postgresql`.
+    /// Uses `bin_dir`, else PATH's `pg_config` if a server is there, else the newest below `/usr/lib/postgresql`.
     pub fn find(bin_dir: Option<&Path>) -> Result<Programs, Error> {
         let found = match bin_dir {
             Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),
@@ -42,8 +36,7 @@ impl Programs {
         Ok(Programs { bin_dir, pgbench_dir: None })
     }
 
-    /// The programs of a major version: `bin_dir` if given, else those of [`Programs::find`] if they fit, else below
-    /// `/usr/lib/postgresql`.
+    /// Uses `bin_dir`, else the result of `find` if its version fits, else `/usr/lib/postgresql`.
     pub fn find_version(bin_dir: Option<&Path>, major: u32) -> Result<Programs, Error> {
         if bin_dir.is_some() {
             return Programs::find(bin_dir);
@@ -53,7 +46,7 @@ impl Programs {
         fitting.next().ok_or_else(|| Error::ProgramMissing(format!("postgres of version {major}")))
     }
 
-    /// Every installation below `/usr/lib/postgresql`, oldest first.
+    /// Installations below `/usr/lib/postgresql`, oldest first.
     pub fn find_all() -> Vec<Programs> {
         debian_bin_dirs(Path::new(DEBIAN_ROOT))
             .into_iter()
@@ -61,17 +54,15 @@ impl Programs {
             .collect()
     }
 
-    /// These programs, with the pgbench of another installation.
     pub fn with_pgbench_of(self, other: &Programs) -> Programs {
         Programs { pgbench_dir: Some(other.bin_dir.clone()), ..self }
     }
 
-    /// The directory that holds them.
     pub fn bin_dir(&self) -> &Path {
         &self.bin_dir
     }
 
-    /// A program's file. Client programs may also come from PATH or the newest version below `/usr/lib/postgresql`.
+    /// Also searches PATH and the newest version below `/usr/lib/postgresql` for client programs.
     pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let other = self.pgbench_dir.iter().filter(|_| name == "pgbench");
         let mut places: Vec<PathBuf> = other.chain([&self.bin_dir]).cloned().collect();
@@ -83,7 +74,6 @@ impl Programs {
         found.ok_or_else(|| Error::ProgramMissing(name.to_owned()))
     }
 
-    /// Asks `postgres --version`.
     pub fn version(&self) -> Result<ProgramsVersion, Error> {
         let text = run(Command::new(self.path("postgres")?).arg("--version"))?;
         parse_version(&text).ok_or(Error::Version(text))
@@ -102,7 +92,7 @@ fn newest_debian_bin_dir() -> Option<PathBuf> {
     debian_bin_dirs(Path::new(DEBIAN_ROOT)).pop().map(|(_, bin_dir)| bin_dir)
 }
 
-/// `MAJOR/bin` below `root` where there is a server, oldest first.
+/// Servers in `MAJOR/bin` below `root`, oldest first.
 fn debian_bin_dirs(root: &Path) -> Vec<(u32, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
     let mut found: Vec<(u32, PathBuf)> = entries
@@ -114,14 +104,14 @@ fn debian_bin_dirs(root: &Path) -> Vec<(u32, PathBuf)> {
     found
 }
 
-/// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, `18beta1` or `19devel`.
+/// Also parses `18beta1` and `19devel`.
 fn parse_version(text: &str) -> Option<ProgramsVersion> {
     let text = text.trim().split_once("(PostgreSQL) ")?.1;
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
 }
 
-/// Runs a program and returns its output; a failure carries all messages.
+/// Returns the output. A failure contains the messages.
 pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command_name(command);
     let output = match command.output() {
@@ -132,15 +122,13 @@ pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Its messages suffice if it has any.
     let said = if output.stderr.trim_ascii().is_empty() { output.stdout } else { output.stderr };
     Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
 }
 
-/// The part of pgthaw's environment that a server gets.
 const PLAIN_VARIABLES: [&str; 7] = ["PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR"];
 
-/// Gives a program nothing else of the environment, where passwords may stand.
+/// Clears all other variables, which may contain passwords.
 pub(super) fn keep_plain_environment(command: &mut Command) {
     command.env_clear();
     command.envs(PLAIN_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

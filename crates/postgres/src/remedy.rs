@@ -1,12 +1,12 @@
-//! Commands that hints suggest. Names are chosen by others, so they are quoted, for SQL and the shell. Within a sentence a command stands
-//! between backticks (`terminal::complete_commands`).
+//! Commands for hints. Names are chosen by others, so they are quoted for SQL and the shell. In a sentence, commands
+//! are in backticks (`terminal::complete_commands`).
 
 use std::fmt;
 
 use super::SystemUser;
 use host::failure::quote_argument;
 
-/// A server's address as psql's options; `None` is psql's default.
+/// `None` is psql's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     pub host: Option<String>,
@@ -15,7 +15,7 @@ pub struct Address {
 }
 
 impl fmt::Display for Address {
-    /// As options: ` -h /tmp -p 5433`; empty for psql's defaults.
+    /// Options such as ` -h /tmp -p 5433`; empty for psql's defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.map(|port| port.to_string());
         for (option, value) in [("-h", &self.host), ("-p", &port), ("-U", &self.user)] {
@@ -27,7 +27,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// psql as a user of the operating system, at an address.
 pub fn psql_as(user: &SystemUser, address: &Address) -> String {
     let name = quote_argument(&user.name);
     match SystemUser::is_root() {
@@ -36,8 +35,7 @@ pub fn psql_as(user: &SystemUser, address: &Address) -> String {
     }
 }
 
-/// The command that installs an extension in these databases. Printing it adds where the server is
-/// ([`Server::psql`](super::Server::psql)).
+/// Printing adds the address (`Server::psql`).
 pub(super) fn create_extension(databases: &[String], name: &str) -> String {
     run_in(databases, &format!("CREATE EXTENSION {name}"))
 }
@@ -53,12 +51,12 @@ fn run_in(databases: &[String], statement: &str) -> String {
     }
 }
 
-/// The command that makes a role a member of another one. Printing it adds where the server is.
+/// Printing adds the address.
 pub fn grant(database: &str, granted: &str, role: &str) -> String {
     grant_in(&[database.to_owned()], granted, role)
 }
 
-/// The same in each of these databases, for what is granted is an object of theirs.
+/// For an object that exists in each database.
 pub(super) fn grant_in(databases: &[String], granted: &str, role: &str) -> String {
     run_in(databases, &format!("GRANT {granted} TO \"{}\"", role.replace('"', "\"\"")))
 }
@@ -67,8 +65,7 @@ fn run(database: &str, statement: &str) -> String {
     format!("`psql -d {} -c {}`", quote_database(database), quote_argument(statement))
 }
 
-/// A database for psql's `-d`. A name that looks like a connection string could lead to another server, so it becomes
-/// `dbname=…`.
+/// A name like a connection string could lead to another server, so it becomes `dbname=…`.
 fn quote_database(name: &str) -> String {
     match name.contains('=') || name.contains("://") {
         true => quote_argument(&format!("dbname={}", quote_value(name))),
@@ -76,7 +73,7 @@ fn quote_database(name: &str) -> String {
     }
 }
 
-/// A value in quotes, as a connection string has it.
+/// Quotes for a connection string.
 pub fn quote_value(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }

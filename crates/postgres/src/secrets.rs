@@ -1,6 +1,3 @@
-//! Removes passwords and other secrets from settings, commands and printed lines before they are recorded. A note
-//! stands in their place.
-
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -9,58 +6,55 @@ use serde_json::Value;
 
 use host::failure::quote_argument;
 
-/// Replaces a setting, or a part of a text, that may be secret.
 pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
 
-/// Settings that are hidden as a whole: connection strings, and commands, which may contain secrets.
+/// Always hidden.
 const SECRET_SETTINGS: &str = "primary_conninfo ssl_passphrase_command archive_command restore_command archive_cleanup_command \
      recovery_end_command";
 
-/// Settings that are called like secrets and are none.
+/// Names that only look like secrets.
 const HARMLESS_SETTINGS: [&str; 3] = ["password_encryption", "md5_password_warnings", "timescaledb.license"];
 
-/// Parts of the names of secrets.
 const SECRET_WORDS: &str = concat!(
     "passw(?:or)?d|passwd|pwd|(?:_|\\b)pw\\b|[_-]pass(?:in|out)?\\b|passphrase|conninfo|secret|token|credential|bearer|licen[cs]e|signature|",
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// A quoted value: within quotes of a shell or of SQL, in its own ones, or to the end where they are not closed.
+/// Nested in quotes of a shell or of SQL, in its own quotes, or unclosed.
 const QUOTED: &str =
     r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
 
-/// The rest of a value, up to the end of a word.
+/// Rest of a word.
 const BARE: &str = r#"(?:\\.|'[^'\s]*'|"[^"\s]*"|[^\s'",;&(){}\[\]\\])"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
 
-/// Parts of texts that are secrets. The first group is what stays.
+/// The first group is kept.
 static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let value = format!("(?:{QUOTED}{BARE}*|{BARE}+)");
     let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){value}"#);
-    // Without a dot: a file called x.token is no secret.
+    // No dot: a file x.token is no secret.
     let listed = format!(r#"((?:^|[\s,{{(])["']?[a-z0-9_-]*(?:{SECRET_WORDS})[a-z0-9_-]*["']?\s*:\s*){value}"#);
     let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){value}"#);
     let option = format!(r#"((?:^|[\s'"])--?[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){value}"#);
-    // CREATE ROLE … PASSWORD 'x'
     let statement =
         format!(r"(\b(?:password|identified\s+by)\s+)(?:(?:e|u&)?{QUOTED}|\$[a-z0-9_]*\$[^$]*\$[a-z0-9_]*\$)");
-    // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x', --password x, PASSWORD 'x'
+    // Such as password=x, "api_key": "x", --password x, PASSWORD 'x'.
     let of_values = [named, listed, command, option, statement];
     let others = [
-        // postgres://user:x@host, and user:x@host alone
+        // postgres://user:x@host and user:x@host
         r#"([a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:)[^\s'"]+(?:@)"#,
         r#"((?:^|[\s'"=])[a-z0-9_.%+-]+:)[^\s/@'":]+(?:@[a-z0-9\[])"#,
-        // A line of a password file.
+        // Password file.
         r"((?:^|\s)[^\s:#]+:(?:[0-9]{1,5}|\*):[^\s:]+:[^\s:]+:)[^\s:]+",
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
-        // Access by address, and self-describing tokens.
+        // Signed URLs and self-describing tokens.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
-        // Tables may be called nearly so.
+        // Long and case-sensitive, because tables may have similar names.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",
         r"(\b(?-i:github_pat_|glpat-|xox[a-z]-))[a-z0-9_-]{20,}",
         r"(\b(?-i:AKIA|ASIA))(?-i:[A-Z0-9]{16})\b",
-        // What PostgreSQL stores of a password, and keys in PEM.
+        // PostgreSQL's password hashes, and PEM keys.
         r"((?:scram-sha-256\$))[^\s']+",
         r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*",
     ];
@@ -71,7 +65,6 @@ fn compile(pattern: &str) -> Regex {
     Regex::new(&format!("(?i-u){pattern}")).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// A setting's value as it may be kept.
 pub fn keep_setting(name: &str, value: String) -> String {
     match is_secret_setting(name) && !is_nothing(&value) {
         true => NOT_KEPT.to_owned(),
@@ -79,7 +72,6 @@ pub fn keep_setting(name: &str, value: String) -> String {
     }
 }
 
-/// A text without what may be secret in it.
 pub fn keep_text(text: String) -> String {
     let mut kept = text.into_bytes();
     for part in PARTS.iter() {
@@ -90,7 +82,7 @@ pub fn keep_text(text: String) -> String {
     String::from_utf8(kept).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The words of a command as they may be kept. What a word hands to another shell, or to SQL, is looked at word by word too.
+/// Also checks nested shell commands and SQL.
 pub fn keep_words(words: &[String]) -> Vec<String> {
     let (mut is_next_secret, mut is_rest_secret) = (false, false);
     let keep = |word: &String| {
@@ -117,7 +109,7 @@ fn keep_word(word: &str) -> String {
     if kept == inner {
         return text;
     }
-    // A quote within a string is doubled in SQL, and none in a shell.
+    // Ambiguous: SQL doubles a quote within a string, a shell drops it.
     if text != word && word.contains("''") {
         return NOT_KEPT.to_owned();
     }
@@ -125,7 +117,6 @@ fn keep_word(word: &str) -> String {
     keep_text(kept.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// Every text of a document, and what stands under names of secrets.
 pub fn keep_document(document: &mut Value) {
     match document {
         Value::String(text) => *text = keep_text(std::mem::take(text)),
@@ -143,7 +134,6 @@ pub fn keep_document(document: &mut Value) {
     }
 }
 
-/// Every text, whatever it says.
 fn hide_all(value: &mut Value) {
     match value {
         Value::String(text) => *text = NOT_KEPT.to_owned(),
@@ -153,7 +143,7 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// Hides secrets in a list: a word may be an option and the next its secret, or a pair begins with a name.
+/// A word may be an option followed by its secret, or a pair may begin with a name.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)
@@ -171,7 +161,7 @@ fn keep_list(values: &mut [Value]) {
     }
 }
 
-/// Is it an option whose value is the next word?
+/// The next word is the value.
 fn is_before_secret(word: &str) -> bool {
     word.starts_with('-') && !word.contains('=') && is_secret_setting(word)
 }
@@ -183,7 +173,6 @@ fn is_secret_setting(name: &str) -> bool {
     is_named && !is_file && !HARMLESS_SETTINGS.contains(&&*name)
 }
 
-/// Unset, switches, disabled archiving.
 fn is_nothing(value: &str) -> bool {
     matches!(value, "" | "on" | "off" | "true" | "false" | "(disabled)")
 }
@@ -203,7 +192,7 @@ fn hide(found: &Captures<'_>) -> Vec<u8> {
     if is_harmless {
         return whole.to_vec();
     }
-    // Of an address its host stays.
+    // Keeps the host of an address.
     let host: &[u8] = match whole.iter().rposition(|byte| *byte == b'@') {
         Some(at) if stays.ends_with(b":") && at + 2 >= whole.len() => &whole[at..],
         _ => b"",
@@ -256,7 +245,6 @@ mod tests {
     fn a_commands_words_are_kept_without_secrets() {
         let kept =
             |words: &[&str]| keep_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).join(" ");
-        // Each shell takes its word apart: quoted once more for each.
         let statement = "ALTER ROLE x PASSWORD 'ge heim'";
         let nested = |word: &str| format!("exec psql -c {}", quote_argument(word));
         let deep = [nested(statement), nested(&nested(statement)), nested(&nested(&nested(statement)))];

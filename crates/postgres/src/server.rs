@@ -1,5 +1,3 @@
-//! A running server: how to reach it, and what it says of itself.
-
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,63 +13,57 @@ use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, 
 use host::linux::threads::lock;
 use host::units::Bytes;
 
-/// From here on versions are newer than what pgthaw was tested with.
+/// First untested version.
 const UNTESTED_VERSION_NUM: u32 = 200_000;
 
-/// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct ServerFacts {
-    /// `server_version_num`, such as 150018.
+    /// Such as 150018.
     pub version_num: u32,
-    /// `server_version`, such as `15.18 (Debian 15.18-0+deb12u1)`.
+    /// Such as `15.18 (Debian 15.18-0+deb12u1)`.
     pub version: String,
-    /// `pg_control_system().system_identifier`: which cluster this is.
     pub system_identifier: u64,
-    /// The setting `cluster_name`; empty when it is not set.
     pub cluster_name: String,
-    /// Bytes of a block.
+    /// In bytes.
     pub block_size: u32,
-    /// Blocks of a segment file.
     pub segment_blocks: u32,
     pub shared_buffers_bytes: Bytes,
-    /// `None` when the role may not know it.
+    /// `None` without the privilege.
     pub data_directory: Option<PathBuf>,
-    /// Do data files bypass the page cache (`debug_io_direct`, PostgreSQL 16 and later)?
+    /// `debug_io_direct` (since 16): data files bypass the page cache.
     pub io_direct: bool,
-    /// The setting `io_method`, from PostgreSQL 18 on.
+    /// Since 18.
     pub io_method: Option<String>,
     pub in_recovery: bool,
-    /// The newest LSN, written or replayed; empty before a standby has replayed anything.
+    /// Written or replayed; empty before the first replay.
     pub lsn: String,
     pub timeline: u32,
-    /// The role that pgthaw is connected as.
     pub role: String,
     pub is_superuser: bool,
-    /// The server's process; `Some` if it runs on this host and its data directory can be read.
+    /// `Some` if the server is on this host with a readable data directory.
     pub postmaster_pid: Option<u32>,
 }
 
-/// A server that answered. Connections are opened per database when needed.
+/// Opens connections per database on demand.
 #[derive(Clone, Debug)]
 pub struct Server {
     reached: Reached,
     pub facts: ServerFacts,
-    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    /// For messages.
     pub address: String,
-    /// The database of the first connection.
+    /// Database of the first connection.
     pub database: String,
-    /// When it was started, by this machine's clock.
+    /// By this machine's clock.
     pub started_at: Option<Timestamp>,
-    /// Of a standby: where its WAL comes from, as far as the role may know it.
+    /// A standby's WAL source, if visible.
     sender: Address,
-    /// The unused first connection; `None` if it is not kept.
+    /// `None` if not kept.
     first: Option<Arc<Mutex<Option<PgConnection>>>>,
 }
 
 impl Server {
-    /// Connects as psql would, and queries the server's facts. Without a named database tries `postgres`, then
-    /// `template1`.
+    /// Without a named database tries `postgres`, then `template1`.
     pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
         let (reached, mut connection) = Reached::reach(options).await?;
         let (address, database) = (reached.address(), reached.database.clone());
@@ -84,7 +76,7 @@ impl Server {
         Ok(Server { reached, facts, address, database, started_at, sender, first })
     }
 
-    /// Connects to another database of this server, as the same user and role.
+    /// Uses the same user and role.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
             return Ok(kept);
@@ -97,14 +89,13 @@ impl Server {
         Ok(connection)
     }
 
-    /// Returns a borrowed first connection, to spare the next user another session's cold start.
+    /// Returns the first connection, to avoid another session's cold start.
     pub fn give_back(&self, connection: PgConnection) {
         if let Some(mut kept) = self.kept() {
             *kept = Some(connection);
         }
     }
 
-    /// Closes what was kept.
     pub fn let_go(&mut self) {
         self.kept().and_then(|mut kept| kept.take());
         self.first = None;
@@ -114,8 +105,7 @@ impl Server {
         self.first.as_ref().map(|first| lock(first))
     }
 
-    /// psql as a superuser: as the connected role if it is one, else as the server's owner on this host, or as
-    /// postgres.
+    /// psql as a superuser: the connected role, the server's local owner or postgres.
     pub fn psql(&self) -> String {
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
@@ -130,7 +120,7 @@ impl Server {
         }
     }
 
-    /// psql for commands that change the catalog: of a standby its primary's.
+    /// psql for catalog changes: on a standby, the primary's.
     pub fn writing_psql(&self) -> String {
         if !self.facts.in_recovery {
             return self.psql();
@@ -140,18 +130,17 @@ impl Server {
         format!("psql{}", Address { host, user, ..self.sender })
     }
 
-    /// The owner of a local server's files, if this user may not read them.
+    /// Owner of a local server's files if this user may not read them.
     pub fn closed_owner(&self) -> Option<SystemUser> {
         self.reached.socket_owner().filter(|owner| !owner.can_be_taken())
     }
 
-    /// Where it is, as psql's options would say it.
     pub fn describe(&self) -> Address {
         self.reached.describe()
     }
 
-    /// Connects to the first database that has the extension: the connected one, then `preferred`, then every other
-    /// one, for each shows all of shared_buffers. Skips databases that refuse the connection.
+    /// Tries the connected database, `preferred`, then all others: each shows all of shared_buffers. Skips databases
+    /// that fail.
     pub async fn connect_with_extension(
         &self,
         name: &'static str,
@@ -181,14 +170,13 @@ impl Server {
             Ok(find_extension(&mut connection, name).await?.map(|_| connection))
         };
         match look().await {
-            // What one database does to its visitors is no matter of the others.
+            // An error of one database does not stop the search.
             Err(_) if database != self.database => Ok(None),
             Err(error) if !error.is_server_gone() => Ok(None),
             found => found,
         }
     }
 
-    /// Refuses the data directory of another cluster.
     pub fn require_cluster_of(&self, directory: &DataDirectory) -> Result<(), Error> {
         if directory.system_identifier == self.facts.system_identifier {
             return Ok(());
@@ -201,17 +189,14 @@ impl Server {
         })
     }
 
-    /// Does it still answer in the database of the first connection?
     pub async fn is_there(&self) -> bool {
         self.connect_to(&self.database).await.is_ok()
     }
 
-    /// Is the connection through a socket of this host?
     pub fn is_local_socket(&self) -> bool {
         self.reached.is_local_socket()
     }
 
-    /// What to tell of a version that pgthaw was not tested with.
     pub fn version_remark(&self) -> Option<String> {
         (self.facts.version_num >= UNTESTED_VERSION_NUM).then(|| {
             format!("PostgreSQL {} is newer than the newest that pgthaw was tested with (19)", self.facts.version)
@@ -219,13 +204,13 @@ impl Server {
     }
 }
 
-/// Removes the effect of a database owner's settings from a new connection, and returns its role.
+/// Resets a database owner's settings, and returns the role.
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
-/// Lifts limits such as statement_timeout for this session.
+/// Such as statement_timeout.
 pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
@@ -245,8 +230,7 @@ async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Optio
     Ok((facts, started_at, sender))
 }
 
-/// The server's process on this host. Other hosts may have the same directory and identifier, but only here is the
-/// connection's backend a child of the postmaster.
+/// Other hosts may have the same directory and identifier. Only here is the backend a child of the postmaster.
 fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
     let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
     let postmaster = directory.find_postmaster_pid()?;
@@ -279,9 +263,9 @@ fn has_data(debug_io_direct: &str) -> bool {
 
 // ---- telling ----
 //
-// Flushing a session's statistics: after about a second, or at once.
+// A session's statistics are flushed after about a second, or on request (since 15).
 
-/// A question that also flushes the session's statistics, where the server can.
+/// Query that also flushes the session's statistics, if supported.
 macro_rules! telling {
     ($connection:expr, $question:literal) => {
         match $crate::server::tells_at_once($connection) {
@@ -297,12 +281,10 @@ pub(super) fn tells_at_once(connection: &PgConnection) -> bool {
     connection.server_version_num().is_some_and(can_tell_at_once)
 }
 
-/// Can the server be asked to flush a session's statistics at once? From version 15 on.
 pub fn can_tell_at_once(version_num: u32) -> bool {
     version_num >= 150_000
 }
 
-/// Flushes the session's statistics, where possible.
 pub async fn tell_statistics(connection: &mut PgConnection) -> Result<(), Error> {
     if !tells_at_once(connection) {
         return Ok(());

@@ -1,23 +1,18 @@
-//! A statement without its values and comments, which may be confidential.
-
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 const VALUE: &str = "?";
 
-/// Bytes of a statement that are read; nobody shows more.
 const LOOKED_AT_BYTES: usize = 4096;
 
-/// After these words a sign belongs to the number. Other words may be names.
+/// A sign after these belongs to the number. Other words may be names.
 const BEFORE_A_SIGN: &str = "and as between by case default else from in like limit not offset on or return returning \
                              select then when where";
 
-/// Of operators and marks.
 const SYMBOLS: &str = "+-*/<>=~!@#%^&|?,();:[].{}";
 
-/// The statement in one line, without comments, with `?` for each string, number and bit string. One `?` stands for
-/// everything from the point where values cannot be told apart: after an unclosed quote, or a string that ends
-/// elsewhere without `standard_conforming_strings`.
+/// One line with `?` for each value. One `?` replaces the rest after an unclosed quote, or a string whose end depends
+/// on `standard_conforming_strings`.
 pub fn show_statement(text: &str) -> String {
     let looked_at = &text[..text.floor_char_boundary(LOOKED_AT_BYTES)];
     let mut tokens = Vec::new();
@@ -34,7 +29,7 @@ pub fn show_statement(text: &str) -> String {
 #[derive(Debug, Default)]
 struct Shown {
     text: String,
-    /// White space or a comment is due before what follows.
+    /// White space or a comment precedes.
     is_apart: bool,
     last: Part,
     before: Part,
@@ -44,16 +39,16 @@ struct Shown {
 enum Part {
     #[default]
     Begin,
-    /// Behind it a sign is a number's.
+    /// A following sign belongs to a number.
     Opening,
-    /// Behind it a sign takes one from the other.
+    /// A following sign is an operator.
     Operand,
     Value,
     Sign,
 }
 
 impl Shown {
-    /// `false`: nothing may be shown from here on.
+    /// False if nothing more may be shown.
     fn add(&mut self, token: &Token) -> bool {
         match token {
             Token::Whitespace(_) => self.is_apart = true,
@@ -66,7 +61,7 @@ impl Shown {
                 return !format!("{raw}'").contains(r"\'");
             }
             Token::Number(..) => {
-                // `- 5` and `5` are values of one statement.
+                // `- 5` and `5` are the same statement.
                 if self.last == Part::Sign && matches!(self.before, Part::Begin | Part::Opening | Part::Sign) {
                     self.text.pop();
                     self.is_apart = false;
@@ -85,7 +80,7 @@ impl Shown {
                     _ => Part::Opening,
                 };
                 self.push(&text, part);
-                // A comment begins within what looks like an operator.
+                // sqlparser takes the start of a comment for an operator.
                 return !(text.contains("--") || text.contains("/*"));
             }
         }
@@ -93,7 +88,7 @@ impl Shown {
     }
 
     fn push_word(&mut self, word: &str, is_quoted: bool) {
-        // `0b11` and `12x`: numbers go on.
+        // `0b11` and `12x` continue the number.
         if self.last == Part::Value && !self.is_apart && !is_quoted {
             return;
         }
@@ -102,7 +97,7 @@ impl Shown {
     }
 
     fn push_value(&mut self) {
-        // `1` and `.5` are one value, and so is a continued string.
+        // `1` and `.5`, or parts of a string, are one value.
         if self.last == Part::Value && self.text.ends_with(VALUE) {
             self.is_apart = false;
             return;
@@ -136,13 +131,12 @@ mod tests {
             ("SELECT t1.c2, $1 FROM t1 WHERE a::int4 > 1e-5", "SELECT t1.c2, $1 FROM t1 WHERE a::int4 > ?"),
             ("SELECT 0x1F, 0b101, 1_000, .5, 12geheim", "SELECT ?, ?, ?, ?, ?"),
             ("SELECT 'a'\n'geheim'", "SELECT ?"),
-            // Texts that were cut.
             ("SELECT 'gehei", "SELECT ?"),
             ("SELECT $x$gehei", "SELECT ?"),
             (r"SELECT E'gehei\", "SELECT ?"),
             ("SELECT 1 /* gehei", "SELECT ?"),
             ("SELECT \"gehei", "SELECT ?"),
-            // A string may end elsewhere without standard_conforming_strings.
+            // Without standard_conforming_strings.
             (r"SELECT 'a\', geheim'", "SELECT ?"),
             (r"SELECT 'a\'', 'geheim'", "SELECT ?"),
             ("SELECT 1 !--geheim", "SELECT ? !"),
@@ -179,7 +173,6 @@ mod tests {
                 5 => format!("$${}$$", secret.replace('$', "")),
                 6 => format!("$x_1${}$x_1$", secret.replace('$', "")),
                 7 => format!("/*'{}*/", secret),
-                // Without standard_conforming_strings.
                 _ => format!("'{escaped}'"),
             };
             let text = format!("ALTER ROLE a PASSWORD {literal}, 'b', {literal}");

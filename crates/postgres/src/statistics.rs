@@ -1,5 +1,4 @@
-//! The server's cumulative statistics, and their differences. Columns are taken as the server names them, so that an
-//! unknown version loses nothing.
+//! Cumulative statistics and their differences. Keeps all columns by name, so that unknown versions lose nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,38 +12,36 @@ use super::extension::ask_where_it_is;
 use super::server::telling;
 use super::{Error, Extension};
 
-/// Columns that say which row it is, in views with several.
+/// Columns that identify a row.
 const KEYS: [&str; 7] = ["datname", "backend_type", "object", "context", "schemaname", "relname", "locktype"];
 
 const NUMBERS: [&str; 2] = ["datid", "relid"];
 
-/// What the views show at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerStatistics {
     rows: BTreeMap<RowKey, BTreeMap<String, f64>>,
 }
 
-/// A view, and the values of its [`KEYS`].
+/// View and its `KEYS`.
 type RowKey = (String, Vec<(String, String)>);
 
-/// What was added: of each view the rows in which anything changed.
+/// Changed rows of each view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 
-/// One row of a view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct RowDelta {
-    /// Which row: `backend_type` and the like. Nothing where the view has one row.
+    /// Such as `backend_type`; empty for single-row views.
     pub key: BTreeMap<String, String>,
-    /// Changes of each column, in the view's units.
+    /// In the view's units.
     pub added: BTreeMap<String, f64>,
 }
 
-/// Reads pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io and pg_stat_lock, as far as they exist, and
-/// `database` in pg_stat_database.
+/// pg_stat_bgwriter, pg_stat_checkpointer, pg_stat_wal, pg_stat_io and pg_stat_lock, if they exist, and `database` in
+/// pg_stat_database.
 pub async fn read_server_statistics(
     connection: &mut PgConnection,
     version_num: u32,
@@ -78,15 +75,14 @@ pub async fn read_server_statistics(
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// Transactions of all databases, and client backends other than pgthaw's active within the last second. Backends
-/// report at most once a second.
+/// Transactions, and active client backends except pgthaw's. Backends report at most once a second.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
     let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
     Ok((transactions.max(0) as u64, clients.max(0) as u64))
 }
 
-/// Reads pg_stat_user_tables of the connected database, with the tables' sizes (`total_bytes`).
+/// pg_stat_user_tables with `total_bytes`.
 pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics, Error> {
     const ACTION: &str = "read the tables' statistics";
     let rows = ask_all(connection, ACTION, include_str!("sql/table_statistics_13.sql")).await?;
@@ -94,10 +90,7 @@ pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<Serv
 }
 
 impl ServerStatistics {
-    /// From view names with rows in JSON.
-    ///
-    /// # Errors
-    /// When a row is no JSON object.
+    /// `rows`: view and JSON object.
     pub fn of(rows: Vec<(String, String)>) -> Result<ServerStatistics, sqlx::Error> {
         let mut statistics = ServerStatistics::default();
         for (view, counters) in rows {
@@ -112,13 +105,13 @@ impl ServerStatistics {
         Ok(statistics)
     }
 
-    /// A view's column by the last key part, for tables their name.
+    /// Keyed by the last key part, the name for tables.
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
     }
 
-    /// Changes since `earlier`; a new row began at 0.
+    /// New rows count from 0.
     pub fn since(&self, earlier: &ServerStatistics) -> StatisticsDelta {
         let mut delta = StatisticsDelta::default();
         for ((view, key), now) in &self.rows {
@@ -136,47 +129,43 @@ impl ServerStatistics {
 }
 
 impl StatisticsDelta {
-    /// Both.
     pub fn and(mut self, other: StatisticsDelta) -> StatisticsDelta {
         self.0.extend(other.0);
         self
     }
 
-    /// Change of a column over all rows of a view.
     pub fn sum(&self, view: &str, column: &str) -> f64 {
         let rows = self.0.get(view).into_iter().flatten();
-        // The sum of no floats is -0.0.
+        // `sum` of no floats is -0.0.
         rows.filter_map(|row| row.added.get(column)).fold(0.0, |sum, added| sum + added)
     }
 }
 
 // ---- lookups ----
 //
-// Looked up blocks of each relation, from the cumulative statistics. COPY, VACUUM, CREATE INDEX and sequential scans
-// look nothing up.
+// COPY, VACUUM, CREATE INDEX and sequential scans look nothing up.
 
-/// What was counted of a relation since the statistics began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     oid: u32,
     table: Option<u32>,
     scans: u64,
     read: u64,
-    /// Rows fetched through an index one by one, or through bitmaps from a table.
+    /// By plain index scans, or from a table by any index scan.
     fetched: u64,
-    /// `None` as long as nobody has counted the rows.
+    /// `None` before the first ANALYZE.
     rows_per_block: Option<f64>,
 }
 
 impl Counted {
-    /// A lower bound of blocks: the rows of a scan lie side by side.
+    /// Lower bound: rows of a scan are adjacent.
     fn blocks(&self, scans: u64, rows: u64) -> u64 {
         let more = self.rows_per_block.map_or(0.0, |of_block| rows.saturating_sub(scans) as f64 / of_block.max(1.0));
         scans.saturating_add(more as u64)
     }
 }
 
-/// A lower bound of looked up blocks by `pg_class.oid`, for relations of the connected database.
+/// Lower bound of looked up blocks by `pg_class.oid`.
 pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>, Error> {
     let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -195,7 +184,6 @@ pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32,
 }
 
 fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
-    // Scans of each table's indexes, and their rows.
     let mut by_indexes: HashMap<u32, (u64, u64)> = HashMap::new();
     for (table, index) in counted.iter().filter_map(|one| Some((one.table?, one))) {
         let (scans, rows) = by_indexes.entry(table).or_default();
@@ -215,21 +203,20 @@ fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
 
 // ---- statements ----
 
-/// Fewer say nothing.
+/// Minimum for a meaningful mean.
 const FEWEST_CALLS: f64 = 200.0;
 
-/// The version of the extension that came with PostgreSQL 17.
+/// PostgreSQL 17's extension version.
 const RENAMED_IN: (u32, u32) = (1, 11);
 
-/// The statements of the connected database.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statements {
     pub calls: f64,
-    /// Seconds of one, without what it waited for reads where track_io_timing is on.
+    /// Seconds per statement, without I/O waits if track_io_timing is on.
     pub seconds: f64,
 }
 
-/// `None` without the extension or the right to use it, and with too few statements.
+/// `None` without the extension or privilege, or with too few statements.
 pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>, Error> {
     const ACTION: &str = "read pg_stat_statements";
     let statement = |extension: &Extension| {
@@ -239,7 +226,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         })
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
-        // Not preloaded it answers with an error, and a forecast goes on without.
+        // Fails if not preloaded; forecasts work without it.
         Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
     };
@@ -252,56 +239,50 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
 }
 
 // ---- pulse ----
-//
-// Counters of all databases and levels of client sessions: two small queries for each second.
 
-/// Counters since the statistics began, and present levels. pgthaw's sessions are no clients.
+/// Counters and current levels, without pgthaw's sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerPulse {
     pub commits: u64,
     pub rollbacks: u64,
-    /// Blocks that were found in shared_buffers, and those that were read.
     pub blocks_hit: u64,
     pub blocks_read: u64,
-    /// Written to temporary files.
     pub temporary_bytes: u64,
     pub deadlocks: u64,
-    /// Milliseconds of finished statements; `None` before version 14.
+    /// Of finished statements; `None` before 14.
     pub active_ms: Option<f64>,
     pub clients: u32,
-    /// Of them: with a statement that runs, and in a transaction without one.
+    /// `active` runs a statement.
     pub active: u32,
     pub idle_in_transaction: u32,
-    /// Age of the oldest statement and transaction of a client, if any.
+    /// Of clients.
     pub longest_query_seconds: Option<f64>,
     pub longest_transaction_seconds: Option<f64>,
-    /// Sessions of which this role may see nothing.
+    /// Sessions that this role may not see.
     pub hidden: u32,
-    /// The checkpointer's wait, if any and visible.
+    /// `None` if none or hidden.
     pub checkpointer_event: Option<String>,
 }
 
-/// What a server counts of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CheckpointPulse {
-    /// Checkpoints begun by time, and by request or WAL volume.
+    /// By time; by request or WAL volume.
     pub timed: u64,
     pub requested: u64,
-    /// Milliseconds of writing and of synchronising, told when a checkpoint has ended.
+    /// Milliseconds, updated when a checkpoint ends.
     pub write_ms: f64,
     pub sync_ms: f64,
-    /// Buffers that checkpoints have written, told while one writes.
+    /// Updated while a checkpoint writes.
     pub buffers: u64,
-    /// WAL since the last finished checkpoint's redo point, and time since its begin.
+    /// WAL since the last redo point, and time since that checkpoint's start.
     pub wal_bytes: u64,
     pub since_seconds: f64,
-    /// The next one begins after so long, or before WAL has this size.
+    /// checkpoint_timeout and max_wal_size.
     pub timeout_seconds: f64,
     pub max_wal_bytes: u64,
 }
 
-/// Reads the counters. `own_pids` are pgthaw's sessions. From version 15 on the query is in the statistics when it
-/// ends.
+/// `own_pids` are pgthaw's sessions. Since 15 the query counts when it ends.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
@@ -316,7 +297,7 @@ fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
     }))
 }
 
-/// Asks for the checkpoints. On a standby these are its own restartpoints.
+/// Counts restartpoints on a standby.
 pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse, Error> {
     let question = match version_num {
         170_000.. => include_str!("sql/checkpoints_17.sql"),

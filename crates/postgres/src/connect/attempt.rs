@@ -1,5 +1,3 @@
-//! Connects to host after host, as user after user, until a suitable server accepts.
-
 use std::time::Duration;
 
 use sqlx::Connection as _;
@@ -12,18 +10,16 @@ use crate::{Address, Error};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;
 
-/// A way that led to a server, and leads to it again.
 #[derive(Clone, Debug)]
 pub struct Reached {
     resolved: ResolvedOptions,
     candidate: Candidate,
     identity: Identity,
-    /// The database that was connected to.
     pub database: String,
 }
 
 impl Reached {
-    /// Connects as psql would. Without a named database tries `postgres`, then `template1`.
+    /// Without a named database tries `postgres`, then `template1`.
     pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
         let resolved = ResolvedOptions::new(options)?;
         let mut failures = Vec::new();
@@ -34,7 +30,7 @@ impl Reached {
                         let candidate = candidate.clone();
                         return Ok((Reached { resolved, candidate, identity, database }, connection));
                     }
-                    // libpq does not try the next host after a refusal either.
+                    // Like libpq, stops at a refusal.
                     Err(error) if error.is_refusal() => return Err(error),
                     Err(error) => failures.push(error),
                 }
@@ -46,37 +42,34 @@ impl Reached {
         }
     }
 
-    /// Connects to another database of the same server, as the same user.
+    /// Uses the same user.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         connect_as(&self.resolved, &self.candidate, &self.identity, database).await
     }
 
-    /// Bounds a new session's first questions by the connection timeout.
     pub async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         within(self.resolved.timeout, &self.address(), asked).await?
     }
 
-    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    /// For messages.
     pub fn address(&self) -> String {
         self.candidate.address()
     }
 
-    /// Is the connection through a socket of this host?
     pub fn is_local_socket(&self) -> bool {
         self.candidate.socket_file().is_some()
     }
 
-    /// The system user that connects, if not this process's.
     pub fn acting_as(&self) -> Option<&SystemUser> {
         self.identity.system_user.as_ref()
     }
 
-    /// Whose server listens at the socket; `None` over the network.
+    /// `None` over the network.
     pub fn socket_owner(&self) -> Option<SystemUser> {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
 
-    /// The server's address as psql's options, with the accepted role unless psql would use that anyway.
+    /// Omits the role if it is psql's default.
     pub fn describe(&self) -> Address {
         let by_itself = match self.acting_as() {
             Some(user) => Some(user.name.clone()),
@@ -121,8 +114,7 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection, Error> {
-    // The startup packet overrides settings of databases and roles. The mark makes this session known: one that lacks it is a pooler's,
-    // whatever its path is.
+    // The startup packet overrides settings of databases and roles. A session without the mark is a pooler's.
     let mark = rand::random::<u64>().to_string();
     let options = candidate.options(resolved, &identity.role, database)?;
     let options = options.options([("search_path", ""), ("pgthaw.session", &mark)]);
@@ -132,7 +124,7 @@ async fn connect_as(
         let failed = |source| Error::Connect { address: address.clone(), source };
         let mut connection = open(&options, identity).await.map_err(failed)?;
         check_version(&connection)?;
-        // As a simple query: a prepared statement would stay in a pooler's session.
+        // A prepared statement would remain in a pooler's session.
         let asked = sqlx::raw_sql(include_str!("../sql/session_path_13.sql")).fetch_one(&mut connection).await;
         let path = asked.and_then(|row| Ok((row.try_get::<String, _>(0)?, row.try_get::<Option<String>, _>(1)?)));
         Ok::<_, Error>((connection, path.map_err(failed)?))
@@ -140,7 +132,6 @@ async fn connect_as(
     match within(resolved.timeout, &address, attempt).await? {
         Ok((connection, (path, found))) if path.is_empty() && found.as_ref() == Some(&mark) => Ok(connection),
         Ok((_, (path, _))) => Err(Error::ForeignPath { address, path }),
-        // sqlx sends an empty password where there is none.
         Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
             Some(_) => Err(error),
             None if resolved.withholds_password(candidate) => Err(Error::PasswordWithheld { address }),
@@ -162,7 +153,7 @@ async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConne
     }
 }
 
-/// Refuses an old server; an unknown version passes.
+/// An unknown version passes.
 fn check_version(connection: &PgConnection) -> Result<(), Error> {
     match connection.server_version_num() {
         Some(number) if number < OLDEST_VERSION_NUM => {
@@ -172,7 +163,6 @@ fn check_version(connection: &PgConnection) -> Result<(), Error> {
     }
 }
 
-/// Is this the kind of server that target_session_attrs asks for?
 async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &Candidate) -> Result<(), Error> {
     if wanted.is_any() {
         return Ok(());
@@ -189,13 +179,12 @@ async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &
 
 // ---- plain server ----
 //
-// A connection without pgthaw's retries, for the results store: first host, first user.
+// Connection without retries, for the results store: first host, this process's user.
 
-/// One server, one role, one database.
 #[derive(Clone, Debug)]
 pub struct PlainServer {
     pub options: PgConnectOptions,
-    /// `postgres://USER@HOST:PORT/DATABASE`: without what is secret.
+    /// `postgres://USER@HOST:PORT/DATABASE`, without secrets.
     pub shown: String,
     resolved: ResolvedOptions,
     candidate: Candidate,
@@ -204,7 +193,6 @@ pub struct PlainServer {
 }
 
 impl PlainServer {
-    /// What the options and the environment come to.
     pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
         let resolved = ResolvedOptions::new(options)?;
         let candidate = resolved.candidates[0].clone();
@@ -217,7 +205,7 @@ impl PlainServer {
         Ok(PlainServer { options, shown, resolved, candidate, role, database })
     }
 
-    /// Checks who listens at the socket, before anything is sent.
+    /// Must precede any data sent.
     pub async fn check_peer(&self) -> Result<(), Error> {
         self.resolved.check_peer(&self.candidate, &self.role, &self.database).await
     }
@@ -275,7 +263,7 @@ mod tests {
         for state in ["55000", "28000"] {
             assert_eq!(tried(Some(state)).await, all[..2], "{state}");
         }
-        // Another try would count twice, or take twice as long.
+        // A retry would count twice or take twice as long.
         for state in [Some("28P01"), Some("57P03"), None] {
             assert_eq!(tried(state).await, all[..1], "{state:?}");
         }

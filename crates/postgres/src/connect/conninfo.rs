@@ -1,7 +1,5 @@
-//! Connection strings: `host=… user=…`, and URIs.
-//!
-//! No crate takes all that libpq takes: sqlx and url know one host, tokio-postgres lacks `sslmode=verify-full`,
-//! `passfile` and `service`. tests/all/psql_habits.rs gives the same strings to psql.
+//! Connection strings. No crate supports all of libpq: sqlx and url know one host; tokio-postgres lacks
+//! `sslmode=verify-full`, `passfile` and `service`. tests/all/psql_habits.rs compares with psql.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,14 +14,14 @@ use crate::{Error, quote_value};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// Parses the value of `-d`: a connection string or a URI; `None` for the name of a database.
+/// `None` for a plain database name.
 ///
 /// # Errors
-/// When it cannot be read. The message names parameters only, for the rest may be a password.
+/// Messages contain only parameter names, because the rest may be a password.
 pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
-        // Behind a `=` it is part of a value, such as a password.
+        // After a `=` it is part of a value.
         None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
             Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
         }
@@ -35,12 +33,12 @@ pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     }
 }
 
-/// `user:password@host`: no name of a database, and not to be sent as one.
+/// `user:password@host` must not be sent as a name.
 fn looks_like_login(text: &str) -> bool {
     text.split_once('@').is_some_and(|(login, _)| login.contains(':'))
 }
 
-/// A word of a command line without its password; `None`: unchanged. Hides what may be an unreadable connection string.
+/// Hides a password in a command-line word, even in an invalid string. `None` if unchanged.
 pub fn hide_password(word: &str) -> Option<String> {
     let behind_option = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
     let (option, text) = match behind_option {
@@ -71,14 +69,13 @@ fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Erro
     let names = KNOWN.iter().map(|(name, _, _)| *name);
     let near = names.max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
     let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
-    // After a password an unknown word may be an unquoted part of it.
+    // It may be an unquoted part of the password.
     let shown =
         if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
     let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
     Err(invalid(format!("{shown} is no option that libpq knows{near}")))
 }
 
-/// Parses `key = value` pairs, with single quotes and backslashes.
 fn parse_pairs(text: &str) -> Result<Parameters, Error> {
     let mut parameters = Parameters::default();
     let mut rest = text.trim_start();
@@ -99,7 +96,7 @@ fn parse_pairs(text: &str) -> Result<Parameters, Error> {
     Ok(parameters)
 }
 
-/// The first value of `text`, and the rest; `None` for an unclosed quote.
+/// `None` for an unclosed quote.
 fn take_value(text: &str) -> Option<(String, &str)> {
     let inside = text.strip_prefix('\'');
     let is_quoted = inside.is_some();
@@ -117,11 +114,11 @@ fn take_value(text: &str) -> Option<(String, &str)> {
     (!is_quoted).then_some((value, ""))
 }
 
-/// `[user[:password]@][host[:port][,…]][/dbname][?key=value&…]`, behind the scheme.
+/// Parses `[user[:password]@][host[:port][,…]][/dbname][?key=value&…]`.
 fn parse_uri(text: &str) -> Result<Parameters, Error> {
     let mut parameters = Parameters::default();
     let mut parts: Vec<(&str, String)> = Vec::new();
-    // As in libpq: everything up to an @ is a login, unless a slash comes first.
+    // Like libpq: a login ends at an @, unless a slash comes first.
     let login_end = text.find(['@', '/']).filter(|at| text[*at..].starts_with('@'));
     let rest = login_end.map_or(text, |at| &text[at + 1..]);
     if let Some(at) = login_end {
@@ -132,7 +129,6 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
     let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
     let (hosts, ports) = split_hosts(hosts)?;
     parts.extend([("host", hosts), ("port", ports), ("dbname", decode(database, "dbname")?)]);
-    // What has no place in a URI was not said.
     for (key, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
         parameters.set(key, value);
     }
@@ -140,7 +136,7 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
         let (key, value) =
             pair.split_once('=').ok_or_else(|| invalid("an option behind the question mark has no \"=\"".into()))?;
         match (&*decode(key, "option")?, &*decode(value, key)?) {
-            // JDBC's way to say it.
+            // JDBC's spelling.
             ("ssl", "true") => set(&mut parameters, "sslmode", "require".into())?,
             (key, value) => set(&mut parameters, key, value.to_owned())?,
         }
@@ -148,10 +144,10 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
     Ok(parameters)
 }
 
-/// `host:port,host:port` as two lists of one length. Addresses of IPv6 stand in brackets.
+/// Lists of equal length. IPv6 addresses are in brackets.
 fn split_hosts(text: &str) -> Result<(String, String), Error> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
-    // A password with an @ in it ends at the first one.
+    // An unescaped @ in a password.
     if text.contains('@') {
         return Err(invalid("an @ in a user or a password of a URI is written %40, and a / is written %2F".into()));
     }
@@ -189,22 +185,21 @@ fn decode(text: &str, what: &str) -> Result<String, Error> {
 
 // ---- parameters ----
 //
-// libpq's connection parameters, from the manual's "Database Connection Control Functions" (13 to 19).
+// libpq's parameters, from "Database Connection Control Functions" in the manual (13 to 19).
 
-/// Named values of a connection string, a service file or the environment. Never shows the password.
+/// Debug hides passwords.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Parameters(BTreeMap<&'static str, String>);
 
 enum Support {
     Honoured,
-    /// Nothing: it changes nothing that a user of pgthaw would notice.
+    /// Safe to ignore.
     Harmless,
-    /// Only these values, which ask for nothing special; others are refused: silently ignoring a security setting is a
-    /// trap.
+    /// Rejects other values: ignoring a security setting is dangerous.
     Only(&'static [&'static str]),
 }
 
-/// Each parameter with its environment variable, or an empty name.
+/// With environment variable (may be empty).
 const KNOWN: [(&str, &str, Support); 49] = [
     ("application_name", "PGAPPNAME", Honoured),
     ("channel_binding", "PGCHANNELBINDING", Only(&["prefer", "disable"])),
@@ -258,7 +253,6 @@ const KNOWN: [(&str, &str, Support); 49] = [
 ];
 
 impl Parameters {
-    /// Parameters that environment variables give; an empty one is unset, as for libpq.
     pub fn of_environment() -> Parameters {
         let given = |(key, variable, _): &(&'static str, &str, Support)| {
             (!variable.is_empty()).then(|| self::variable(variable)).flatten().map(|value| (*key, value))
@@ -266,12 +260,11 @@ impl Parameters {
         Parameters(KNOWN.iter().filter_map(given).collect())
     }
 
-    /// The value; empty is unset.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Sets a value. An unknown name is left out, and false is answered.
+    /// Returns false for an unknown name.
     pub fn set(&mut self, key: &str, value: String) -> bool {
         let known = KNOWN.iter().find(|(known, _, _)| *known == key);
         known.is_some_and(|(known, _, _)| {
@@ -280,7 +273,7 @@ impl Parameters {
         })
     }
 
-    /// These, completed by `others`. An empty value counts as set: a connection string can override the environment.
+    /// An empty value counts as set, so that a connection string can override the environment.
     pub fn or(mut self, others: Parameters) -> Parameters {
         for (key, value) in others.0 {
             self.0.entry(key).or_insert(value);
@@ -288,12 +281,11 @@ impl Parameters {
         self
     }
 
-    /// Is there anything in it that nobody else should see?
     pub fn has_secret(&self) -> bool {
         self.0.iter().any(|(key, value)| is_secret(key) && !value.is_empty())
     }
 
-    /// Refuses what is asked for here and cannot be had.
+    /// Rejects unsupported values.
     pub fn check(&self) -> Result<(), Error> {
         for (key, _, support) in &KNOWN {
             let (Some(value), Only(values)) = (self.get(key), support) else { continue };
@@ -304,7 +296,6 @@ impl Parameters {
         Ok(())
     }
 
-    /// The parameters as a connection string without the password.
     pub fn render_without_password(&self) -> String {
         let shown = self.0.iter().filter(|(key, value)| !is_secret(key) && !value.is_empty());
         let is_plain = |value: &str| value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:,*".contains(&b));
@@ -316,7 +307,6 @@ impl Parameters {
     }
 }
 
-/// Is the value of this parameter nobody else's business?
 fn is_secret(key: &str) -> bool {
     matches!(key, "password" | "sslpassword" | "oauth_client_secret")
 }
@@ -327,25 +317,24 @@ impl fmt::Debug for Parameters {
     }
 }
 
-/// The value of an environment variable; empty is unset, as for libpq.
+/// Like libpq: empty is unset.
 pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 // ---- password file ----
 //
-// `host:port:database:user:password` lines, `*` for any. sqlx's reader ignores PGPASSFILE and `passfile`, and knows a
-// socket only by its host name.
+// Lines of `host:port:database:user:password`; `*` matches all. sqlx's reader ignores PGPASSFILE and `passfile`, and
+// does not match sockets as libpq does.
 
-/// The password of the first line that matches a host (`localhost` for libpq's default sockets), port, database and
-/// user; `None` without one, or without a file.
+/// `wanted`: host (`localhost` for default sockets), port, database, user.
 ///
 /// # Errors
-/// When others may read the file: libpq would warn and go on, which looks like a wrong password.
+/// If others may read the file. libpq only warns, which looks like a wrong password.
 pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>, Error> {
     let opened = match open_regular(file) {
         Ok(opened) => opened,
-        // As libpq: what is no file has no password.
+        // Like libpq: no regular file, no password.
         Err(error)
             if matches!(
                 error.kind(),
@@ -367,7 +356,7 @@ pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>, E
     Ok(lines.filter_map(split_line).find(fits).map(|[.., password]| password))
 }
 
-/// The five fields, with backslash escapes; `None` for fewer.
+/// Unescapes backslashes.
 pub fn split_line(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let mut at = 0;
@@ -375,7 +364,7 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
     while let Some(character) = characters.next() {
         match character {
             '\\' => fields[at].extend(characters.next()),
-            // Behind the password's beginning nothing separates any more.
+            // The password may contain colons.
             ':' if at < 4 => at += 1,
             _ => fields[at].push(character),
         }
@@ -385,7 +374,7 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
 
 // ---- service file ----
 
-/// The parameters of a service, from `file` or the user's, else from the system's.
+/// Searches `file` or the user's, then the system's.
 pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters, Error> {
     let files = service_files(file);
     for file in &files {
@@ -396,15 +385,13 @@ pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters, Error>
     Err(Error::ServiceMissing { name: name.to_owned(), files })
 }
 
-/// The user's service file, then the system's.
 fn service_files(file: Option<&str>) -> Vec<PathBuf> {
     let of_user = file.map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pg_service.conf")));
     let of_system = variable("PGSYSCONFDIR").map_or_else(|| PathBuf::from("/etc/postgresql-common"), PathBuf::from);
     of_user.into_iter().chain([of_system.join("pg_service.conf")]).collect()
 }
 
-/// One service of one file; `None` when there is no such file or service. As in libpq: no quotes, no escapes, other
-/// sections are ignored.
+/// `None` without such a file or service. Like libpq: no quotes, no escapes.
 fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, Error> {
     let text = match read_text_at_most(file, SMALL_FILE_BYTES_MAX) {
         Ok(text) => text,
@@ -419,7 +406,7 @@ fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, E
             None if line == heading => parameters = Some(Parameters::default()),
             None => {}
             Some(_) if line.starts_with('[') => break,
-            // The line itself is not shown: it may be a password's.
+            // Not shown, because it may contain a password.
             Some(parameters) => {
                 let known = line
                     .split_once('=')

@@ -1,6 +1,3 @@
-//! How to reach a server: psql's options, connection strings, PG* variables, service and password files, defaults,
-//! identity.
-
 mod attempt;
 mod conninfo;
 mod resolved;

@@ -1,5 +1,3 @@
-//! Connection options with every default filled in: which hosts, as whom, in which database.
-
 use std::env;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,44 +12,41 @@ use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
 use crate::{Address, Error};
 
-/// Default seconds to wait for one host.
+/// Per host.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
 
-/// How to reach a server, as psql's options. `None` is filled from the service file, PG* variables, password file and
-/// libpq's defaults, in libpq's order.
+/// psql's options. `None` fields come from the service file, PG* variables, password file and libpq's defaults, in that
+/// order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub user: Option<String>,
     pub database: Option<String>,
-    /// A connection string's parameters, and a prompted password. They win over the fields above, as `-d` does in
-    /// libpq.
+    /// Override the fields above, as `-d` does in libpq.
     pub parameters: Parameters,
-    /// Connect as this system user, for peer authentication; only root can.
+    /// For peer authentication; requires root.
     pub system_user: Option<String>,
-    /// Host and port came from a data directory, which may be anybody's: passwords go only through a socket in a
-    /// trusted place.
+    /// Host and port come from a data directory, possibly an attacker's.
     pub address_was_read: bool,
-    /// The first database to try if none was named, because it will be queried anyway.
+    /// Tried first if no database is named.
     pub preferred_database: Option<String>,
-    /// The first connection is kept for who asks its database next, until [`super::super::Server::let_go`].
+    /// Keeps the first connection for the next query of its database.
     pub keeps_first: bool,
 }
 
 impl ConnectOptions {
-    /// The socket file that these options lead to, if any.
     pub fn socket_file(&self) -> Option<PathBuf> {
         ResolvedOptions::new(self).ok()?.candidates.first()?.socket_file()
     }
 
-    /// The address in psql's words, for commands to paste, without defaults and password.
+    /// Without defaults and password.
     pub fn describe(&self) -> Result<Address, Error> {
         let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// The address of the first server, if no candidate gets a password.
+    /// The first address if every candidate is denied the password.
     pub fn withheld_from(&self) -> Result<Option<String>, Error> {
         let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
@@ -59,13 +54,11 @@ impl ConnectOptions {
     }
 }
 
-/// A kind of server that may be wanted (`target_session_attrs`).
+/// Requirement of `target_session_attrs`.
 #[derive(Debug)]
 pub struct Kind {
     name: &'static str,
-    /// For messages.
     pub described: &'static str,
-    /// Whether a server is of this kind: is it in recovery, and can the session only read?
     pub fits: fn(in_recovery: bool, is_read_only: bool) -> bool,
 }
 
@@ -83,16 +76,13 @@ static KINDS: [Kind; 5] = [
     Kind { name: "standby", described: "a standby", fits: |in_recovery, _| in_recovery },
 ];
 
-/// The options with every default filled in.
 #[derive(Clone, Debug)]
 pub struct ResolvedOptions {
-    /// Servers to try, in order; at least one.
+    /// At least one.
     pub candidates: Vec<Candidate>,
-    /// The role that was named somewhere.
     pub user: Option<String>,
-    /// The database that was named somewhere.
     pub database: Option<String>,
-    /// Kinds of server to look for, the preferred one first; at least one.
+    /// In order of preference; at least one.
     pub wanted: Vec<&'static Kind>,
     pub timeout: Duration,
     system_user: Option<SystemUser>,
@@ -102,26 +92,23 @@ pub struct ResolvedOptions {
     preferred_database: Option<String>,
 }
 
-/// A host to try.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// A name, an address, or the directory of a socket.
+    /// Name, address or socket directory.
     pub host: String,
     pub port: u16,
-    /// The host as the user named it, when `host` is its address.
+    /// The user's host name if `host` is an address.
     name: Option<String>,
 }
 
-/// Who connects.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub role: String,
-    /// The system user to act as; `None`: this process's.
+    /// `None`: this process's user.
     pub system_user: Option<SystemUser>,
 }
 
 impl ResolvedOptions {
-    /// Reads the environment and the service file.
     pub fn new(options: &ConnectOptions) -> Result<ResolvedOptions, Error> {
         let mut given = Parameters::default();
         let port = options.port.map(|port| port.to_string());
@@ -130,7 +117,7 @@ impl ResolvedOptions {
             let value = value.as_ref().filter(|value| !value.is_empty());
             value.map(|value| given.set(key, value.clone()));
         }
-        // A host that is given replaces an address that only the environment has.
+        // An explicit host overrides hostaddr from the environment.
         let given = options.parameters.clone().or(given);
         let has_host = given.get("host").is_some();
         let mut environment = Parameters::of_environment();
@@ -169,7 +156,7 @@ impl ResolvedOptions {
         })
     }
 
-    /// The databases to try, in this order. One, when the user named it.
+    /// In order.
     pub fn databases(&self) -> Vec<String> {
         match &self.database {
             Some(named) => vec![named.clone()],
@@ -179,17 +166,16 @@ impl ResolvedOptions {
         }
     }
 
-    /// Is it only the preferred database? Then its refusal is no reason to give up.
+    /// Refusal by the preferred database is not final.
     pub fn only_prefers(&self, database: &str) -> bool {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
 
-    /// The identities to try, in this order. On a socket root may be the server's owner: first, if no user was named;
-    /// last, if the server refuses the named one.
+    /// In order. On a socket, root can also act as the server's owner: first if no user is named, else last.
     pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>, Error> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
-            // Over the network nobody asks who calls.
+            // Peer authentication does not exist over TCP.
             let is_other = user.uid != rustix::process::geteuid().as_raw() && candidate.socket_file().is_some();
             let system_user = is_other.then(|| user.clone());
             return Ok(vec![Identity { role, system_user }]);
@@ -212,15 +198,11 @@ impl ResolvedOptions {
         Ok(in_order.into_iter().flatten().collect())
     }
 
-    /// Checks that the system user who listens at a candidate's socket is the wanted one (libpq's requirepeer); and, if a
-    /// password would go through a socket in a world-writable place, that it is root, postgres or this process's own.
+    /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a world-writable
+    /// place. There only root, postgres and this process's user are trusted.
     ///
-    /// The kernel reports who called listen(2) for a connection of its own, which is closed again. Somebody who replaces
-    /// the socket before the real connection is not seen; in a sticky directory that takes the right server to stop at
-    /// that moment, in the distribution's directory it is impossible.
-    ///
-    /// # Errors
-    /// `Error::Peer`; `Error::Connect` when nobody listens.
+    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory that
+    /// requires the server to stop at that moment; in the distribution's directory it is impossible.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         let wanted = self.parameters.get("requirepeer");
@@ -243,18 +225,16 @@ impl ResolvedOptions {
         Err(Error::Peer { socket, user, wanted: wanted.map(str::to_owned) })
     }
 
-    /// Would a password be sent? An unusable password file sends none.
+    /// False for an unusable password file.
     pub fn has_password(&self, candidate: &Candidate, role: &str, database: &str) -> bool {
         self.password(candidate, role, database).is_ok_and(|password| password.is_some())
     }
 
-    /// Is the password kept from this candidate? An address from a data directory is trusted only as a socket in a
-    /// trusted place.
+    /// An address from a data directory is trusted only as a socket in a trusted place.
     pub fn withholds_password(&self, candidate: &Candidate) -> bool {
         self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
     }
 
-    /// The password for a database, if there is one.
     pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>, Error> {
         if self.withholds_password(candidate) {
             return Ok(None);
@@ -271,18 +251,16 @@ impl ResolvedOptions {
 }
 
 impl Candidate {
-    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    /// `/var/run/postgresql:5432` or `host:5432`.
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// The socket's file; `None` over the network.
     pub fn socket_file(&self) -> Option<PathBuf> {
         let is_socket = self.host.starts_with('/');
         is_socket.then(|| Path::new(&self.host).join(format!(".s.PGSQL.{}", self.port)))
     }
 
-    /// The candidate's address as psql's options.
     pub fn describe(&self, user: Option<String>) -> Address {
         let is_found = self.host == default_host(self.port);
         Address {
@@ -292,7 +270,6 @@ impl Candidate {
         }
     }
 
-    /// sqlx's options to connect as a role to a database.
     pub fn options(&self, resolved: &ResolvedOptions, role: &str, database: &str) -> Result<PgConnectOptions, Error> {
         let parameters = &resolved.parameters;
         let mut options = PgConnectOptions::new_without_pgpass()
@@ -301,17 +278,16 @@ impl Candidate {
             .username(role)
             .database(database)
             .application_name(parameters.get("application_name").unwrap_or("pgthaw"))
-            // Without extra_float_digits a connection pooler needs no exception for it.
+            // Connection poolers reject extra_float_digits by default.
             .extra_float_digits(None);
-        // An unusable password file matters only if a password is requested. Without a password sqlx would use
-        // PGPASSWORD, perhaps meant for another server.
+        // An empty password stops sqlx from using PGPASSWORD, which may be for another server.
         let password = resolved.password(self, role, database).ok().flatten();
         options = options.password(password.as_deref().unwrap_or_default());
-        // PGOPTIONS is there already.
+        // sqlx already applies PGOPTIONS.
         if let Some(text) = parameters.get("options").filter(|text| Some(*text) != variable("PGOPTIONS").as_deref()) {
             options = options.options(option_pairs(text)?);
         }
-        // libpq has no TLS through a socket, whatever sslmode says.
+        // Like libpq: no TLS over sockets.
         if self.host.starts_with('/') {
             return Ok(options.ssl_mode(PgSslMode::Disable));
         }
@@ -319,12 +295,12 @@ impl Candidate {
         let file = |key: &str, default| parameters.get(key).map(PathBuf::from).or_else(|| of_user(default));
         let root = file("sslrootcert", "root.crt");
         options = options.ssl_mode(match (ssl_mode(parameters)?, &root) {
-            // As libpq: whoever has a root certificate wants it to be looked at.
+            // Like libpq: an existing root certificate implies verification.
             (PgSslMode::Require, Some(_)) => PgSslMode::VerifyCa,
             (PgSslMode::VerifyCa | PgSslMode::VerifyFull, None) => return Err(Error::RootCertificateMissing),
             (mode, _) => mode,
         });
-        // `system` means the system's certificates, which are sqlx's default.
+        // `system` is sqlx's default.
         if let Some(path) = root.filter(|path| path != Path::new("system")) {
             open_regular(&path).map_err(|error| Error::file("open", &path, error))?;
             options = options.ssl_root_cert(path);
@@ -336,7 +312,7 @@ impl Candidate {
     }
 }
 
-/// Parses libpq's `options`: `-c name=value` and `--name=value`.
+/// Accepts `-c name=value` and `--name=value`.
 fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
     let wrong = || Error::Option { what: "options (-c name=value or --name=value)", value: text.to_owned() };
     let mut pairs = Vec::new();
@@ -353,7 +329,7 @@ fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
     Ok(pairs)
 }
 
-/// Words between spaces; a backslash takes the next character as it is.
+/// A backslash escapes the next character.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut characters = text.chars();
@@ -369,7 +345,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// The hosts in order: `host`, `hostaddr` and `port` are lists of one length, or one port for all.
+/// `hostaddr` must be as long as `host`; `port` may also be single.
 fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));
@@ -429,17 +405,14 @@ fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
 }
 
 // ---- peer ----
-//
-// Places where a password may go through a socket.
 
-/// Bits of a mode: others may write.
 const WORLD_WRITABLE: u32 = 0o002;
 
-/// Only its owner may remove or rename a file of this directory.
+/// Only a file's owner may remove or rename it.
 const STICKY: u32 = 0o1000;
 
-/// Do only root, postgres and this process's user control where this file is, by its name and by its links? Others may
-/// put files beside it, but not replace it (the sticky bit).
+/// True if only root, postgres and this process's user control the path and its links. Others may add files (sticky),
+/// but not replace this one.
 pub fn is_in_trusted_place(file: &Path) -> bool {
     let is_trusted = |path: &Path| {
         std::fs::symlink_metadata(path).is_ok_and(|found| {

@@ -1,5 +1,3 @@
-//! Users of the operating system, and acting as another one while connecting.
-
 use std::fs;
 use std::future::Future;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,14 +9,12 @@ use nix::unistd::User;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 
-/// The operating system knows no such user.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system has no user {who}")]
 pub struct NoSuchUser {
     who: String,
 }
 
-/// A user of the operating system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemUser {
     pub uid: u32,
@@ -26,62 +22,57 @@ pub struct SystemUser {
 }
 
 impl SystemUser {
-    /// The effective user, as in libpq.
+    /// Like libpq, the effective user.
     pub fn current() -> Result<SystemUser, NoSuchUser> {
         let uid = geteuid().as_raw();
         SystemUser::of_uid(uid).ok_or_else(|| NoSuchUser { who: format!("with uid {uid}") })
     }
 
-    /// The one of this name.
     pub fn named(name: &str) -> Result<SystemUser, NoSuchUser> {
         let found = User::from_name(name).ok().flatten();
         let found = found.map(|user| SystemUser { uid: user.uid.as_raw(), name: user.name });
         found.ok_or_else(|| NoSuchUser { who: format!("called \"{name}\"") })
     }
 
-    /// The owner of a socket; never root, who cannot run PostgreSQL.
+    /// Never root, who cannot run PostgreSQL.
     pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
         let uid = fs::symlink_metadata(file).ok()?.uid();
         SystemUser::of_uid(uid).filter(|user| user.uid != 0)
     }
 
-    /// Is a file postgres's, root's, or this user's own?
     pub fn is_trusted_owner(file: &Path) -> bool {
         let Ok(metadata) = fs::symlink_metadata(file) else { return false };
         SystemUser::is_trusted(metadata.uid())
     }
 
-    /// Is it postgres, root, or this user himself?
+    /// postgres, root or this user.
     pub fn is_trusted(uid: u32) -> bool {
         uid == 0 || uid == geteuid().as_raw() || SystemUser::of_uid(uid).is_some_and(|user| user.name == "postgres")
     }
 
-    /// The one of this number, if the system knows him.
     pub fn of_uid(uid: u32) -> Option<SystemUser> {
         let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten()?;
         Some(SystemUser { uid, name: user.name })
     }
 
-    /// Is this process root's?
     pub fn is_root() -> bool {
         geteuid().is_root()
     }
 
-    /// May this process act as that user?
     pub fn can_be_taken(&self) -> bool {
         geteuid().is_root() || geteuid().as_raw() == self.uid
     }
 }
 
-/// A future that acts as another user while it is polled: peer authentication sees who called `connect`, by thread.
-/// Between polls, and on other threads, nothing changes.
+/// Acts as another user during each poll: peer authentication reads the uid of the thread that calls `connect`. Other
+/// threads are unaffected.
 pub struct ActingAs<F> {
     user: u32,
     inner: Pin<Box<F>>,
 }
 
 impl<F: Future> ActingAs<F> {
-    /// Only root can be another user.
+    /// Requires root unless it is this user.
     pub fn new(user: &SystemUser, inner: F) -> ActingAs<F> {
         ActingAs { user: user.uid, inner: Box::pin(inner) }
     }
@@ -92,13 +83,13 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = geteuid();
-        // The real and the saved uid stay, for the way back.
+        // The real and saved uid stay, so that the change can be undone.
         let unchanged = None::<Uid>;
         if let Err(error) = set_thread_res_uid(unchanged, Uid::from_raw(self.user), unchanged) {
             return Poll::Ready(Err(sqlx::Error::Io(error.into())));
         }
         let polled = self.inner.as_mut().poll(context);
-        // Going on as somebody else would be worse than a panic.
+        // Continuing as another user would be worse than a panic.
         set_thread_res_uid(unchanged, before, unchanged).expect("a thread becomes itself again");
         polled
     }
@@ -106,13 +97,13 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
 
 // ---- default host ----
 
-/// Where libpq looks for the socket: Debian's directory first, then PostgreSQL's own.
+/// libpq's socket directories: Debian's, then PostgreSQL's.
 pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 pub const DEFAULT_PORT: u16 = 5432;
 
-/// The directory that has the port's socket, else the one that psql would name. In /tmp anybody may put a socket and
-/// wait for passwords, so there it must belong to postgres, root or this user.
+/// The directory with the port's socket, else psql's default. Anyone can put a socket into /tmp to collect passwords,
+/// so there it must belong to postgres, root or this user.
 pub fn default_host(port: u16) -> String {
     let has_socket = |directory: &&&str| {
         let socket = Path::new(directory).join(format!(".s.PGSQL.{port}"));

@@ -1,5 +1,3 @@
-//! A cluster whose settings change between starts, and whose log is read in parts.
-
 use std::io;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,14 +12,14 @@ use host::linux::threads::lock;
 
 const REPLACEABLE_FILE: &str = "pgthaw.conf";
 
-/// Longer lines, such as those of a long statement, are read in pieces.
+/// Longer lines are split.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// The severities that begin a server's message; invalid settings are reported as LOG.
+/// Invalid settings are reported as LOG.
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
-    /// Enables [`ScratchCluster::replace_settings`], after other settings.
+    /// Enables `replace_settings`, whose settings win over earlier ones.
     pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
         if self.borrowed.is_some() {
             return Ok(());
@@ -29,7 +27,7 @@ impl ScratchCluster {
         self.configure(&[("include_if_exists", REPLACEABLE_FILE)])
     }
 
-    /// Replaces the replaceable settings, from the next start or reload. No value has a line break.
+    /// From the next start or reload. Values must not contain line breaks.
     pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
             settings.clone_into(&mut lock(&borrowed.replaceable));
@@ -40,7 +38,7 @@ impl ScratchCluster {
         self.replace_file(REPLACEABLE_FILE, &lines)
     }
 
-    /// The data directory of a cluster that is not borrowed, for writing as its owner.
+    /// Not for a borrowed cluster.
     pub(super) fn data(&self) -> std::io::Result<Tree> {
         Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
     }
@@ -50,16 +48,15 @@ impl ScratchCluster {
         replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
     }
 
-    /// The last lines that the server logged, for messages.
     pub fn log_tail(&self) -> String {
         let skipped = self.log_bytes().saturating_sub(LINE_BYTES_MAX);
-        // What cannot be read is told by nothing.
+        // Ignores errors.
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// The server's messages after `skipped` bytes of its log, without times and pids; else the log's last lines.
+    /// Messages without times and pids, else the log's last lines.
     pub(super) fn said_since(&self, skipped: u64) -> String {
         let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
@@ -71,12 +68,11 @@ impl ScratchCluster {
         self.directory.path().join(LOG)
     }
 
-    /// Bytes of the server's log so far.
     pub fn log_bytes(&self) -> u64 {
         self.directory.directory().facts_of(LOG).map_or(0, |facts| facts.st_size.cast_unsigned())
     }
 
-    /// The `wanted` log lines after `skipped` bytes: a log may exceed memory.
+    /// A log may exceed memory.
     pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String, Error> {
         let path = self.log_file();
         let mut kept = String::new();
@@ -97,7 +93,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// [`ScratchCluster::adopt`] after waiting for the killed owner's server to stop.
+    /// Waits, because the killed owner's server may still run.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =
@@ -114,11 +110,9 @@ impl ScratchCluster {
 }
 
 // ---- elsewhere ----
-//
-// Directories of a cluster on other file systems.
 
 impl ScratchCluster {
-    /// Moves a directory of the stopped cluster into `elsewhere`, replacing its namesake, and leaves a link.
+    /// Moves a directory of the stopped cluster and leaves a link. Replaces an existing one.
     pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
         let (from, to) = (self.data_directory().join(name), elsewhere.join(name));
         remove_from(elsewhere, name).map_err(|source| Error::file("remove", &to, source))?;
@@ -130,7 +124,7 @@ impl ScratchCluster {
         linked.map_err(|source| Error::file("replace by a link", &from, source))
     }
 
-    /// Makes an empty directory of the server's in `elsewhere`, replacing its namesake.
+    /// Replaces an existing one.
     pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));

@@ -1,5 +1,5 @@
-//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, removed with
-//! its owner. The calls block until the server has done its part.
+//! Scratch clusters: made with initdb, reachable only through a private socket, removed on drop. Calls block until the
+//! server is done.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,27 +30,26 @@ pub use owner::{
 };
 pub(super) use owner::{Owner, server_owner};
 
-/// `cluster_name` of a scratch cluster, whose cache may be emptied without asking.
+/// `cluster_name`. Caches of such clusters may be emptied without confirmation.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
 const HBA: &str = "pg_hba.conf";
 
 const SUPERUSER: &str = "postgres";
-/// Unless it listens, the port's number is part of the socket's name only.
+/// Without TCP, only part of the socket's name.
 const PORT: u16 = 5432;
-/// Recovery of a large cluster under load may take this long.
+/// Recovery of a large cluster is slow.
 const START_LIMIT: Duration = Duration::from_secs(300);
-/// A fast shutdown writes a checkpoint, perhaps through a limited disk.
+/// Includes a checkpoint, perhaps to a throttled disk.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 
-/// After a crash.
 const START_TRIES: u32 = 20;
 
-/// The postmaster kills what does not end by itself 5 s after SIGQUIT.
+/// The postmaster kills remaining processes 5 s after SIGQUIT.
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Becomes the server by `exec`, and leaves a watcher that stops the server when pgthaw's end of the pipe closes
-/// without a word. The watcher is nobody's child: the postmaster should not reap an unknown process.
+/// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe closes without a
+/// message. It is detached, because the postmaster should not reap an unknown child.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -58,47 +57,44 @@ exec 3<&-
 exec "$@"
 "#;
 
-/// How to stop a server: the words of `pg_ctl stop -m`.
+/// Modes of `pg_ctl stop -m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopMode {
-    /// Ends sessions, writes a checkpoint.
     Fast,
-    /// Ends at once; the next start recovers from the log.
+    /// The next start runs recovery.
     Immediate,
 }
 
-/// A scratch cluster. Dropping it stops the server and removes the directory unless kept or borrowed.
+/// Dropping it stops the server and removes the directory, unless kept or borrowed.
 #[derive(Debug)]
 pub struct ScratchCluster {
     programs: Programs,
-    /// Holds `server.log` and `data/`. Belongs to this process's user, so that the server's cannot add files.
+    /// Owned by this process's user, so that the server's user cannot add files.
     directory: OwnDirectory,
-    /// Ties `directory` to this process; `None` after adoption.
+    /// `None` after adoption.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
-    /// Short, because a socket's path has at most 107 bytes, and private, because the server asks for no password.
+    /// Short, because socket paths have at most 107 bytes; private, because the server requires no password.
     _sockets: MarkedDirectory,
-    /// Directory of the server's socket, within `_sockets`; it belongs to the server's user.
+    /// Owned by the server's user.
     socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
     server: Option<RunningServer>,
 }
 
-/// Another owner's data directory, and additional settings.
 #[derive(Debug)]
 struct Borrowed {
     data_directory: PathBuf,
     owner: Option<Owner>,
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
-    /// Those of [`ScratchCluster::replace_settings`], which win.
+    /// From `ScratchCluster::replace_settings`; these win.
     replaceable: Mutex<Vec<(String, String)>>,
 }
 
 impl ScratchCluster {
-    /// Creates a cluster in a new directory below `parent`, which `postgres` must reach if this is root. Later
-    /// `settings` win. A failure leaves nothing behind.
+    /// `postgres` must be able to reach `parent` if this is root. Later `settings` win. Cleans up after a failure.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         let made = make_for(server_owner(), cluster.directory.directory(), DATA);
@@ -109,12 +105,11 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
-    /// Takes over the stopped cluster in `directory/data`; it is removed on drop unless kept again.
+    /// Takes over the stopped cluster in `directory/data`.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, None, server_owner())?;
         if has_cluster(directory) {
-            // Mostly a killed owner has left no mark.
             let _ = cluster.directory.directory().remove_file(MARK);
             return Ok(cluster);
         }
@@ -123,9 +118,8 @@ impl ScratchCluster {
         Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
     }
 
-    /// Runs the stopped cluster in `data_directory` with its owner's command line `options`. It listens on the private
-    /// socket alone and trusts everybody there. Its configuration stays as it is; [`ScratchCluster::configure`] counts
-    /// until this is dropped.
+    /// Runs a stopped cluster with its owner's `options`, only on the private socket, with trust authentication. Does
+    /// not change its configuration: settings of `configure` last until the drop.
     pub fn borrow(
         programs: &Programs,
         data_directory: &DataDirectory,
@@ -176,7 +170,7 @@ impl ScratchCluster {
         })
     }
 
-    /// Appends settings to postgresql.conf for the next start; the last one wins.
+    /// For the next start; the last value wins.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = lock(&borrowed.settings);
@@ -189,12 +183,12 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// Starts the server and waits for connections, or for [`hurry_clusters`].
+    /// Waits for connections or `hurry_clusters`.
     pub fn start(&mut self) -> Result<(), Error> {
         self.start_with(|_| {})
     }
 
-    /// Starts the server. `prepare` may change the command, for example to join a cgroup first.
+    /// `prepare` may change the command.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
         self.start_unless(is_hurried, prepare)
     }
@@ -215,7 +209,6 @@ impl ScratchCluster {
         self.wait_until_ready(logged, is_given_up)
     }
 
-    /// Stops the server; does nothing when it does not run.
     pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
         let signal = match mode {
             StopMode::Fast => Signal::INT,
@@ -223,7 +216,7 @@ impl ScratchCluster {
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
-        // A checkpoint is for whoever reads the data again.
+        // Only a kept or borrowed cluster needs the checkpoint.
         let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
         if server.wait(STOP_LIMIT, || !is_of_use && is_hurried()) {
             return Ok(());
@@ -240,29 +233,25 @@ impl ScratchCluster {
         Err(Error::Program { program: "postgres".into(), output })
     }
 
-    /// Kills the server's processes with SIGKILL, like a power cut. Shared memory stays until the next start or drop.
+    /// Like a power failure. Shared memory stays until the next start or drop.
     pub fn crash(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let backends = server.children();
         server.signal(Signal::KILL);
         for backend in backends {
-            // It may have gone by itself.
             let _ = rustix::process::kill_process(backend, Signal::KILL);
         }
         server.wait(STOP_LIMIT, || false);
     }
 
-    /// Is the postmaster alive?
     pub fn is_running(&mut self) -> bool {
         self.server.as_mut().is_some_and(RunningServer::is_alive)
     }
 
-    /// The postmaster's process, while it runs.
     pub fn postmaster_pid(&self) -> Option<u32> {
         self.server.as_ref().map(|server| server.postmaster.id())
     }
 
-    /// How to connect, as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         ConnectOptions {
             host: Some(self.socket_directory().display().to_string()),
@@ -273,12 +262,10 @@ impl ScratchCluster {
         }
     }
 
-    /// The directory of the server's socket: the `-h` of psql.
     pub fn socket_directory(&self) -> &Path {
         &self.socket_directory
     }
 
-    /// The cluster's data directory.
     pub fn data_directory(&self) -> PathBuf {
         match &self.borrowed {
             Some(borrowed) => borrowed.data_directory.clone(),
@@ -286,7 +273,7 @@ impl ScratchCluster {
         }
     }
 
-    /// Keeps the directory on drop, and returns it for [`ScratchCluster::adopt`].
+    /// Returns the directory for `adopt`.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.outlive_owner();
@@ -298,11 +285,9 @@ impl ScratchCluster {
 
     /// Keeps the directory even if this process is killed.
     pub fn outlive_owner(&self) {
-        // Where it cannot be removed the directory cannot be either.
         let _ = self.mark.as_ref().map(OwnerMark::remove);
     }
 
-    /// Says who may connect to a borrowed cluster.
     fn hba_file(&self) -> PathBuf {
         self.directory.path().join(HBA)
     }
@@ -339,11 +324,11 @@ impl ScratchCluster {
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
         let mut command = self.as_owner(Path::new("/bin/sh"));
-        // Its own group: pgthaw handles Ctrl-C and stops the server.
+        // pgthaw handles Ctrl-C.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // Later options win, so the lender's come first.
+        // Later options win, so the lender's precede pgthaw's.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -353,7 +338,6 @@ impl ScratchCluster {
         Ok(command)
     }
 
-    /// A command as the cluster's owner in its directory, without PG* variables.
     fn as_owner(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.directory.path());
@@ -364,12 +348,12 @@ impl ScratchCluster {
         command
     }
 
-    /// Waits for the same line as `pg_ctl -w`, ignoring the first `logged` bytes of the log.
+    /// Like `pg_ctl -w`. Ignores the first `logged` bytes of the log.
     fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<(), Error> {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
             if is_given_up() {
-                // Not killed: the server itself removes its shared memory.
+                // Not killed, so that the server removes its shared memory.
                 self.stop(if self.borrowed.is_some() { StopMode::Fast } else { StopMode::Immediate })?;
                 return Err(Error::Interrupted);
             }
@@ -387,7 +371,6 @@ impl ScratchCluster {
 
 impl Drop for ScratchCluster {
     fn drop(&mut self) {
-        // A failure stays visible in the log; there is nobody to tell.
         if self.is_kept || self.borrowed.is_some() {
             let _ = self.stop(StopMode::Fast);
             if self.borrowed.is_some() {
@@ -396,7 +379,7 @@ impl Drop for ScratchCluster {
             return;
         }
         if !self.is_running() && self.read_pid_file().is_some() {
-            // It crashed: only a server removes the shared memory that another one left, once the processes of that one have ended.
+            // Only a server can remove a crashed one's shared memory, once the old processes have ended.
             self.server = None;
             for _ in 0..START_TRIES {
                 if self.start_unless(|| false, |_| {}).is_ok() {
@@ -411,7 +394,6 @@ impl Drop for ScratchCluster {
 }
 
 impl Borrowed {
-    /// Keeps everybody else out, and says what was configured.
     fn arguments(&self, hba_file: &Path) -> Vec<String> {
         let hba_file = format!("hba_file={}", hba_file.display());
         let own = ["listen_addresses=", "external_pid_file=", &hba_file].map(str::to_owned);
@@ -425,13 +407,11 @@ impl Borrowed {
 }
 
 // ---- making ----
-//
-// Slow steps, which end when the user does.
 
-/// Set for the whole process, whose signal handler knows no cluster.
+/// Global, because the signal handler knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// Ends running initdbs, waits for starts no longer, and skips final checkpoints that nobody needs.
+/// Ends running initdbs and waits for starts; skips unneeded checkpoints.
 pub fn hurry_clusters() {
     IS_HURRIED.store(true, Ordering::Relaxed);
 }
@@ -440,7 +420,7 @@ fn is_hurried() -> bool {
     IS_HURRIED.load(Ordering::Relaxed)
 }
 
-/// Runs a program that prints little to its end.
+/// Suitable only for little output.
 fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
@@ -448,7 +428,6 @@ fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
     while matches!(child.try_wait(), Ok(None)) {
         if is_hurried() {
-            // It may have ended; its files go with its directory.
             let _ = child.kill();
             let _ = child.wait();
             return Err(Error::Interrupted);
@@ -458,22 +437,18 @@ fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
     match output.status.success() {
         true => Ok(()),
-        // What it did before it failed is no news.
         false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }
 
 // ---- listening ----
-//
-// A cluster that one role reaches over the network, with a password.
 
-/// So many ports are tried: others may have servers too.
+/// Other servers may use some of the ports.
 const PORTS: u16 = 100;
 
-/// Where a server is reached from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
-    /// This host as others know it: a name or an address.
+    /// Name or address for other hosts.
     pub host: String,
     address: IpAddr,
     port: u16,
@@ -481,10 +456,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Finds a free port of `host`, an address of this machine, for `role`.
-    ///
-    /// # Errors
-    /// When it is another machine's address, or all ports are taken.
+    /// `host` must be an address of this machine.
     pub fn find(host: &str, role: &str) -> Result<Listening, Error> {
         let failed = |reason: String| Error::Listen { host: host.to_owned(), reason };
         let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
@@ -499,7 +471,6 @@ impl Listening {
         Err(failed(refused))
     }
 
-    /// How the role connects.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         ConnectOptions {
             host: Some(self.host.clone()),
@@ -512,7 +483,7 @@ impl Listening {
 }
 
 impl ScratchCluster {
-    /// From the next start on the server also listens there, for this role with its password (SCRAM).
+    /// Takes effect at the next start. The role needs its password (SCRAM).
     pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
         self.port = listening.port;
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;
@@ -524,13 +495,10 @@ impl ScratchCluster {
 }
 
 // ---- running ----
-//
-// The server of a scratch cluster while it runs.
 
-/// How often a server is looked at that starts or stops.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The postmaster, and the pipe whose end makes the watcher stop it.
+/// Closing the pipe makes the watcher stop the postmaster.
 #[derive(Debug)]
 pub struct RunningServer {
     pub postmaster: Child,
@@ -543,7 +511,7 @@ impl RunningServer {
     }
 
     pub fn signal(&mut self, signal: Signal) {
-        // `try_wait` reaps, so while it says alive the number cannot be another process's.
+        // `try_wait` reaps, so a live pid cannot be reused.
         if self.is_alive()
             && let Some(pid) = as_pid(self.postmaster.id())
         {
@@ -551,7 +519,7 @@ impl RunningServer {
         }
     }
 
-    /// Waits for the postmaster's end, then dismisses the watcher. False after the limit.
+    /// False on timeout.
     pub fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
         let started = Instant::now();
         while self.is_alive() {
@@ -560,12 +528,10 @@ impl RunningServer {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        // The watcher may be gone already.
         let _ = self.pipe.write_all(b"goodbye\n");
         true
     }
 
-    /// The backends and the other processes that the postmaster started.
     pub fn children(&self) -> Vec<Pid> {
         let pid = self.postmaster.id();
         let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -577,7 +543,7 @@ fn as_pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// Is line 8 of `postmaster.pid` `ready`, with this postmaster's pid in line 1?
+/// Line 8 is `ready`, line 1 the pid.
 pub fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
@@ -602,7 +568,7 @@ mod tests {
     #[test]
     fn a_start_is_waited_for_no_longer_than_somebody_wants_it() {
         let mut cluster = cluster(&[("fsync", "off"), ("hot_standby", "off")]);
-        // A standby that nobody sends anything never gets ready.
+        // A standby without WAL never becomes ready.
         fs::write(cluster.data_directory().join("standby.signal"), "").unwrap();
         let began = Instant::now();
         let is_given_up = || began.elapsed() > Duration::from_millis(500);
@@ -719,7 +685,6 @@ mod tests {
         let mut cluster = cluster(&[]);
         cluster.start().unwrap();
         let RunningServer { mut postmaster, pipe } = cluster.server.take().unwrap();
-        // What the kernel does to a process that is killed.
         drop(pipe);
         assert!(postmaster.wait().unwrap().success());
     }
@@ -731,7 +696,7 @@ mod listening_tests {
 
     #[test]
     fn an_address_of_another_machine_is_refused() {
-        // Of a network that is for documents alone (RFC 5737).
+        // Documentation address (RFC 5737).
         let error = Listening::find("192.0.2.1", "r").unwrap_err().to_string();
         assert!(error.contains("192.0.2.1"), "{error}");
     }

@@ -1,6 +1,5 @@
-//! The owner of a temporary directory: a file in it that its owner holds locked. The kernel releases the lock when the
-//! owner dies, so abandoned directories can be recognised and removed. A directory without the file was kept, or will
-//! be taken over.
+//! A temporary directory's owner keeps a file in it locked. The kernel releases the lock when the owner dies, which
+//! identifies abandoned directories. Kept directories have no such file.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,24 +18,21 @@ const PREFIX: &str = "pgthaw-";
 
 pub(super) const MARK: &str = ".pgthaw-owner";
 
-/// The directory of a server's socket, of the server's user.
 pub(super) const SOCKETS: &str = "s";
 
-/// An older empty directory without a mark belonged to somebody killed before marking it.
+/// An older empty directory was never marked, because its owner was killed.
 const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 
-/// A directory's mark. Its file goes with the directory.
 #[derive(Debug)]
 pub struct OwnerMark {
     directory: Directory,
-    /// The marking file; its lock is what counts.
+    /// Holds the lock.
     _file: File,
 }
 
 impl OwnerMark {
-    /// Marks a directory as in use by this process.
     pub fn place(directory: &Directory) -> io::Result<OwnerMark> {
-        // Locked before it has its name: nobody ever sees it unlocked.
+        // Never visible unlocked.
         let draft = format!("{MARK}-{}", std::process::id());
         let file = directory.create_file(&draft, 0o600)?;
         file.lock()?;
@@ -44,13 +40,13 @@ impl OwnerMark {
         Ok(OwnerMark { directory: directory.try_clone()?, _file: file })
     }
 
-    /// From now on the directory stays when this process goes.
+    /// Keeps the directory.
     pub fn remove(&self) -> io::Result<()> {
         self.directory.remove_file(MARK)
     }
 }
 
-/// A temporary directory that is marked as this process's. Dropping it removes it.
+/// Removed on drop.
 #[derive(Debug)]
 pub struct MarkedDirectory {
     directory: OwnDirectory,
@@ -59,7 +55,6 @@ pub struct MarkedDirectory {
 }
 
 impl MarkedDirectory {
-    /// Makes one below `parent`, closed to others, whose name begins with `prefix`.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<MarkedDirectory> {
         let directory = OwnDirectory::create(prefix, parent)?;
         let mark = OwnerMark::place(directory.directory())?;
@@ -70,7 +65,6 @@ impl MarkedDirectory {
         &self.path
     }
 
-    /// The directory itself.
     pub fn directory(&self) -> &Directory {
         self.directory.directory()
     }
@@ -78,26 +72,24 @@ impl MarkedDirectory {
 
 impl Drop for MarkedDirectory {
     fn drop(&mut self) {
-        // What stays is removed by the next run: it has its mark still.
+        // The next run removes leftovers, which are still marked.
         let _ = remove_marked(&self.directory);
     }
 }
 
-/// Removes a directory with its mark last: a kill, or a server that still writes, leaves it marked.
+/// Removes the mark last, so that after a failure the directory is still marked.
 pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
 }
 
-/// Removes this user's directories below `parent` whose owners were killed, and returns them. Keeps those with a
-/// stopping server for the next time.
+/// Skips directories with a stopping server.
 pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = Directory::open(parent).and_then(|parent| parent.entries()) else { return Vec::new() };
     let is_named = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
     let named = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory && is_named(&entry.name));
     let mut removed = Vec::new();
-    // In /tmp others' directories do not count.
     for directory in named.filter_map(|entry| OwnDirectory::open(&parent.join(entry.name)).ok()) {
-        // Held until the directory is gone, against a second remover.
+        // Blocks concurrent removers.
         let mark = take_abandoned(&directory);
         let is_abandoned = mark.is_some() || is_forgotten(&directory, MARKED_WITHIN);
         if is_abandoned && remove_marked(&directory).is_ok() {
@@ -107,7 +99,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// Was its owner killed before marking it, or after removing the mark?
+/// True if the owner was killed without a mark.
 fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     let path = directory.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -120,20 +112,20 @@ fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     is_made_up && found.st_mode & 0o777 == 0o700 && is_old() && holds_drafts_alone(directory.directory())
 }
 
-/// Nothing, or marks that did not get their name.
+/// Only unnamed marks.
 fn holds_drafts_alone(directory: &Directory) -> bool {
     let is_draft = |name: &OsStr| name.to_string_lossy().starts_with(&format!("{MARK}-"));
     directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))
 }
 
-/// The mark of a directory whose owner, the same user, is dead.
+/// Only if the owner is dead.
 fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
     let mark = directory.directory().open_file_with(MARK, OFlags::RDWR).ok()?;
     let is_own = std::os::unix::fs::MetadataExt::uid(&mark.metadata().ok()?) == rustix::process::geteuid().as_raw();
     (is_own && mark.try_lock().is_ok() && !has_server(&directory.path())).then_some(mark)
 }
 
-/// Does a server still run in the directory of a scratch cluster? It stops soon after its owner.
+/// A server stops shortly after its owner.
 pub fn has_server(directory: &Path) -> bool {
     let place = directory.join(SOCKETS);
     let sockets = Directory::open_itself(&place).and_then(|found| found.entries()).unwrap_or_default();
@@ -144,17 +136,14 @@ pub fn has_server(directory: &Path) -> bool {
 }
 
 // ---- owner ----
-//
-// Whom a scratch server runs as, and directories of theirs.
 
-/// How the names of clusters' directories begin.
 pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
 
-/// A cluster's data directory, of the server's user, and its log, of this one.
+/// `DATA` is the server's user's, `LOG` this one's.
 pub const DATA: &str = "data";
 pub const LOG: &str = "server.log";
 
-/// Whom the server runs as: it refuses to be root.
+/// A server refuses to run as root.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     pub uid: u32,
@@ -162,7 +151,6 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Who owns a data directory runs its server.
     pub fn of(data_directory: &DataDirectory) -> Result<Owner, Error> {
         let facts = data_directory.files.root().facts();
         let facts = facts.map_err(|source| Error::file("look at", &data_directory.path, source))?;
@@ -170,7 +158,7 @@ impl Owner {
     }
 }
 
-/// A new marked directory for a cluster, of this user; the server's user can pass, not write.
+/// Marked; the server's user can only traverse it.
 pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark), Error> {
     let make = || {
         let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;
@@ -181,17 +169,15 @@ pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirector
     make().map_err(|source| Error::File { action: CREATE_DIRECTORY_IN, path: parent.to_owned(), source })
 }
 
-/// Lets the user that the server runs as pass to what is his.
 pub fn let_through(directory: &Directory, owner: Option<Owner>) -> std::io::Result<()> {
     directory.give_to(None, if owner.is_some() { 0o711 } else { 0o700 })
 }
 
-/// Makes a private directory of the server's user.
 pub fn make_for(owner: Option<Owner>, directory: &Directory, name: &str) -> std::io::Result<()> {
     directory.create_subdirectory(name, 0o700)?.give_to(owner.map(|owner| (owner.uid, owner.gid)), 0o700)
 }
 
-/// For root: `postgres`, else `nobody`; servers of others run as themselves.
+/// For root `postgres`, else `nobody`. Other users' servers run as themselves.
 pub fn server_owner() -> Option<Owner> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -205,23 +191,17 @@ pub fn server_owner() -> Option<Owner> {
 
 const REMOVED: &str = "removed";
 
-/// Does the directory of a scratch cluster hold a whole one?
 pub fn has_cluster(directory: &Path) -> bool {
     let data = Directory::open_itself(directory).and_then(|directory| directory.subdirectory(DATA));
     data.and_then(|data| data.open_file("PG_VERSION")).is_ok()
 }
 
-/// Removes the directory of a stopped scratch cluster. A kill meanwhile leaves no half of a cluster, and the owner's
-/// mark goes last.
-///
-/// # Errors
-/// `PermissionDenied` for a directory of another user.
+/// Renames `data` first and removes the mark last, so that a kill leaves no partial cluster.
 pub fn remove_cluster(directory: &Path) -> io::Result<()> {
     remove_own_cluster(&OwnDirectory::open(directory)?)
 }
 
 pub(super) fn remove_own_cluster(own: &OwnDirectory) -> io::Result<()> {
-    // Without a data directory the rest is to be removed all the same.
     let _ = own.directory().rename(DATA, REMOVED);
     let _ = own.directory().remove_file(LOG);
     remove_marked(own)
@@ -277,7 +257,6 @@ mod owner_mark_tests {
         let parent = tempfile::tempdir().unwrap();
         let left = make(parent.path(), "pgthaw-lab-left");
         drop(place(&left).unwrap());
-        // An entry that cannot be removed stands for the moment of a kill.
         fs::create_dir(left.join("data")).unwrap();
         fs::write(left.join("data/1"), "").unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(left.join("data")).output();

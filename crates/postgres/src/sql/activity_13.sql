@@ -1,5 +1,4 @@
--- What was asked of each relation of this database since the statistics began. Catalogs are left out: they are small, and
--- the first transactions bring them.
+-- Counts since the last reset. Without catalogs: they are small and cached by the first transactions.
 SELECT
     c.oid,
     n.nspname,

@@ -1,5 +1,4 @@
--- Transactions of all databases since the statistics began, and clients that are at work: between two quick statements a backend is
--- idle for a moment. Sessions of pgthaw itself, which may have yet to end, are none.
+-- A backend is idle briefly between fast statements, so clients of the last second count.
 SELECT
     (SELECT CAST(coalesce(pg_catalog.sum(d.xact_commit + d.xact_rollback), 0) AS pg_catalog.int8)
      FROM pg_catalog.pg_stat_database d) AS transactions,

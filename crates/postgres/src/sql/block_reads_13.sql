@@ -1,5 +1,4 @@
--- Blocks of each relation of the connected database, all forks, that were not found in shared_buffers, since the
--- statistics were last reset.
+-- Blocks of all forks that missed shared_buffers, since the last reset.
 SELECT
     oid,
     relisshared,

@@ -1,4 +1,4 @@
--- Buffers by usage count, before pg_buffercache 1.4. Unused ones have no usage count and are left out.
+-- Before pg_buffercache 1.4. Unused buffers have no usage count.
 SELECT
     usagecount::int AS usage_count,
     pg_catalog.count(*) AS buffers,

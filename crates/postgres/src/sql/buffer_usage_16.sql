@@ -1,5 +1,5 @@
--- Buffers by usage count, from pg_buffercache 1.4 (PostgreSQL 16): no row per buffer is made. Unused ones count as
--- usage count 0 there, so they are taken off.
+-- Since pg_buffercache 1.4 (PostgreSQL 16), without a row per buffer. Unused buffers are in usage count 0, hence
+-- subtracted.
 SELECT
     u.usage_count,
     CASE u.usage_count WHEN 0 THEN greatest(u.buffers - s.buffers_unused, 0) ELSE u.buffers END::bigint AS buffers,

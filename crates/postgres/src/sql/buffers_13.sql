@@ -1,4 +1,4 @@
--- Every used buffer. {schema} is where pg_buffercache is.
+-- {schema} is pg_buffercache's.
 SELECT
     bufferid,
     reltablespace,

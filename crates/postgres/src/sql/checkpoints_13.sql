@@ -1,4 +1,4 @@
--- Checkpoints since the statistics began, WAL since the one that a recovery would begin at, and what makes the next one begin.
+-- wal_bytes counts from the redo point of the last checkpoint.
 SELECT CAST(s.checkpoints_timed AS pg_catalog.int8) AS timed,
        CAST(s.checkpoints_req AS pg_catalog.int8) AS requested,
        CAST(s.checkpoint_write_time AS pg_catalog.float8) AS write_ms,

@@ -1,4 +1,4 @@
--- The same where checkpoints have a view of their own.
+-- Since 17 checkpoints have their own view.
 SELECT CAST(s.num_timed AS pg_catalog.int8) AS timed,
        CAST(s.num_requested AS pg_catalog.int8) AS requested,
        CAST(s.write_time AS pg_catalog.float8) AS write_ms,

@@ -1,5 +1,5 @@
--- The search_path that sessions of this role in this database begin with, had pgthaw not asked for its own: as ALTER ROLE or
--- ALTER DATABASE says, the narrower first, or else the configuration files.
+-- search_path of other sessions: from ALTER ROLE or ALTER DATABASE, the more specific first, else from the
+-- configuration files.
 SELECT coalesce(
     (SELECT pg_catalog.right(entry, -12)
      FROM pg_catalog.pg_db_role_setting s

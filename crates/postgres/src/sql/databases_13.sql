@@ -1,4 +1,4 @@
--- The databases, and which of them this role can connect to. datconnlimit -2 marks one whose DROP was interrupted.
+-- datconnlimit -2 marks an interrupted DROP.
 SELECT
     oid,
     datname,

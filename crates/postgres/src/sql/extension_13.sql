@@ -1,5 +1,5 @@
--- Where in this database extension $1 is, and which version of it. is_movable: may somebody who is no superuser and not this role
--- rename or drop its schema? is_holdable: could this session keep him from that?
+-- is_movable: a role other than a superuser or this one may rename or drop the schema. is_holdable: this session could
+-- prevent that.
 SELECT
     pg_catalog.quote_ident(n.nspname) AS schema,
     pg_catalog.quote_literal(pg_catalog.quote_ident(n.nspname)) AS schema_literal,

@@ -1,5 +1,5 @@
--- What of extension $1 the connected role may not use: as GRANT takes it before TO, the most telling first. The
--- predefined role $2, which the oldest versions may not have, where its members may; otherwise the privilege itself.
+-- Missing privilege for extension $1 in GRANT's syntax, the most important first. If members of the predefined role $2
+-- have it, that role instead; old versions may lack the role.
 WITH parts AS (
     SELECT d.classid, d.objid, e.extnamespace
     FROM pg_catalog.pg_extension e
@@ -20,7 +20,7 @@ FROM (
     CROSS JOIN members
     WHERE NOT pg_catalog.has_schema_privilege(parts.extnamespace, 'USAGE')
     UNION ALL
-    -- What else an extension has is for superusers anyway.
+    -- Other objects are for superusers.
     SELECT
         2,
         pg_catalog.format('EXECUTE ON FUNCTION %s', p.oid::pg_catalog.regprocedure),

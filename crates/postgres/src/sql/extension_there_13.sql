@@ -1,4 +1,4 @@
--- Fails unless extension {extension} is still in the schema {schema}. The next statement may then name it.
+-- Fails if the extension is not in {schema}, which stops the next statement.
 SELECT CASE
     WHEN EXISTS (
         SELECT

@@ -1,5 +1,4 @@
--- Blocks of every fork that the relations $1 can have. pg_relation_size is NULL for a relation that was dropped
--- meanwhile; it waits for whoever rewrites or truncates one, so those are left out.
+-- pg_relation_size is NULL for a dropped relation. It would wait for exclusive locks, so locked relations are skipped.
 SELECT
     c.oid,
     f.fork,

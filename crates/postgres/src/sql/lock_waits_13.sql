@@ -1,8 +1,7 @@
--- Each process that waits for a lock and each process that blocks one, once: what it does, the processes that block it, and the lock that it
--- waits for. A prepared transaction (its pid is 0) and a process that has ended have nothing but their pid. The relation of a wait for
--- another transaction is that of the row's lock, else the only table that the process writes to; another lock without a relation has its
--- kind. PostgreSQL 13 does not know since when a process waits. pg_blocking_pids locks the whole lock manager for a moment (some 0.1 ms), so
--- only 500 waits are read: the oldest, and first those that wait for no other waiter's place in the queue for a row (`tuple`). Of n processes that wait in one queue each has all before it: no part may go over these pairs twice.
+-- Processes that wait for a lock or block one. A prepared transaction (pid 0) or ended process has only its pid. For a
+-- wait for a transaction, the relation is that of the row's lock, else the only table that the process writes to.
+-- pg_blocking_pids locks the lock manager briefly (some 0.1 ms), so it runs for only 500 waits, the oldest, those for
+-- `tuple` last. In one queue each waiter has all earlier ones as blockers: never process these pairs twice.
 WITH activity AS MATERIALIZED (
     SELECT * FROM pg_catalog.pg_stat_get_activity(NULL)
 ), waiter AS MATERIALIZED (

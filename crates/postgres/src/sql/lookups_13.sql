@@ -1,5 +1,4 @@
--- What was counted, since the statistics began, of how the relations of the connected database were looked up. Catalogs are left
--- out. relpages is of the same moment as reltuples, and takes no lock as a size would.
+-- relpages is as old as reltuples and needs no lock.
 SELECT
     c.oid,
     i.indrelid,

@@ -1,4 +1,3 @@
--- The client backends that call themselves so, in one row.
 SELECT named.pids
 FROM (
     SELECT coalesce(pg_catalog.array_agg(a.pid), '{}') AS pids

@@ -1,4 +1,3 @@
--- The partitioned tables of this database: they have no storage, their partitions have.
 SELECT
     n.nspname,
     c.relname,

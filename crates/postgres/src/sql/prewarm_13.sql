@@ -1,7 +1,6 @@
--- Blocks of a fork of a relation, in the ranges [starts, ends), as far as the fork still reaches: it may have been truncated, and a
--- relation dropped meanwhile has size NULL. {passes} times, each of which raises the usage count of a buffer by one. {schema} is where
--- pg_prewarm is; each argument has the very type that it takes, so that no namesake fits better. Several arrays side by side are given
--- by the grammar's own unnest alone, which has no schema.
+-- Blocks of the ranges [starts, ends), up to the fork's current end: it may be truncated or dropped (NULL). Each of
+-- {passes} raises the usage count by one. Exact argument types, so that no overload of {schema}.pg_prewarm fits better.
+-- Only the unqualified unnest accepts several arrays, hence generate_subscripts.
 SELECT coalesce(pg_catalog.sum(
     CASE WHEN range.first < size.blocks
          THEN {schema}.pg_prewarm(

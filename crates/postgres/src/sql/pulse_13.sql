@@ -1,5 +1,5 @@
--- What the whole server has done since its statistics began, and what its clients' sessions do at this moment, without those of $1.
--- Columns that a version does not have are null. The function beneath pg_stat_activity is asked, for the view joins more catalogs.
+-- Excludes sessions $1. Columns missing in a version are NULL. Uses the function under pg_stat_activity, because the
+-- view joins more catalogs.
 SELECT done.*, doing.*
 FROM (
     SELECT CAST(pg_catalog.sum(d.xact_commit) AS pg_catalog.int8) AS commits,

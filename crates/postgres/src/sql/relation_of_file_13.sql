@@ -1,4 +1,4 @@
--- What has the file of this number ($1) in this database ($2, 0: shared by all): its name, and of a TOAST table or its index the table's.
+-- For TOAST and its index, returns the owning table.
 SELECT n.nspname, coalesce(owner.relname, c.relname) AS relname, owner.oid IS NOT NULL AS is_toast
 FROM pg_catalog.pg_class AS c
 LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid = c.oid

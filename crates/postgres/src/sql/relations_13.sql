@@ -1,5 +1,4 @@
--- Everything with storage that this database's catalog knows; the shared catalogs too when $1.
--- pg_relation_filepath takes no lock, and is NULL for what was dropped meanwhile.
+-- $1: with shared catalogs. pg_relation_filepath takes no lock, and is NULL for a dropped relation.
 SELECT
     c.oid,
     n.nspname,
@@ -17,9 +16,9 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
 JOIN pg_catalog.pg_tablespace t ON t.oid = coalesce(nullif(c.reltablespace, 0), d.dattablespace)
 LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
--- o owns the TOAST table that c is, or that c is the index of.
+-- o owns TOAST table or index c.
 LEFT JOIN pg_catalog.pg_class o ON o.reltoastrelid = coalesce(i.indrelid, c.oid)
--- h says which partitioned table c is a partition of.
+-- h: parent of partition c.
 LEFT JOIN pg_catalog.pg_inherits h ON h.inhrelid = c.oid AND c.relispartition AND c.relkind = 'r'
 LEFT JOIN pg_catalog.pg_class p ON p.oid = coalesce(i.indrelid, o.oid, h.inhparent)
 LEFT JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace

@@ -1,5 +1,4 @@
--- Rows of every table of the connected database by its last ANALYZE or VACUUM (below 0: never), the blocks that it had then, and the
--- index that finds a row: of the primary key, else the first.
+-- As of the last ANALYZE or VACUUM (below 0: never). The index is the primary key's, else the first.
 SELECT
     c.oid,
     c.reltuples::pg_catalog.float8 AS rows,

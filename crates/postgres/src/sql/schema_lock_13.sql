@@ -1,4 +1,3 @@
--- Who holds a lock on the schemas of the connected database that SHARE conflicts with.
 SELECT
     d.datname::pg_catalog.text,
     pg_catalog.format('process %s (role "%s") holds %s on pg_namespace', l.pid, a.usename, l.mode)

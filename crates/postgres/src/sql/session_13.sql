@@ -1,8 +1,7 @@
--- pgthaw's own session: nobody's lock is waited for long, no query is compiled first (that costs more than these queries
--- take), and none takes other processes or writes temporary files. Whose session it is: ALTER DATABASE can give it a role.
--- A database's owner may have set that a transaction sees nothing that is committed after it began. No transaction of pgthaw's stays open
--- for long, even where pgthaw itself is stopped; 17 has a limit for statements too.
--- In a database whose encoding is unknown names come as they are: to send them as UTF-8 the server would check them.
+-- Settings of pgthaw's session: short lock waits; no JIT, which costs more than these queries; no parallel workers; no
+-- temporary files. The isolation level prevents a stale view, which a database's owner may have set. No transaction
+-- stays open long, even if pgthaw is stopped. Returns the role, which ALTER DATABASE can change. A database in
+-- SQL_ASCII sends names unconverted, because the server would reject invalid UTF-8.
 SELECT
     current_user::pg_catalog.text AS role,
     pg_catalog.set_config('lock_timeout', '2s', false),

@@ -1,5 +1,5 @@
--- pgthaw's own session on a server that it measures: what the workload's sessions are limited by does not hold for it.
--- Some of these came later: 14 has idle_session_timeout, 17 transaction_timeout.
+-- Removes the workload's limits from pgthaw's session on a measured server. idle_session_timeout exists since 14,
+-- transaction_timeout since 17.
 SELECT pg_catalog.set_config(name, CASE name WHEN 'default_transaction_read_only' THEN 'off' ELSE '0' END, false)
 FROM pg_catalog.pg_settings
 WHERE name IN (

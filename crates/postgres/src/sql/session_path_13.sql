@@ -1,4 +1,3 @@
--- The first statement of a session, before anything but qualified names can be trusted: no schema of others may be searched, and
--- the session must be the one that pgthaw's own first message began. Compared by pgthaw and not here, for an operator is looked up in
--- the path too.
+-- First statement of a session, when only qualified names are safe. pgthaw compares the values itself, because
+-- search_path also applies to operators.
 SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_setting('pgthaw.session', true) AS mark

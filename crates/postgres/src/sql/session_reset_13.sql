@@ -1,5 +1,5 @@
--- What session_13 and session_no_limits_13 set goes back to what the server has, but for what came later than 13. Not
--- search_path: whoever set it could let this session call functions and operators of their own. configured_path_13 asks for it.
+-- Undoes session_13 and session_no_limits_13, except settings newer than 13. Keeps search_path, because a foreign one
+-- could inject functions and operators. configured_path_13 reads it.
 RESET lock_timeout;
 RESET default_transaction_isolation;
 RESET jit;

@@ -1,5 +1,4 @@
--- Each of the server's processes at this moment: who it serves, what it does and what it waits for. What this role may not see is
--- null. The function beneath pg_stat_activity is asked, for the view joins more catalogs.
+-- Hidden values are NULL. Uses the function under pg_stat_activity, because the view joins more catalogs.
 SELECT activity.pid, activity.backend_type,
        CAST(pg_catalog.pg_get_userbyid(activity.usesysid) AS pg_catalog.text) AS username,
        CAST(database.datname AS pg_catalog.text) AS database, activity.application_name,

@@ -1,5 +1,5 @@
--- Settings that somebody set: in a file, on the command line, for a role or a database. Asked within session_reset_13,
--- where a few alone are still pgthaw's own; of those the value to which RESET would go back counts.
+-- Explicitly set settings. Runs after session_reset_13, which leaves a few of pgthaw's own: for these, returns the
+-- value that RESET would restore.
 SELECT name, CASE source WHEN 'session' THEN reset_val || coalesce(unit, '') ELSE pg_catalog.current_setting(name) END AS value
 FROM pg_catalog.pg_settings
 WHERE source NOT IN ('default', 'override', 'client', 'session')

@@ -1,5 +1,4 @@
--- Statements of this database that were run, and milliseconds that they took without what they waited for reads and writes, as
--- far as track_io_timing counted that.
+-- Excludes read and write waits, if track_io_timing is on.
 SELECT
     coalesce(pg_catalog.sum(calls), 0)::pg_catalog.float8 AS calls,
     coalesce(pg_catalog.sum(total_exec_time - blk_read_time - blk_write_time), 0)::pg_catalog.float8 AS milliseconds

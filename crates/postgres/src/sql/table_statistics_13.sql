@@ -1,4 +1,4 @@
--- Statistics of each table of the connected database, with its size, indexes and TOAST included.
+-- total_bytes includes indexes and TOAST.
 SELECT 'pg_stat_user_tables' AS view,
        (pg_catalog.to_jsonb(s)
            || pg_catalog.jsonb_build_object('total_bytes', pg_catalog.pg_total_relation_size(s.relid))

@@ -1,5 +1,4 @@
--- The temporary files that exist now, by the process that writes them: its pid is in their names. The server does not list files that
--- several processes of a parallel query share.
+-- File names contain the writer's pid. Excludes shared files of parallel queries, which the server does not list.
 SELECT CAST(pg_catalog.regexp_replace(file.name, '^pgsql_tmp([0-9]+).*', '\1') AS pg_catalog.int4) AS pid,
        pg_catalog.count(*) AS files, CAST(pg_catalog.sum(file.size) AS pg_catalog.int8) AS bytes
 FROM pg_catalog.pg_tablespace AS space

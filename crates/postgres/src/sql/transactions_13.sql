@@ -1,6 +1,5 @@
--- Transactions of this database since the statistics began, with the blocks that they found in shared_buffers and those that
--- they did not; clients of it that are at work: between two quick statements a backend is idle for a moment; and the processes
--- that read for them. Workers that do the reads of others (PostgreSQL 18) belong to no database.
+-- Clients of the last second count, because a backend is idle briefly between fast statements. I/O workers (18) belong
+-- to no database.
 SELECT
     d.xact_commit + d.xact_rollback AS transactions,
     d.blks_hit AS blocks_hit,
