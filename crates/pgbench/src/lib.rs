@@ -1,4 +1,4 @@
-//! What pgbench writes (progress, logs, report) as values: text alone, of every version since 9.4.
+//! Parsers for pgbench's text output since 9.4, without I/O.
 
 mod lines;
 mod prefix;
@@ -11,5 +11,5 @@ pub use lines::{
 pub use prefix::Prefix;
 pub use report::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode, parse_outcome, parse_report};
 
-/// Later times are seconds since 1970 (`--progress-timestamp`), earlier ones since the start.
+/// Larger times are seconds since 1970 (`--progress-timestamp`), smaller ones are seconds since the start.
 pub const EARLIEST_EPOCH: f64 = 1e8;

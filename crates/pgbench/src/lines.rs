@@ -1,25 +1,21 @@
-//! The lines that pgbench writes while it runs: progress, the steps of `-i`, logs.
-
 use std::collections::BTreeMap;
 
-/// A line of `--progress`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// The end of the interval, since the start; with `--progress-timestamp` since 1970.
+    /// Seconds since the start or, with `--progress-timestamp`, since 1970.
     pub until_seconds: f64,
-    /// NaN where pgbench printed it.
+    /// May be NaN.
     pub tps: f64,
-    /// `None` when nothing ended.
+    /// `None` without transactions.
     pub latency_ms_mean: Option<f64>,
-    /// Mean schedule lag, which `--rate` alone has.
+    /// Only with `--rate`.
     pub lag_ms_mean: Option<f64>,
 }
 
-/// Parses a progress line, also behind a log's prefix; `None` of any other line, and of one that was cut short.
+/// `None` for truncated lines. Accepts a log prefix.
 ///
-/// Every version since 9.4 begins with `progress: 5.0 s, 4711.3 tps`; then follow `lat 0.211 ms stddev 0.080` (9.4),
-/// `lag`, `skipped` (9.5), `failed` and `retried` (15). Versions of 2013 wrote `29.882 +- 18.185 ms lat`. Some locales
-/// use a decimal comma.
+/// Starts with `progress: 5.0 s, 4711.3 tps` since 9.4. Then follow `lat 0.211 ms stddev 0.080` (9.4), `lag`, `skipped`
+/// (9.5), `failed`, `retried` (15). In 2013: `29.882 +- 18.185 ms lat`. Some locales use a decimal comma.
 pub fn parse_progress(line: &str) -> Option<Progress> {
     let (_, figures) = line.split_once("progress:")?;
     let words: Vec<&str> = figures.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
@@ -37,30 +33,26 @@ pub fn parse_progress(line: &str) -> Option<Progress> {
     })
 }
 
-/// Is this a progress line, whole or cut short?
 pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
 }
 
-/// A first line that stands for more than so many intervals is late.
+/// In intervals.
 const LATE: f64 = 1.5;
 
-/// The beginning of a run's progress, by the clock of its lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beginning {
-    /// The first interval's start, and the length of all intervals.
+    /// Start of the first interval and length of every interval.
     pub start_seconds: f64,
     pub width_seconds: f64,
-    /// Seconds before the start that are left out: pgbench connected, or the file lacks them.
+    /// Before the start, while pgbench connected or missing from the file.
     pub connecting_seconds: f64,
     pub missing_seconds: f64,
 }
 
 impl Beginning {
-    /// The beginning by the end and rate of the first lines; the third shows the length of an interval.
-    ///
-    /// A late first line without a transaction covers the time in which pgbench connected, and the next line comes early.
-    /// A late one with transactions is the first of a file that lacks its beginning.
+    /// `lines`: end and rate. A late first line without transactions covers the connection phase; one with transactions
+    /// shows that the file lacks its beginning.
     pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
         let first: Vec<(f64, f64)> = lines.take(3).collect();
         let (until, tps) = *first.first()?;
@@ -73,7 +65,6 @@ impl Beginning {
         let is_late = until > LATE * width_seconds;
         Some(match tps > 0.0 {
             _ if until >= super::EARLIEST_EPOCH || until <= 0.0 => of_width,
-            // pgbench counts from its start.
             _ if !is_late => Beginning { width_seconds: until, ..Beginning::default() },
             true => Beginning { missing_seconds: start_seconds, ..of_width },
             false => Beginning { start_seconds: until, connecting_seconds: until, ..of_width },
@@ -81,16 +72,14 @@ impl Beginning {
     }
 }
 
-/// What a line of pgbench's standard error is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Progress(Progress),
-    /// `200000 of 5000000 tuples (4%) done`, as a share, 0 to 1.
+    /// Share (0 to 1) of `200000 of 5000000 tuples (4%) done`.
     Initialized(f64),
     Other,
 }
 
-/// Understands a line of standard error.
 pub fn parse_said(line: &str) -> Said {
     if is_progress(line) {
         return parse_progress(line).map_or(Said::Other, Said::Progress);
@@ -102,15 +91,13 @@ pub fn parse_said(line: &str) -> Said {
 }
 
 // ---- number ----
-//
-// Numbers as programs and people write them.
 
-/// A number with a decimal point or, in some locales, comma. `nan` in any spelling counts.
+/// Accepts a decimal comma and any spelling of `nan`.
 pub fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
     text.parse().ok().or_else(|| {
         let is_nan = matches!(text.trim_start_matches('-').to_ascii_lowercase().as_str(), "nan" | "");
-        // More than one comma groups thousands, which is not ours to guess.
+        // Several commas are ambiguous.
         match text.matches(',').count() {
             _ if is_nan && !text.is_empty() => Some(f64::NAN),
             1 if !text.contains('.') => text.replace(',', ".").parse().ok(),
@@ -120,14 +107,11 @@ pub fn parse_number(text: &str) -> Option<f64> {
 }
 
 // ---- initialized ----
-//
-// What `pgbench -i` says when its tables are made.
 
-/// A step, and the seconds that it took.
+/// Name and seconds.
 pub type Step = (String, f64);
 
-/// The steps of `done in 0.35 s (drop tables 0.00 s, create tables 0.01 s, …).`, as in every version since 13; `None`
-/// of other lines.
+/// `done in 0.35 s (drop tables 0.00 s, create tables 0.01 s, …).`, since 13.
 pub fn parse_initialized(line: &str) -> Option<Vec<Step>> {
     let (_, said) = line.strip_prefix("done in ")?.split_once(" s (")?;
     let (steps, _) = said.split_once(')')?;
@@ -143,23 +127,20 @@ fn parse_step(text: &str) -> Option<Step> {
 
 // ---- interval ----
 //
-// pgbench's log of intervals, a line for each second with a transaction. Six columns are the same in 13 to 19; the rest
-// depends on version and `--rate`: 16 columns from 19 on.
+// Aggregated log. Six columns are the same in 13 to 19, others depend on version and `--rate`.
 
-/// What ended in one second of the wall clock.
+/// Within a second of wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     pub transactions: u64,
-    /// Sum of the transactions' latencies, in microseconds.
     pub latency_us_sum: f64,
-    /// Sum of their squares; 0 where nobody kept it.
+    /// 0 if not recorded.
     pub latency_us_squares: f64,
     pub latency_us_min: u64,
     pub latency_us_max: u64,
 }
 
 impl Interval {
-    /// Adds what another thread served in the same second.
     pub fn merge(&mut self, other: Interval) {
         if other.transactions == 0 {
             return;
@@ -173,30 +154,26 @@ impl Interval {
         self.latency_us_squares += other.latency_us_squares;
     }
 
-    /// Mean latency in microseconds; `None` without any transaction.
     pub fn latency_us_mean(&self) -> Option<f64> {
         (self.transactions > 0).then(|| self.latency_us_sum / self.transactions as f64)
     }
 
-    /// Their standard deviation.
     pub fn latency_us_deviation(&self) -> Option<f64> {
         compute_deviation(self.transactions as f64, self.latency_us_sum, self.latency_us_squares)
     }
 }
 
-/// The population standard deviation; `None` without figures or without their squares.
+/// `None` without values or without their squares.
 pub fn compute_deviation(count: f64, sum: f64, squares: f64) -> Option<f64> {
     let mean = sum / count;
     let is_known = count > 0.0 && (squares > 0.0 || sum == 0.0);
-    // Of equal figures rounding may leave something below 0.
+    // Rounding can make the variance of equal values negative.
     is_known.then(|| (squares / count - mean * mean).max(0.0).sqrt())
 }
 
-/// By seconds since 1970. A missing second served nothing.
+/// By second since 1970; missing seconds had no transactions.
 pub type Intervals = BTreeMap<i64, Interval>;
 
-/// Parses a line of an interval log: its start, and its transactions.
-///
 /// `interval_start transactions sum_latency sum_latency_2 min_latency max_latency …`
 pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -213,24 +190,22 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
 
 // ---- transaction ----
 //
-// pgbench's transaction log: `client number latency script seconds microseconds [lag]`, the same in 13 to 19.
+// Log, the same in 13 to 19: `client number latency script seconds microseconds [lag]`.
 
-/// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
     pub client: u32,
-    /// Each client counts its own.
+    /// Counted per client.
     pub number: u64,
-    /// Place of the script among those that were given, from 0.
+    /// From 0.
     pub script: u32,
-    /// End of the transaction: seconds since 1970, and microseconds.
     pub second: i64,
     pub microsecond: u32,
     pub ended: TransactionEnd,
 }
 
 impl LoggedTransaction {
-    /// The transaction by a clock that is `microseconds` behind.
+    /// Shifts the end to a clock that is `microseconds` behind.
     pub fn by_clock_behind(self, microseconds: i64) -> LoggedTransaction {
         let ended_us = self.second.saturating_mul(1_000_000).saturating_add(i64::from(self.microsecond));
         let ended_us = ended_us.saturating_sub(microseconds);
@@ -242,19 +217,16 @@ impl LoggedTransaction {
     }
 }
 
-/// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// Answered after `latency_us` microseconds, under a rate since it was due, with a start `lag_us` late. Without a
-    /// rate `lag_us` means nothing: it may be the number of retries.
+    /// With `--rate`, latency counts from the scheduled time. Otherwise `lag_us` may be the number of retries.
     Answered { latency_us: u64, lag_us: u64 },
-    /// The transaction failed, after all its retries.
+    /// After all retries.
     Failed,
-    /// The transaction was due so long ago that it was not begun.
+    /// Too far behind schedule to start.
     Skipped,
 }
 
-/// Understands a line of the log.
 pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     let mut columns = line.split_ascii_whitespace();
     let (client, number) = (columns.next()?.parse().ok()?, columns.next()?.parse().ok()?);
@@ -263,7 +235,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     let microsecond = columns.next()?.parse().ok().filter(|microsecond| *microsecond < 1_000_000)?;
     let ended = match latency {
         "skipped" => TransactionEnd::Skipped,
-        // 15 and later: `failed`, or what failed.
+        // Since 15: `failed` or the kind of failure.
         word if word.starts_with(|first: char| first.is_ascii_alphabetic()) => TransactionEnd::Failed,
         number => TransactionEnd::Answered {
             latency_us: number.parse().ok()?,
@@ -273,7 +245,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     Some(LoggedTransaction { client, number, script, second, microsecond, ended })
 }
 
-/// Seconds since 1970 between 2001 and 5138: the range of pgbench's logs.
+/// Years 2001 to 5138.
 fn parse_second(word: &str) -> Option<i64> {
     word.parse().ok().filter(|second| (1_000_000_000..100_000_000_000).contains(second))
 }
@@ -371,7 +343,6 @@ mod initialized_tests {
         let steps = parse_initialized(line).unwrap();
         assert_eq!(steps.len(), 5);
         assert_eq!(steps[2], ("client-side generate".to_owned(), 0.2));
-        // By the locale.
         assert_eq!(parse_initialized("done in 1,5 s (vacuum 1,50 s).").unwrap(), [("vacuum".to_owned(), 1.5)]);
         for other in
             ["done.", "vacuuming...", "done in 0.35 s", "done in 0.35 s (vacuum)", "done in 0.35 s (vacuum nan s)"]
@@ -393,11 +364,11 @@ mod interval_tests {
 
     #[test]
     fn lines_are_the_same_in_every_version() {
-        // 15 and later write all columns, 13 and 14 the last ones with --rate only.
+        // 13 and 14 write the last columns only with --rate.
         let newer = "1650260552 10 1000 100400 80 120 0 0 0 0 0 0 0 0 0";
         let (second, interval) = parse_interval(newer).unwrap();
         assert_eq!((second, interval.transactions, interval.latency_us_mean()), (1_650_260_552, 10, Some(100.0)));
-        // 19 has one more, of transactions that failed otherwise (`--continue-on-error`).
+        // 19 adds other failures (`--continue-on-error`).
         let of_19 = "1795849957 12 1301 150300 80 131 0 0 0 0 0 0 0 0 0 49";
         assert_eq!(parse_interval(of_19).unwrap().1.transactions, 12);
         let older = "1345828501 5601 1542744 483552416 61 2573";

@@ -1,23 +1,23 @@
-//! The prefix that a collector of logs writes before each line: a host's name, a pod's, a timestamp.
+//! A log collector's prefix, such as a host name or timestamp.
 
-/// Beginnings of pgbench's lines that stand nowhere else.
+/// Beginnings that only pgbench's lines have.
 const BEGINNINGS: [&str; 3] = ["progress: ", "transaction type: ", "pgbench ("];
 
-/// A prefix in words, as its characters may differ from line to line.
+/// In words, because the length in characters may vary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prefix {
     words: usize,
 }
 
 impl Prefix {
-    /// Returns the line without its prefix, which the first line with a known beginning shows.
+    /// The first line with a known beginning determines the prefix.
     pub fn strip<'a>(&mut self, line: &'a str) -> &'a str {
         if self.words == 0 {
             let found = BEGINNINGS.iter().find_map(|beginning| line.split_once(beginning));
             let before = found.map(|(before, _)| before).filter(|before| before.ends_with(char::is_whitespace));
             self.words = before.map_or(0, |before| before.split_whitespace().count());
         }
-        // A line without the prefix is another program's, or was written before the collector.
+        // From another program, or before the collector.
         if BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
             return line;
         }
@@ -43,7 +43,6 @@ mod tests {
         ] {
             assert_eq!(prefix.strip(line), bare);
         }
-        // The rate of one script of several is no progress of the run.
         let script = " - 5000 transactions (50.0% of total, tps = 812.3)";
         assert_eq!(Prefix::default().strip(script), script);
         let progress = "  progress: 10.0 s, 33.4 tps";

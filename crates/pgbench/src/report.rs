@@ -1,84 +1,70 @@
-//! pgbench's final report as people keep it, with the progress above it.
-
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::Prefix;
 use super::lines::{Progress, parse_number, parse_progress};
 
-/// How clients hand their statements to the server (`pgbench -M`).
+/// Value of `pgbench -M`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, IntoStaticStr, VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum QueryMode {
-    /// As text that is parsed and planned each time: pgbench's own default.
     Simple,
-    /// By the extended protocol, parsed and planned each time.
+    /// Extended protocol, parsed and planned each time.
     Extended,
-    /// Parsed once by each client: the planner is not what is measured.
+    /// Parsed once per client, so that the planner is not measured.
     #[default]
     Prepared,
 }
 
 impl QueryMode {
-    /// As pgbench has it, and the study file.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a report says of the run, in the words of all versions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PgbenchReport {
-    /// `15.18 (Debian 15.18-0+deb12u1)`, from PostgreSQL 12 on.
+    /// `15.18 (Debian 15.18-0+deb12u1)`, since 12.
     pub version: Option<String>,
-    /// The script as in a study file: a built-in's name, or the file's.
+    /// As in a study file.
     pub script: Option<String>,
-    /// Several scripts with their weights; empty for one.
+    /// With weights; empty for a single script.
     pub mix: Vec<(String, u32)>,
     pub query_mode: Option<QueryMode>,
     pub scale: Option<u32>,
     pub clients: Option<u32>,
     pub threads: Option<u32>,
     pub seconds: Option<u32>,
-    /// Transactions that each client was asked for.
+    /// Requested per client.
     pub transactions: Option<u32>,
-    /// Transactions that all clients together were asked for.
+    /// Requested for all clients together.
     pub asked_transactions: Option<u64>,
-    /// One connection for each transaction (`-C`)? `None` before 14.
+    /// One connection per transaction (`-C`). `None` before 14.
     pub connects: Option<bool>,
-    /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,
-    /// How long transactions waited for their start, on average and at most.
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// The middle and the mean schedule lag, in seconds, of the first and the last progress interval with a lag.
+    /// (middle, mean lag) in seconds of the first and last progress interval with a lag.
     pub lags: Option<[(f64, f64); 2]>,
-    /// End of the last progress interval.
     pub until_seconds: Option<f64>,
-    /// Clients that gave up before the end.
     pub aborted_clients: u32,
-    /// Does it say that the whole run did?
     pub is_aborted: bool,
-    /// Was the text cut? Its reader says so.
+    /// The caller sets this if the text is truncated.
     pub is_cut: bool,
-    /// Above it a transaction is late.
     pub latency_limit_ms: Option<f64>,
-    /// `None`: it did not get to its end.
+    /// `None` if pgbench did not finish.
     pub outcome: Option<PgbenchOutcome>,
     pub progress: Vec<Progress>,
 }
 
-/// pgbench's own scripts.
 pub const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
 
-/// Built-ins by what the reports of all versions call them.
 const BUILTINS: [(&str, &str); 3] =
     [("select only", "select-only"), ("simple update", "simple-update"), ("tpc-b", "tpcb-like")];
 
-/// Reads a report with its progress; lines that are neither are passed over.
 pub fn parse_report(text: &str) -> PgbenchReport {
     let mut prefix = Prefix::default();
     let lines: Vec<&str> = text.lines().map(|line| prefix.strip(line)).collect();
@@ -93,23 +79,21 @@ pub fn parse_report(text: &str) -> PgbenchReport {
 /// A run whose lag grows by a smaller share of its time keeps its rate.
 const BEHIND_SHARE: f64 = 0.05;
 
-/// The mean of a lag that grows evenly is half of the greatest. That of a lag after one stall is much less.
+/// The mean of an evenly growing lag is half its maximum; after a single stall it is much less.
 const GROWING: f64 = 0.4;
 
 impl PgbenchReport {
-    /// Has it figures?
     pub fn is_result(&self) -> bool {
         self.outcome.is_some() || !self.progress.is_empty()
     }
 
-    /// Duration by the rate of transactions, else as requested.
+    /// Transactions divided by the rate, else the requested duration.
     pub fn lasted_seconds(&self) -> Option<f64> {
         let outcome = self.outcome.filter(|outcome| outcome.tps > 0.0);
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// The rate that was asked for, where the server did not keep it and served `tps`. The schedule lag of such a run
-    /// grows in each second by the share that was not served.
+    /// Estimated from the lag, which grows each second by the unserved share.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
         let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);
@@ -120,14 +104,12 @@ impl PgbenchReport {
         (!is_skipping).then(|| tps / (1.0 - behind))
     }
 
-    /// Did it end before what was asked for was done?
     pub fn is_unfinished(&self) -> bool {
         let done = self.outcome.map(|outcome| outcome.transactions + outcome.failed + outcome.skipped);
         let is_short = done.zip(self.asked_transactions).is_some_and(|(done, asked)| done < asked);
         self.is_aborted || self.aborted_clients > 0 || is_short
     }
 
-    /// Adds what pgbench said on another stream of the same run.
     pub fn add_stream(&mut self, other: PgbenchReport) {
         self.progress.extend(other.progress);
         self.version = self.version.take().or(other.version);
@@ -137,7 +119,6 @@ impl PgbenchReport {
         self.aborted_clients += other.aborted_clients;
     }
 
-    /// Reads a line about the run's end or its connections.
     fn note_end(&mut self, line: &str) {
         self.is_aborted |= line.contains("Run was aborted");
         self.aborted_clients += u32::from(is_of_aborted_client(line));
@@ -149,14 +130,13 @@ impl PgbenchReport {
         }
     }
 
-    /// Notes what a line says of what was run.
     pub fn note(&mut self, line: &str) {
         if let Some(Progress { until_seconds: until, lag_ms_mean, .. }) = parse_progress(line) {
             self.has_rate |= lag_ms_mean.is_some();
-            // Of the first line nobody knows when its interval began.
+            // The start of the first line's interval is unknown.
             let middle = self.until_seconds.replace(until).map(|before| (before + until) / 2.0);
             let last = middle.zip(lag_ms_mean.map(|lag| lag / 1e3));
-            // While pgbench connects nothing is due.
+            // No transaction is due while pgbench connects.
             let first = self.lags.map(|[first, _]| first).filter(|first| first.1 > 0.0);
             self.lags = last.map(|last| [first.unwrap_or(last), last]).or(self.lags);
         }
@@ -166,13 +146,13 @@ impl PgbenchReport {
             self.version = Some(version.to_owned());
         }
         let Some((what, value)) = line.split_once(": ") else { return };
-        // Out of range values are clamped, for others to refuse.
+        // Clamps values out of range; callers reject them.
         let whole = || value.split_ascii_whitespace().next()?.parse::<i64>().ok();
         let number = || whole().map(|number| number.clamp(0, u32::MAX.into()) as u32);
         match what {
             "transaction type" => self.script = Some(name_of_script(value)),
             "query mode" => self.query_mode = value.trim().parse().ok(),
-            // Below them are those of each script alone.
+            // The weight follows its script's line.
             " - weight" => self.mix.last_mut().into_iter().for_each(|(_, weight)| *weight = number().unwrap_or(1)),
             what if what.starts_with("SQL script ") => self.mix.push((name_of_script(value), 1)),
             what if what.starts_with("number of transactions above the ") => {
@@ -201,13 +181,13 @@ fn is_of_aborted_client(line: &str) -> bool {
     matches!(words.as_slice(), [client, "aborted", ..] | [client, "script", _, "aborted"] if is_number(client))
 }
 
-/// `avg 2.504 (max 128.034) ms`
+/// Parses `avg 2.504 (max 128.034) ms`.
 fn parse_lag(text: &str) -> Option<(f64, f64)> {
     let (mean, most) = text.strip_prefix("avg ")?.split_once(" (max ")?;
     Some((parse_number(mean)?, parse_number(most.split_once(')')?.0)?))
 }
 
-/// `<builtin: select only>` and, before 9.6, `SELECT only`.
+/// Parses `<builtin: select only>` and, before 9.6, `SELECT only`.
 fn name_of_script(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let builtin = BUILTINS.into_iter().find(|(said, _)| lower.contains(said));
@@ -219,31 +199,25 @@ fn name_of_script(text: &str) -> String {
 }
 
 // ---- outcome ----
-//
-// What pgbench prints when it is done.
 
-/// What a run achieved, by pgbench's own count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PgbenchOutcome {
-    /// Transactions that ended well.
     pub transactions: u64,
-    /// Transactions that failed, from PostgreSQL 15 on; older ones end the client.
+    /// Since 15; older versions end the client instead.
     pub failed: u64,
-    /// Transactions that were not begun because they were due too long ago.
     pub skipped: u64,
-    /// Transactions above the latency limit.
     pub late: u64,
-    /// Retried transactions and all retries, from PostgreSQL 15 on.
+    /// Retried transactions and all retries, since 15.
     pub retried: u64,
     pub retries: u64,
-    /// Transactions per second, without the time that the first connections took.
+    /// Excludes the initial connection time.
     pub tps: f64,
 }
 
-/// Transactions per second that no server reaches.
+/// Implausible above this.
 const TPS_MAX: f64 = 1e9;
 
-/// Reads the report on standard output. `None` without a count of transactions: pgbench did not finish.
+/// `None` without a transaction count: pgbench did not finish.
 pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
     read_outcome(report.lines())
 }
@@ -263,9 +237,8 @@ fn read_outcome<'a>(lines: impl Iterator<Item = &'a str>) -> Option<PgbenchOutco
             "total number of retries" => outcome.retries = leading_number(value)?,
             what if what.starts_with("number of transactions above the ") => outcome.late = leading_number(value)?,
             "tps" => {
-                // 13 prints it with, then without the time of connections; later versions without.
+                // 13 prints it with, then without connection time.
                 let rate: f64 = value.split_once(' ')?.0.parse().ok()?;
-                // What no server reaches is no rate.
                 outcome.tps = Some(rate).filter(|rate| (0.0..=TPS_MAX).contains(rate))?;
             }
             _ => {}
@@ -274,7 +247,6 @@ fn read_outcome<'a>(lines: impl Iterator<Item = &'a str>) -> Option<PgbenchOutco
     outcome
 }
 
-/// The count before `/`, ` ` or the end.
 fn leading_number(text: &str) -> Option<u64> {
     text.split(['/', ' ']).next()?.parse().ok()
 }
