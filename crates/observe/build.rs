@@ -1,13 +1,11 @@
-//! Compiles the programs that pgthaw loads into the kernel. Where clang is missing, pgthaw is built without them, and says so when
-//! somebody asks for one.
+//! Compiles the kernel programs. Without clang, pgthaw is built without them and reports that on use.
 #![allow(clippy::print_stdout)]
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where the programs in the kernel are: of each name `NAME/NAME.bpf.c`, and what they share. Whoever includes what they are compiled to
-/// does so under the condition `probes`.
+/// Has `NAME/NAME.bpf.c` for each program, and shared headers. Code that includes the objects needs `cfg(probes)`.
 const PROBES_DIRECTORY: &str = "src/probes";
 
 const PROBES: [&str; 2] = ["pages", "time"];
@@ -20,7 +18,7 @@ fn main() {
     }
 }
 
-/// Compiles the program of this name. `false` where that cannot be done, which is said.
+/// Returns false, with a warning, if the program cannot be compiled.
 fn compile_probe(name: &str) -> bool {
     let source = format!("{PROBES_DIRECTORY}/{name}/{name}.bpf.c");
     let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join(format!("{name}.bpf.o"));

@@ -1,4 +1,4 @@
-//! Opens a source of times, and keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
+//! Opens a time source and keeps its cost within a budget, by stepwise reductions.
 
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
@@ -12,47 +12,44 @@ use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
 
-/// The cost of so long is compared with the budget.
+/// The cost of this span is compared with the budget.
 const SPAN_NS: u64 = 1_000_000_000;
 
-/// So many spans in a row are above it when less is looked at: a single one may be an accident.
+/// Consecutive spans above the budget that cause a reduction; a single one may be chance.
 const SPANS: u32 = 2;
 
-/// What was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
-    /// Counting what clients send.
+    /// Counting of receives.
     Receives,
-    /// The programs in the kernel: from then on processes are looked at now and then.
+    /// Sampling replaces the kernel programs.
     Programs,
-    /// Every other look at processes.
+    /// Every other sample.
     Looks,
-    /// Most questions to the server who its processes are.
+    /// Most queries for the server's processes.
     Questions,
-    /// What there is costs more than the budget, and less would not cost less.
+    /// The cost exceeds the budget, and no further reduction helps.
     NothingLeft,
 }
 
-/// Less is looked at since then.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reduction {
-    /// Since the begin.
     pub after_ns: u64,
     pub given_up: GivenUp,
-    /// What looking cost until then, of all processors, and what it may cost: 0 to 1.
+    /// Shares of all processors, 0 to 1: previous cost, and budget.
     pub share: f64,
     pub budget: f64,
-    /// How often processes are looked at from then on; `None` where they are not looked at now and then.
+    /// `None` without sampling.
     pub looks_per_second: Option<f64>,
 }
 
-/// How often a second processes are looked at in their memory, after so much was given up.
+/// Sampling rate of process memory after these reductions.
 pub fn looks_after(reductions: &[Reduction]) -> f64 {
     reductions.iter().rev().find_map(|one| one.looks_per_second).unwrap_or(LOOKS_PER_SECOND)
 }
 
-/// So often a second in words: `once a second`, `1.6 times a second`.
+/// `once a second`, `1.6 times a second`.
 pub fn looks_in_words(looks_per_second: f64) -> String {
     match render_looks(looks_per_second) {
         looks if looks == "1" => "once a second".to_owned(),
@@ -60,38 +57,33 @@ pub fn looks_in_words(looks_per_second: f64) -> String {
     }
 }
 
-/// `50`, `12.5`, `1.6`.
 pub fn render_looks(looks_per_second: f64) -> String {
     let text = format!("{looks_per_second:.1}");
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
-/// A source of times that may cost so much and no more.
 pub struct BudgetedSource {
     source: Box<dyn TimeSource>,
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
-    /// When the cost was looked at last, and what it was by then: of programs in the kernel, and of this process.
+    /// Last check of the cost, with its values: kernel programs, this process.
     looked_at_ns: u64,
     kernel_ns: u64,
     own_ns: u64,
     spans_above: u32,
-    /// What was given up so far.
     pub reductions: Vec<Reduction>,
-    /// Of a source that was given up: what it cost, and what it knew of files.
+    /// Of abandoned sources.
     spent: Option<ProbeCost>,
     files: Vec<FileTimes>,
-    /// The server is asked seldom who its processes are.
     asks_seldom: bool,
-    /// What the source that is read next told when it began.
     begins_from: Option<Box<Reading>>,
 }
 
 host::debug_by!(BudgetedSource: budget);
 
 impl BudgetedSource {
-    /// Of the server of this postmaster, with a budget of this share of all processors, 0 to 1.
+    /// `budget` is a share of all processors, 0 to 1.
     pub fn new(source: Box<dyn TimeSource>, postmaster_pid: Option<u32>, budget: f64) -> BudgetedSource {
         let now = read_monotonic().as_nanos() as u64;
         let mut budgeted = BudgetedSource {
@@ -113,20 +105,19 @@ impl BudgetedSource {
         budgeted
     }
 
-    /// Goes on with this source, of a server that was restarted: what was given up stays so.
+    /// Continues after a restart with all reductions.
     pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
         if self.reductions.iter().any(|reduction| reduction.given_up == GivenUp::Receives) {
             source.drop_receives();
         }
         source.look_at_most(looks_after(&self.reductions));
         self.put_aside()?;
-        // It was opened before the one that goes was read for the last time.
+        // It was opened before the last reading of the old source.
         self.begins_from = Some(Box::new(source.read()?));
         (self.source, self.postmaster_pid) = (source, postmaster_pid);
         Ok(())
     }
 
-    /// Keeps what the source has cost and seen of files, for it goes.
     fn put_aside(&mut self) -> Result<(), Error> {
         self.files = self.files()?;
         self.spent = [self.spent.take(), self.source.cost()].into_iter().flatten().reduce(ProbeCost::and);
@@ -152,7 +143,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        // Where this process itself costs most, the programs are not what is dear: looks in their place would cost it more.
+        // If this process itself costs most, sampling would cost more than the programs.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
@@ -163,7 +154,7 @@ impl BudgetedSource {
         Ok(())
     }
 
-    /// Looks at less; with how many looks a second, where there are any. `None` when there is nothing more to give up that would help.
+    /// Returns the new sampling rate, if any. `None` if no reduction helps.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
@@ -177,7 +168,7 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
-        // Of many processes looks are dearer than the programs: half of the budget is theirs, the rest is for who reads them.
+        // With many processes sampling costs more than the programs. The other half is for the reader.
         let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
@@ -185,7 +176,7 @@ impl BudgetedSource {
         Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
-    /// `None` where it was seldom already.
+    /// `None` if already rare.
     fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
         let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
         (!was_seldom).then_some((GivenUp::Questions, None))
@@ -229,22 +220,19 @@ impl TimeSource for BudgetedSource {
     }
 }
 
-// ---- the most exact source that can be had ----
+// ---- opening the most exact source ----
 
-/// A source that could not be had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct RefusedSource {
     #[cfg_attr(any(test, feature = "typescript"), ts(type = "string"))]
     pub source: Tier,
     pub reason: String,
-    /// What would mend it.
     pub remedy: Option<String>,
 }
 
-/// Opens the source that is wanted, or the most exact one that can be had, with those that were refused before. The server's
-/// postmaster has to be on this host for all but SQL. What is asked over SQL is counted as `own`, where somebody
-/// wants to know.
+/// Opens the wanted source, or the most exact one, and returns those refused. All but SQL need a local server. SQL
+/// queries count in `own`.
 pub async fn open_time_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,
@@ -258,10 +246,9 @@ pub async fn open_time_source(
     }
 }
 
-/// A source, and the better ones that could not be had.
 type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
 
-/// The same without SQL: `None` where that is wanted, or all that is left.
+/// `None` if SQL is wanted, or is all that is left.
 pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
@@ -301,7 +288,6 @@ mod tests {
         );
     }
 
-    /// One that counts in the kernel, and costs so much there each time that somebody asks.
     struct Cheap {
         counts_receives: bool,
         each_ns: u64,
@@ -328,7 +314,6 @@ mod tests {
         }
     }
 
-    /// One that looks now and then: so often a second at most.
     struct Looking(Arc<Mutex<f64>>);
 
     impl TimeSource for Looking {
@@ -362,7 +347,7 @@ mod tests {
         let cheap = Cheap { counts_receives: true, each_ns, cost_ns: Cell::new(0) };
         let mut source = BudgetedSource::new(Box::new(cheap), None, budget);
         for span in 1..=spans {
-            // What this test itself takes is a cost too.
+            // This test's processor time counts too.
             let until = read_own_cpu_time() + Duration::from_millis(2);
             while read_own_cpu_time() < until {}
             source.keep_within(source.begin_ns + span * SPAN_NS).unwrap();
@@ -372,7 +357,6 @@ mod tests {
 
     #[test]
     fn above_the_budget_receives_go_first_and_once_is_an_accident() {
-        // Dearer than whatever this process does beside it.
         let dear_ns = 1000 * SPAN_NS;
         assert!(after_spans(0.0, dear_ns, 1).reductions.is_empty());
         let reduced = after_spans(0.0, dear_ns, 2);
@@ -380,7 +364,7 @@ mod tests {
         assert_eq!((reductions.len(), reductions[0].given_up), (1, GivenUp::Receives));
         assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
         assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
-        // Without a server on this host there is nothing else to look at.
+        // Without a local server there is no other source.
         let given_up: Vec<GivenUp> = after_spans(0.0, dear_ns, 9).reductions.iter().map(|one| one.given_up).collect();
         assert_eq!(given_up, [GivenUp::Receives, GivenUp::Questions, GivenUp::NothingLeft]);
         assert!(after_spans(1e9, dear_ns, 4).reductions.is_empty());

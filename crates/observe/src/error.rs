@@ -1,4 +1,4 @@
-//! Failures of observing.
+//! Errors of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use host::failure::{ErrorKind, Explain, FullDisk, NO_THREADS};
 use host::linux;
 
-/// What can go wrong while sampling, and with what was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -30,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
+    /// `action` is a verb such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }

@@ -1,5 +1,4 @@
-//! What the whole machine does each second beside a workload: processors, run queues, the disk, memory, and who of the
-//! server, the load generator and pgthaw itself used them.
+//! Per-second state of the machine, and its use by the server, the load generator and pgthaw.
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
@@ -21,25 +20,23 @@ use host::linux::process::{
 use host::linux::{Memory, clock, process};
 use host::units::Bytes;
 
-/// One second of the machine. Seconds of processor time within one second are processors in use.
+/// One second of the machine, in which processor seconds are processors in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OsSample {
-    /// End of the second, since the start of the workload; 1 for the first.
+    /// End of the second since the workload's start, from 1.
     pub second: u32,
-    /// The load generator's threads, in the order in which they were made.
+    /// In order of creation.
     pub generator_threads: Vec<TaskShare>,
-    /// The server's processes by what they are for.
+    /// By kind of process.
     pub server: BTreeMap<String, TaskShare>,
-    /// pgthaw's own, all threads.
     pub pgthaw_cpu_seconds: f64,
-    /// Of all processors: at work, idle beside something that waited for a disk, taken by the hypervisor.
+    /// Busy, idle during I/O, taken by the hypervisor.
     pub processors_busy_seconds: f64,
     pub processors_iowait_seconds: f64,
     pub processors_steal_seconds: f64,
-    /// The data directory's disk; `None` where there is none. Where parts of the server lie on devices of their own, all of
-    /// these together, and of the busiest its share of the second.
+    /// Data directory's disk. For parts on several devices, their sum, and the busiest one's busy share.
     pub device: Option<DeviceUse>,
-    /// Each of them by the name of its part; none where all is on one.
+    /// Empty if the server uses one device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, DeviceUse>,
     pub available_bytes: Bytes,
@@ -47,44 +44,39 @@ pub struct OsSample {
     pub dirty_bytes: Bytes,
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
-    /// Where the time of the server's processes went; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
-    /// Seconds that client backends waited for each event, by `class::event`.
+    /// By `class::event`, for client backends.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waited: BTreeMap<String, f64>,
 }
 
-/// What a thread, or several processes, had of the processors within a second.
+/// Processor use of one or several tasks within a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskShare {
-    /// How many they are.
     pub tasks: u32,
     pub cpu_seconds: f64,
-    /// Ready to run, and waiting for a processor.
+    /// Ready, waiting for a processor.
     pub run_delay_seconds: f64,
-    /// How often a processor was taken from them.
     pub involuntary_switches: f64,
 }
 
-/// What a disk did within a second, for anybody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
     pub reads: u64,
     pub read_bytes: Bytes,
     pub writes: u64,
     pub written_bytes: Bytes,
-    /// How long a read or a write took in the mean, waiting included; `None` without any.
+    /// Including queueing. `None` without requests.
     pub read_await_us: Option<f64>,
     pub write_await_us: Option<f64>,
-    /// Requests under way in the mean.
+    /// Average number of requests in progress.
     pub queue: f64,
-    /// Share of the second in which at least one was.
+    /// Share of the second with a request in progress.
     pub busy_ratio: f64,
 }
 
-/// Shares of a second in which some task, or all that had something to do, waited for a resource (PSI); `None` where the
-/// kernel does not measure it.
+/// Shares of a second in which some, or all active, tasks waited for a resource (PSI). `None` if not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureRatios {
     pub cpu_some: Option<f64>,
@@ -95,24 +87,20 @@ pub struct PressureRatios {
 }
 
 impl OsSample {
-    /// All threads of the generator together.
     pub fn generator(&self) -> TaskShare {
         self.generator_threads.iter().copied().fold(TaskShare::default(), TaskShare::plus)
     }
 
-    /// All processes of the server together.
     pub fn server_total(&self) -> TaskShare {
         self.server.values().copied().fold(TaskShare::default(), TaskShare::plus)
     }
 
-    /// The generator's thread with the most processor time.
     pub fn busiest_thread_cpu_seconds(&self) -> f64 {
         self.generator_threads.iter().map(|thread| thread.cpu_seconds).fold(0.0, f64::max)
     }
 }
 
 impl TaskShare {
-    /// Of so many tasks, which had this between two readings.
     pub fn new(tasks: u32, time: TaskTime, per_second: impl Fn(f64) -> f64) -> TaskShare {
         TaskShare {
             tasks,
@@ -134,14 +122,12 @@ impl TaskShare {
 
 // ---- readings ----
 
-/// Where the gauges are.
 #[derive(Clone, Debug)]
 pub struct GaugeSources {
     pub devices: Devices,
-    /// Processes of the load generator.
     pub generator_pids: Vec<u32>,
     pub postmaster_pid: u32,
-    /// The backend that serves pgthaw's own looks, if there is one.
+    /// The backend that serves pgthaw.
     pub observer_pid: Option<u32>,
 }
 
@@ -157,12 +143,11 @@ impl GaugeReading {
         }
     }
 
-    /// What happened since `earlier`, however long ago that was, scaled to a second.
+    /// Scaled to a second.
     pub fn since(&self, earlier: &GaugeReading) -> OsSample {
         Span { before: earlier, after: self }.sample(1)
     }
 
-    /// What the machine did, for anybody.
     pub fn read_machine(devices: &Devices) -> GaugeReading {
         let pressure = |resource| read_pressure(resource).ok().flatten();
         GaugeReading {
@@ -180,8 +165,8 @@ impl GaugeReading {
     }
 }
 
-/// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds, in a thread of its own, and computes what happened
-/// in each. A second whose end has passed before it could be read shares what the next reading brings.
+/// Reads at `start` (monotonic) and at the end of each second, in a thread. Seconds without a reading share the next
+/// one's.
 pub fn sample_gauges(sources: GaugeSources, start: Duration, seconds: u32) -> Result<Sampling<Vec<OsSample>>, Error> {
     Sampling::start("gauges", move |stopped| compute_os_samples(&sample(sources, start, seconds, stopped)))
 }
@@ -200,12 +185,11 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
 
 // ---- the server's processes ----
 
-/// The backend that serves pgthaw's own looks at a trial; and the postmaster, other backends, everything else.
+/// The backend that serves pgthaw; other processes.
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
-/// What a process of a trial's server is for, as pg_stat_activity calls it, where it does: from a title such as
-/// `postgres: lab: pgthaw_workload bench [local] idle`. The workload's own backends alone are client backends.
+/// From a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's backends are clients.
 pub(crate) fn kind_of_title(title: &str) -> &'static str {
     const KINDS: [&str; 6] =
         ["parallel worker", "io worker", "checkpointer", "background writer", "walwriter", "autovacuum"];
@@ -215,7 +199,7 @@ pub(crate) fn kind_of_title(title: &str) -> &'static str {
     }
 }
 
-/// Adds up what the server's processes had, also those that ended meanwhile.
+/// Includes ended processes.
 #[derive(Debug)]
 struct ServerProcesses {
     postmaster_pid: u32,
@@ -223,25 +207,22 @@ struct ServerProcesses {
     seen: HashMap<u32, (&'static str, TaskTime)>,
 }
 
-/// What processes of one part had so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartTime {
-    /// That live, or have lived.
+    /// Including ended ones.
     pub processes: u32,
     pub time: TaskTime,
 }
 
 impl ServerProcesses {
-    /// Of the server of this postmaster, with the backend that serves the observer.
     pub fn new(postmaster_pid: u32, observer_pid: Option<u32>) -> ServerProcesses {
         ServerProcesses { postmaster_pid, observer_pid, seen: HashMap::new() }
     }
 
-    /// Looks at every process that lives. One that ended keeps what it had when it was looked at last.
+    /// An ended process keeps its last values.
     pub fn read(&mut self) -> BTreeMap<&'static str, PartTime> {
         let children = process::read_children(self.postmaster_pid).unwrap_or_default();
         for pid in children.into_iter().chain([self.postmaster_pid]) {
-            // A process may end at any time.
             let Ok(time) = read_task_time(pid) else { continue };
             let known = self.seen.get(&pid).map(|(part, _)| *part).filter(|part| *part != OTHER);
             self.seen.insert(pid, (known.unwrap_or_else(|| self.classify(pid)), time));
@@ -264,22 +245,20 @@ impl ServerProcesses {
 
 // ---- seconds ----
 
-/// All gauges at one moment. What cannot be read is as if nothing had happened: a trial is not given up for it.
+/// Unreadable gauges count as idle, so that the trial continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GaugeReading {
-    /// Seconds since the start that the schedule meant.
+    /// Scheduled second.
     pub second: u32,
-    /// When it really was, since the machine booted.
+    /// Actual time since boot.
     pub monotonic: Duration,
-    /// Of the generator's threads by their number, process by process in the order in which they were made.
+    /// By thread id, in order of creation.
     pub generator: Vec<(u32, TaskTime)>,
     pub server: BTreeMap<&'static str, PartTime>,
-    /// Processor time of this process.
     pub own_cpu: Duration,
     pub processors: ProcessorTimes,
-    /// Of all devices that the server lies on together.
+    /// All devices together, and each of several.
     pub device: Option<DeviceCounters>,
-    /// Of each of several.
     pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: Memory,
     pub cpu_pressure: Option<Pressure>,
@@ -287,8 +266,7 @@ pub(crate) struct GaugeReading {
     pub memory_pressure: Option<Pressure>,
 }
 
-/// What happened in each second up to the last reading. A late reading is scaled to a second; a second without a
-/// reading of its own has what the next one brought, in equal parts.
+/// Late readings are scaled; seconds without a reading share the next one's.
 fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     let mut samples = Vec::new();
     for pair in readings.windows(2) {
@@ -298,7 +276,7 @@ fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     samples
 }
 
-/// What all devices did. Where parts have their own, it is what these did: they are read a moment after all together, and rounded.
+/// Sum of the parts, if any, because the total is read slightly earlier and rounded.
 fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
     let Some(busy_ratio) = parts.values().map(|part| part.busy_ratio).reduce(f64::max) else { return all };
     let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
@@ -312,7 +290,6 @@ fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
     }
 }
 
-/// What lies between two readings.
 struct Span<'a> {
     before: &'a GaugeReading,
     after: &'a GaugeReading,
@@ -322,7 +299,6 @@ impl Span<'_> {
     fn sample(&self, second: u32) -> OsSample {
         let (before, after) = (self.before, self.after);
         let threads = after.generator.iter().map(|(thread, time)| {
-            // A thread that was not there yet began at nothing.
             let earlier = before.generator.iter().find(|(known, _)| known == thread);
             self.share(1, time.since(earlier.map(|(_, time)| *time).unwrap_or_default()))
         });
@@ -408,38 +384,34 @@ impl Span<'_> {
 
 // ---- others ----
 
-/// So many of those who used most are named.
 const NAMES: usize = 2;
 
-/// What others had between two readings.
+/// Use of the machine by others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OthersUse {
     pub seconds: f64,
-    /// Of the machine.
     pub processors: u32,
-    /// That others used, and that the hypervisor gave to other machines, in the mean.
+    /// Averages: used by others, and taken by the hypervisor.
     pub used_processors: f64,
     pub stolen_processors: f64,
-    /// Programs that used most of them, and that read most.
+    /// Programs that used most processor time, and read most.
     pub users: Vec<String>,
     pub readers: Vec<String>,
-    /// From the device by others, and by anybody; nothing where it is not known who read.
+    /// By others, and in total. 0 if the readers are unknown.
     pub read_bytes: Bytes,
     pub device_read_bytes: Bytes,
 }
 
-/// Everybody's counters at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineReading {
     monotonic: Duration,
     processors: ProcessorTimes,
     families: FamilyUse,
-    /// The disks that hold the server; `None` where there is none.
     device: Option<DeviceCounters>,
 }
 
 impl MachineReading {
-    /// Looks at the machine with the server of this postmaster and this process. `None` where the kernel does not tell.
+    /// `None` if the kernel lacks the data.
     pub fn read(postmaster_pid: u32, devices: &Devices) -> Option<MachineReading> {
         Some(MachineReading {
             families: read_family_use(&[std::process::id(), postmaster_pid]).ok()?,
@@ -449,11 +421,11 @@ impl MachineReading {
         })
     }
 
-    /// What others had since `earlier`. `known_read_bytes` is what the own processes are known to have read at least.
+    /// `known_read_bytes` is a lower bound of the server's and pgthaw's reads.
     pub fn others_since(&self, earlier: &MachineReading, known_read_bytes: Option<Bytes>) -> OthersUse {
         let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
         let grown = |of: &dyn Fn(&MachineReading) -> Duration| of(self).saturating_sub(of(earlier)).as_secs_f64();
-        // What interrupts took belongs to nobody in particular, the kernel's threads work for everybody.
+        // Interrupts belong to nobody, and kernel threads work for everybody.
         let ran = grown(&|one| one.processors.busy.saturating_sub(one.processors.interrupts));
         let accounted = grown(&|one| one.families.own_cpu) + grown(&|one| one.families.kernel_cpu);
         let per_second = |time: f64| if seconds > 0.0 { time.max(0.0) / seconds } else { 0.0 };
@@ -465,7 +437,7 @@ impl MachineReading {
         OthersUse {
             seconds,
             processors: self.processors.count,
-            // Clocks of processes and of processors do not tick together: the difference may fall below nothing.
+            // May be negative, because the clocks differ slightly.
             used_processors: per_second(ran - accounted),
             stolen_processors: per_second(grown(&|one| one.processors.steal)),
             users: self.name_most(earlier, |used| used.cpu.as_millis() as u64),
@@ -475,7 +447,7 @@ impl MachineReading {
         }
     }
 
-    /// The programs of others that had most of something since `earlier`, the first of them first.
+    /// Programs with the largest increase, in descending order.
     fn name_most(&self, earlier: &MachineReading, of: impl Fn(&ProcessUse) -> u64) -> Vec<String> {
         let mut sums = std::collections::BTreeMap::<&str, u64>::new();
         for (process, used) in &self.families.others {
@@ -558,7 +530,7 @@ mod sample_tests {
         GaugeReading {
             second,
             monotonic: Duration::from_millis(50_000 + milliseconds),
-            // The second thread is there from the first second on.
+            // The second thread starts in second 1.
             generator: if second == 0 { vec![(7, time(0.5))] } else { vec![(7, time(0.5)), (9, time(0.25))] },
             server: BTreeMap::from([("client backend", PartTime { processes: 4, time: time(1.0) })]),
             own_cpu: Duration::from_millis(milliseconds / 100),
@@ -609,7 +581,7 @@ mod others_tests {
 
     use super::*;
 
-    /// After so many seconds of a machine of two processors: what all ran, what the own family and one other had.
+    /// Two processors: total, own family and one other.
     fn reading(seconds: u64, busy_ms: u64, own_ms: u64, other_ms: u64, read: [u64; 2]) -> MachineReading {
         let milliseconds = Duration::from_millis;
         let used = |name: &str, ms| ProcessUse { name: name.into(), cpu: milliseconds(ms), read_bytes: Bytes(ms) };
@@ -640,7 +612,7 @@ mod others_tests {
         assert_eq!((others.processors, others.users.as_slice()), (2, &["burner".to_owned()][..]));
         assert_eq!((others.read_bytes, others.device_read_bytes), (Bytes(900), Bytes(1000)));
         assert_eq!(after.others_since(&before, Some(Bytes(950))).read_bytes, Bytes(50));
-        // Clocks that do not tick together are nobody.
+        // Clock differences are not use by others.
         let alone = reading(10, 10_000, 10_100, 0, [1000, 1000]).others_since(&before, None);
         assert_eq!((alone.used_processors, alone.read_bytes, alone.users.len()), (0.0, Bytes(0), 0));
     }

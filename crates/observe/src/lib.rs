@@ -1,5 +1,4 @@
-//! What happens each second while something runs: counters read on an absolute schedule, and whose they are; what the whole
-//! machine does; what the server's processes wait for; where their time goes.
+//! Observes a server and its machine while something runs: counters, gauges, waits and where the time goes.
 
 #[cfg(test)]
 #[macro_use]
@@ -33,5 +32,5 @@ pub use sampler::{
 pub use statistic::{BUCKETS, Statistic};
 pub use waits::{Flushes, ObservedWait, WaitSample, WaitSampler, Waits};
 
-/// Whether programs for the kernel were compiled in.
+/// Whether kernel programs were compiled in.
 pub const HAS_PROBES: bool = cfg!(probes);

@@ -1,4 +1,4 @@
-//! Reads all counters of a trial once per second on an absolute schedule, in a thread of its own, and computes what happened in each.
+//! Reads a trial's counters every second on an absolute schedule, in a thread, and computes the increases.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,45 +12,40 @@ use host::linux::page_cache::CachedFile;
 use host::linux::{clock, process};
 use host::units::{Bytes, PageRange};
 
-/// The workload's reads are looked at so often.
 const TICKS_PER_SECOND: u32 = 10;
 const TICK: Duration = Duration::from_millis(100);
 
-/// For so many ticks new backends are looked for at each; later at full seconds only.
+/// Ticks with a search for new backends; later only full seconds have one.
 const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
-/// How closely is looked: looking takes processor time from what is looked at.
+/// Frequency of readings, which cost processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
-    /// At the workload's reads each tenth of a second, at residency each second: of a server that gets warm.
+    /// For a warming server: reads by tenths of a second, residency every second.
     Close,
-    /// At everything once a second, and at residency as seldom as keeps its counting within a share of the time.
+    /// Every second, but residency as rarely as its cost requires.
     Sparing,
 }
 
-/// Counting what is resident takes at most this share of one processor with [`Cadence::Sparing`].
+/// Maximum share of one processor for counting residency, with `Cadence::Sparing`.
 const RESIDENCY_SHARE: f64 = 0.005;
 
-/// Where the counters are.
 pub struct Sources {
-    /// Where there is none (tmpfs) its reads count as 0.
+    /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// The files whose residency is counted, each with the place of its relation among those that are counted on their own.
+    /// Files to count, with the index of a relation that is also counted separately.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
-    /// How many those are.
     pub relations: usize,
     pub page_bytes: u64,
     pub cadence: Cadence,
 }
 
-/// What was resident when it was counted last.
 #[derive(Clone, Debug, Default)]
 struct Resident {
     bytes: Bytes,
-    /// Of each relation that is counted on its own.
     relations: Vec<Bytes>,
-    /// Until this monotonic instant it stands for what is.
+    /// Monotonic instant of the next count.
     good_until: Duration,
 }
 
@@ -61,7 +56,7 @@ impl fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// Reads every counter now, and residency when its turn has come.
+    /// Counts residency if due.
     fn read(&mut self, resident: &mut Resident) -> Result<Reading, Error> {
         let device = self.devices.read()?.unwrap_or_default();
         let backends = self.backends.read()?;
@@ -89,7 +84,7 @@ impl Sources {
         Ok(Resident { bytes, relations, good_until: began + good_for })
     }
 
-    /// Bytes of the files that are in the page cache, and of them those of each relation that is counted on its own.
+    /// Cached bytes: total, and by separately counted relation.
     fn read_resident(&self) -> Result<(Bytes, Vec<Bytes>), Error> {
         let mut all = Bytes(0);
         let mut relations = vec![Bytes(0); self.relations];
@@ -105,19 +100,17 @@ impl Sources {
     }
 }
 
-/// What was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
-    /// At the start and at the end of each second.
+    /// At the start and each second's end.
     pub seconds: Vec<Reading>,
-    /// What of each relation was resident then; nothing where none is counted on its own.
+    /// Resident at these instants.
     pub relations: Vec<Vec<Bytes>>,
-    /// What the workload's backends had read so far, at the start and at the end of each tenth of a second: the instant
-    /// at which a server gets warm lies within a second.
+    /// Total reads of the workload's backends by tenths of a second, to date when the server is warm.
     pub workload: Vec<(Duration, Bytes)>,
 }
 
-/// A thread that reads on a schedule. Dropping it stops it at its next tick.
+/// Dropping it stops the thread at the next tick.
 #[derive(Debug)]
 pub struct Sampling<T> {
     thread: JoinHandle<T>,
@@ -134,17 +127,15 @@ impl<T: Send + 'static> Sampling<T> {
         Ok(Sampling { thread: thread.map_err(Error::Thread)?, stop })
     }
 
-    /// Waits for the last reading, or ends before the schedule does, and returns what there is.
+    /// Waits for the last reading, or stops early.
     pub fn finish(self, is_early: bool) -> T {
         let Sampling { thread, stop } = self;
         let _stop = (!is_early).then_some(stop);
-        // A panic in the thread is a defect, not a state to go on from.
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds, and tells `on_reading`. The
-/// schedule is absolute: a late reading does not delay the next one.
+/// Reads at `start` (monotonic) and at each second's end. The schedule is absolute, so delays do not add up.
 pub fn sample_counters(
     sources: Sources,
     start: Duration,
@@ -190,7 +181,6 @@ fn sample(
     Ok(readings)
 }
 
-/// False when it was stopped before.
 pub(crate) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
     let left = instant.saturating_sub(clock::read_monotonic());
     stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
@@ -198,34 +188,26 @@ pub(crate) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
 
 // ---- seconds ----
 
-/// What was read from the device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// By anybody.
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
-    /// By the workload's own backends.
     pub workload_read_bytes: Bytes,
-    /// By the server's processes on behalf of the strategy.
+    /// By server processes, for the strategy.
     pub strategy_read_bytes: Bytes,
 }
 
-/// One second of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Second {
-    /// When the reading that closed this second was really taken.
+    /// When the closing reading was taken.
     pub monotonic: Duration,
     pub wall_ms: i64,
-    /// How long after the second's end that was.
     pub lateness: Duration,
-    /// What was read within the second.
     pub counters: Counters,
-    /// At the second's end.
     pub os_resident_bytes: Bytes,
 }
 
 impl Counters {
-    /// What was added since `earlier`.
     pub fn since(self, earlier: Counters) -> Counters {
         self.with(earlier, |now, before| now.saturating_sub(before))
     }
@@ -241,22 +223,19 @@ impl Counters {
     }
 }
 
-/// All counters, read together. Counters only grow; the time is when they were read, however late that was.
+/// Counters at one instant. They never decrease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Since the machine booted.
+    /// Since boot.
     pub monotonic: Duration,
-    /// Milliseconds since 1970 UTC.
     pub wall_ms: i64,
     pub counters: Counters,
-    /// In the page cache now: a level, not a counter.
+    /// In the page cache now, not a counter.
     pub os_resident_bytes: Bytes,
 }
 
-/// What happened in each of the first `seconds` seconds since `start`. A counter between two readings is taken to have
-/// grown evenly, so that a late reading's surplus falls to the second it belongs to and no byte is lost or counted
-/// twice; seconds without a reading of their own share what the next one brought. Seconds after the last reading are
-/// left out.
+/// Interpolates linearly between readings, so a late reading neither loses nor duplicates bytes. Seconds after the last
+/// reading are omitted.
 pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> Vec<Second> {
     let ends = (1..=seconds).map(|second| start + Duration::from_secs(second.into()));
     let counters_at = |instant: Duration| {
@@ -279,8 +258,7 @@ pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> V
     .collect()
 }
 
-/// What was read in each tenth of the first `seconds` seconds since `start`, from a counter that was read about so often.
-/// As in [`compute_seconds`], growth between two readings is taken to be even. Tenths after the last reading are 0.
+/// Interpolates like `compute_seconds`. Tenths after the last reading are 0.
 pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: u32) -> Vec<Bytes> {
     let at = |tenth: u32| match find_around(readings, |(at, _)| *at, start + TICK * tenth) {
         Some(((_, from), (_, to), share)) => Bytes(between(from.0, to.0, share)),
@@ -289,8 +267,7 @@ pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: 
     (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
 }
 
-/// The readings around an instant, and how far it is on the way from one to the other, 0 to 1. `None` after the last; before the first,
-/// that is both.
+/// Neighbouring readings and the position between them, 0 to 1. `None` after the last; before the first, both are it.
 fn find_around<T>(readings: &[T], at: impl Fn(&T) -> Duration, instant: Duration) -> Option<(&T, &T, f64)> {
     let index = readings.partition_point(|reading| at(reading) < instant);
     let (before, after) = (readings.get(index.saturating_sub(1))?, readings.get(index)?);
@@ -303,27 +280,25 @@ fn between(from: u64, to: u64, share: f64) -> u64 {
     from + (to.saturating_sub(from) as f64 * share).round() as u64
 }
 
-// ---- whose reads they are ----
+// ---- attribution of reads ----
 //
-// A process's title says which role it is connected as (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc says what it had
-// fetched. Neither costs the server anything; a query of pg_stat_activity would make a cold server read its catalogs.
+// A process's title shows its role (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc its fetched
+// bytes. Unlike pg_stat_activity, neither makes a cold server read its catalogs.
 //
-// With `io_method = worker` (PostgreSQL 18) the reads of scans are done by io workers, which serve anybody. The workload's index lookups
-// read one block at a time, and these a backend does itself. So the workers' reads are the strategy's when its SQL scans, and the
-// workload's otherwise.
+// With `io_method = worker` (PostgreSQL 18), shared io workers do the reads of scans, but not those of the workload's
+// index lookups. So worker reads belong to the strategy if its SQL scans, otherwise to the workload.
 
-/// Whom a process of the server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendRole {
     Workload,
-    /// Also the workers of its parallel scans, and autoprewarm's.
+    /// Includes its parallel workers, and autoprewarm.
     Strategy,
     IoWorker,
-    /// Checkpointer, WAL writer, a backend that has not said yet who it is.
+    /// Includes backends without a role yet.
     Other,
 }
 
-/// Adds up what the backends read, also those that ended meanwhile.
+/// Sums the reads of backends, including ended ones.
 #[derive(Debug)]
 pub struct BackendReads {
     postmaster_pid: u32,
@@ -337,7 +312,6 @@ struct Backend {
     read_bytes: Bytes,
 }
 
-/// What was read so far for the workload and for the strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackendTotals {
     pub workload_read_bytes: Bytes,
@@ -345,15 +319,14 @@ pub struct BackendTotals {
 }
 
 impl BackendReads {
-    /// Of the server of this postmaster. `io_workers_serve` is `Strategy` when the strategy's own SQL scans.
+    /// `io_workers_serve` is `Strategy` if the strategy's SQL scans.
     pub fn new(postmaster_pid: u32, io_workers_serve: BackendRole) -> BackendReads {
         BackendReads { postmaster_pid, io_workers_serve, seen: HashMap::new() }
     }
 
-    /// Looks at every backend that lives. One that ended keeps the count it had when it was looked at last.
+    /// An ended backend keeps its last count.
     pub fn read(&mut self) -> Result<BackendTotals, Error> {
         for pid in process::read_children(self.postmaster_pid)? {
-            // A process may end at any time: what cannot be read is no longer there.
             let (Ok(read_bytes), Ok(title)) = (process::read_fetched_bytes(pid), process::read_title(pid)) else {
                 continue;
             };
@@ -364,14 +337,13 @@ impl BackendReads {
         Ok(self.totals())
     }
 
-    /// Looks again at the backends that are known already: cheap, and enough to see what a short-lived one read.
+    /// Reads known backends only: cheap, and sufficient for short-lived ones.
     pub fn read_known(&mut self) {
         for (pid, backend) in &mut self.seen {
             backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);
         }
     }
 
-    /// What was read so far, by what was seen last.
     pub fn totals(&self) -> BackendTotals {
         let total = |role| self.seen.values().filter(|one| self.serves(one) == role).map(|one| one.read_bytes).sum();
         BackendTotals {
@@ -388,8 +360,7 @@ impl BackendReads {
     }
 }
 
-/// Ends the sessions of the strategy, as pg_terminate_backend() would: a backend does not notice that its client is gone
-/// before it has something to tell it.
+/// Like pg_terminate_backend(). A backend notices a lost client only when it sends.
 pub fn apply_end_strategy_backends(postmaster_pid: u32) {
     for pid in process::read_children(postmaster_pid).unwrap_or_default() {
         let is_strategy = process::read_title(pid).is_ok_and(|title| title.contains(STRATEGY_ROLE));
@@ -399,7 +370,6 @@ pub fn apply_end_strategy_backends(postmaster_pid: u32) {
     }
 }
 
-/// From a title such as `postgres: lab: pgthaw_workload bench [local] idle`.
 fn classify(title: &str) -> BackendRole {
     let mut words = title.split_ascii_whitespace();
     if words.any(|word| word == WORKLOAD_ROLE) {
@@ -415,10 +385,9 @@ fn classify(title: &str) -> BackendRole {
 
 // ---- roles ----
 
-/// The role that pgbench connects as. It has no other use, so that its backends can be known by it.
+/// pgbench's role, used for nothing else, so it identifies the workload.
 pub const WORKLOAD_ROLE: &str = "pgthaw_workload";
 
-/// The role that strategies connect as.
 pub const STRATEGY_ROLE: &str = "pgthaw_strategy";
 
 #[cfg(test)]
@@ -452,7 +421,7 @@ mod tests {
         let sparing = Sources { cadence: Cadence::Sparing, ..sources(vec![cached]) };
         let counted = sparing.count_resident().unwrap();
         let now = clock::read_monotonic();
-        // Good for two hundred times what the count took, and no longer.
+        // Valid for 200 times the duration of the count.
         assert_eq!(counted.bytes, Bytes(1 << 20));
         assert!(counted.good_until > now && counted.good_until < now + Duration::from_secs(60));
         let readings = sample_counters(sparing, now, 1, |_| {}).unwrap().finish(false).unwrap();
@@ -485,7 +454,6 @@ mod series_tests {
 
     const START: Duration = Duration::from_secs(1000);
 
-    /// A reading so many milliseconds after the start, when the device has delivered so many bytes.
     fn reading(after_ms: i64, bytes: u64) -> Reading {
         let monotonic = Duration::from_millis((1_000_000 + after_ms) as u64);
         let counters = Counters { device_read_bytes: Bytes(bytes), ..Counters::default() };

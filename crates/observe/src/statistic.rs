@@ -1,38 +1,36 @@
-//! Count, total, least, most and a histogram of one named thing: of a wait, or of the time on a processor.
+//! Count, total, extremes and histogram of one named wait.
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets of a histogram, each twice as wide as the one before: what PostgreSQL's developers discuss for timed wait events has
-/// as many.
+/// Each bucket is twice as wide as the one before. PostgreSQL's developers discuss this number for timed wait events.
 pub const BUCKETS: usize = 32;
 
-/// The first bucket has what is shorter than 2 to the power of this, in nanoseconds: 1.024 µs.
+/// Below 2^10 ns = 1.024 µs.
 const FIRST_BUCKET_BITS: u32 = 10;
 
-/// What is known of all that happened to one named thing. Two can be added up, and one can be taken from a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Statistic {
-    /// How often. 0 where only the time is known, as from looks at an interval.
+    /// 0 if only the time is known, as from sampling.
     pub count: u64,
     pub total_ns: u64,
-    /// Shortest and longest; `None` where lengths are not known.
+    /// `None` if lengths are unknown.
     pub min_ns: Option<u64>,
     pub max_ns: Option<u64>,
-    /// How many were in each bucket: below 1024 ns, from 2^(9+n) ns to twice that, and in the last all that was longer.
+    /// Counts by bucket: below 1024 ns, from 2^(9+n) ns to twice that, and unlimited.
     #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
     pub histogram: [u64; BUCKETS],
 }
 
 impl Statistic {
-    /// Time alone: how often is known, how long each took is not.
+    /// Total time without lengths.
     pub fn of_time(count: u64, total_ns: u64) -> Statistic {
         Statistic { count, total_ns, ..Statistic::default() }
     }
 
-    /// Counts one more, of this length. Its time may be part of the total already.
+    /// The length may already be in the total.
     pub fn count(&mut self, length_ns: u64) {
         self.min_ns = Some(self.min_ns.map_or(length_ns, |min| min.min(length_ns)));
         self.max_ns = self.max_ns.max(Some(length_ns));
@@ -40,7 +38,6 @@ impl Statistic {
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
-    /// Adds up two of the same name.
     pub fn merge(&mut self, other: &Statistic) {
         self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -49,8 +46,7 @@ impl Statistic {
         self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| *sum += more);
     }
 
-    /// What was added since `earlier`, which is the same thing read before. Where the shortest and the longest were not among it,
-    /// they are told by the bounds of their buckets.
+    /// Extremes that are not part of the increase are estimated by their buckets.
     pub fn since(&self, earlier: &Statistic) -> Statistic {
         let mut histogram = self.histogram;
         histogram.iter_mut().zip(earlier.histogram).for_each(|(sum, before)| *sum = sum.saturating_sub(before));
@@ -66,8 +62,8 @@ impl Statistic {
         }
     }
 
-    /// One of these had lasted for `least_ns` when the rest of them began, and `before_ns` of that are not meant: it is counted without
-    /// them. Of several that may be the one it is the shortest, so none comes out too short.
+    /// Shortens one that had lasted at least `least_ns` by `before_ns`. Of several candidates it takes the shortest, so
+    /// none becomes too short.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
@@ -75,7 +71,7 @@ impl Statistic {
         let length_ns = upper_bound(bucket).min(longest_ns).saturating_sub(before_ns);
         self.histogram[bucket] -= 1;
         let longest = self.histogram.iter().rposition(|count| *count > 0);
-        // It was the longest itself where no other is in its bucket or above.
+        // It was the maximum if no other is in its bucket or above.
         if longest.is_none_or(|longest| longest < bucket) {
             self.max_ns = longest.map(upper_bound).max(Some(length_ns));
         }
@@ -83,7 +79,7 @@ impl Statistic {
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
-    /// None of these was longer than this, whatever is told of them.
+    /// Limits all lengths.
     pub fn bound(&mut self, longest_ns: u64) {
         let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);
         if let Some(last) = told.last_mut() {
@@ -94,13 +90,11 @@ impl Statistic {
         self.min_ns = self.min_ns.map(|min| min.min(longest_ns));
     }
 
-    /// Mean length. `None` where it is not known how often.
     pub fn average_ns(&self) -> Option<u64> {
         self.total_ns.checked_div(self.count)
     }
 
-    /// A length that this share (0 to 1) of all did not exceed: the upper bound of a bucket, so at most twice too much. `None` where
-    /// lengths are not known.
+    /// Quantile (share 0 to 1): the upper bound of a bucket, at most twice too high. `None` if lengths are unknown.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let counted: u64 = self.histogram.iter().sum();
         let wanted = (counted as f64 * share).ceil().max(1.0) as u64;
@@ -122,7 +116,7 @@ fn lower_bound(bucket: usize) -> u64 {
     if bucket == 0 { 0 } else { 1 << (FIRST_BUCKET_BITS as usize + bucket - 1) }
 }
 
-/// In nanoseconds; of the last bucket the greatest number there is.
+/// Nanoseconds. The last bucket is unlimited.
 pub(super) fn upper_bound(bucket: usize) -> u64 {
     if bucket == BUCKETS - 1 { u64::MAX } else { 1 << (FIRST_BUCKET_BITS as usize + bucket) }
 }
@@ -175,12 +169,10 @@ mod tests {
 
     #[test]
     fn the_one_that_had_begun_before_is_counted_without_what_was_before() {
-        // Of 13 ms 10 were before; the others are short.
         let mut waits = of(&[50_000, 60_000, 13_000_000]);
         waits.shorten_one(10_500_000, 10_000_000);
         assert_eq!((waits.count, waits.max_ns, waits.min_ns), (3, Some(3_000_000), Some(50_000)));
         assert_eq!((waits.histogram[bucket_of(13_000_000)], waits.histogram[bucket_of(3_000_000)]), (0, 1));
-        // A longer one stays as it is.
         let mut waits = of(&[13_000_000, 500_000_000]);
         waits.shorten_one(10_500_000, 10_000_000);
         assert_eq!((waits.max_ns, waits.histogram.iter().sum::<u64>()), (Some(500_000_000), 2));

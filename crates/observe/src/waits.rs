@@ -1,4 +1,4 @@
-//! Looks several times a second at what the server's backends wait for, in a task of its own, and adds up by seconds.
+//! Samples the waits of backends and sums them by second.
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
@@ -14,16 +14,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use host::linux::clock;
 use postgres::{Wait, WaitLook, read_waits};
 
-/// What was seen within one second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitSample {
-    /// End of the second, since the start of the workload; 1 for the first.
+    /// End of the second since the workload's start, from 1.
     pub second: u32,
     #[serde(flatten)]
     pub seen: Waits,
 }
 
-/// What several looks have seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
     pub looks: u32,
@@ -31,11 +29,11 @@ pub struct Waits {
     pub flushes: Flushes,
 }
 
-/// Looks that saw the log being flushed: a process that waited for the device to have written it.
+/// Samples in which a process waited for a WAL flush.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flushes {
     pub looks: u32,
-    /// Other transactions under way then, over all of these looks: they have written, and waited for no lock.
+    /// Other transactions in progress then that have written and waited for no lock.
     pub others: u32,
 }
 
@@ -45,7 +43,7 @@ impl Flushes {
     }
 }
 
-/// Processes that did the same. Divided by the looks, `observed` is how many did so in the mean.
+/// `observed` divided by `looks` is the average number of processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservedWait {
     #[serde(flatten)]
@@ -54,13 +52,13 @@ pub struct ObservedWait {
 }
 
 impl Waits {
-    /// Processes in the mean of which `is_meant` is so; 0 without a look.
+    /// Average number of processes with matching waits.
     pub fn mean(&self, is_meant: impl Fn(&Wait) -> bool) -> f64 {
         let seen: f64 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| f64::from(one.observed)).sum();
         seen / f64::from(self.looks.max(1))
     }
 
-    /// What the seconds saw together. Counts end at the greatest there is: a document may hold any.
+    /// Saturating, because documents are untrusted.
     pub fn total<'a>(samples: impl IntoIterator<Item = &'a WaitSample>) -> Waits {
         let mut sum = Waits::default();
         for sample in samples {
@@ -78,20 +76,18 @@ impl Waits {
         }
     }
 
-    /// What was seen most often comes first.
     fn sorted(mut self) -> Waits {
         self.waits.sort_by(|one, other| other.observed.cmp(&one.observed).then_with(|| one.wait.cmp(&other.wait)));
         self
     }
 }
 
-/// Four looks a second find what lasts; each costs the server well under a millisecond.
+/// Each sample costs the server well under a millisecond.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// One look, and when it was, since the machine booted.
 type Look = (Duration, WaitLook);
 
-/// The task that looks. Dropping it ends it.
+/// Dropping it stops the task.
 #[derive(Debug)]
 pub struct WaitSampler {
     task: JoinHandle<Vec<Look>>,
@@ -99,16 +95,16 @@ pub struct WaitSampler {
 }
 
 impl WaitSampler {
-    /// Looks through this connection from now on. Where the server does not answer any more it looks no more.
+    /// Samples through this connection until the server is gone.
     pub fn start(connection: PgConnection) -> WaitSampler {
         let (stop, stopped) = oneshot::channel();
         WaitSampler { task: tokio::spawn(look(connection, stopped)), stop }
     }
 
-    /// Ends, and returns what was seen in each of the first `seconds` seconds since `start` in which there was a look.
+    /// Returns the first `seconds` seconds since `start`, if they have samples.
     pub async fn stop(self, start: Duration, seconds: u32) -> Vec<WaitSample> {
         drop(self.stop);
-        // It ends by itself, and is aborted by nobody.
+        // The task ends by itself and is not aborted.
         let looks = self.task.await.unwrap_or_default();
         compute_wait_samples(looks, start, seconds)
     }
@@ -117,7 +113,6 @@ impl WaitSampler {
 async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
     let mut looks = Vec::new();
     let mut ticks = interval(LOOK_INTERVAL);
-    // After a late look there is no hurry to make up for it.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

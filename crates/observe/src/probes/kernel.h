@@ -1,6 +1,6 @@
-// What every program for the kernel here begins with: types, sections, maps, and the helpers that the kernel offers.
+// Types, sections, maps and helpers for all kernel programs.
 //
-// The kernel's structures are declared by each program, with the members that it uses alone; the loader finds where they are (CO-RE).
+// Each program declares only the kernel members that it uses. The loader relocates them (CO-RE).
 
 #pragma once
 
@@ -15,17 +15,16 @@ typedef long long s64;
 #define CORE __attribute__((preserve_access_index))
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
-// A map with values by keys, and a ring of records of so many bytes.
 #define MAP(name, kind, entries, key_type, value_type) \
     struct { __uint(type, kind); __uint(max_entries, entries); __type(key, key_type); __type(value, value_type); } name SEC(".maps")
 #define RING(name, bytes) \
     struct { __uint(type, MAP_RING); __uint(max_entries, bytes); } name SEC(".maps")
-// Keeps clang from merging what the verifier wants to see apart.
+// Keeps clang from merging paths that the verifier must see apart.
 #define HIDE(value) asm volatile("" : "+r"(value))
-// What stands before it in memory is read and written before what stands behind it, as far as the compiler is concerned.
+// Compiler barrier.
 #define BARRIER() asm volatile("" : : : "memory")
 
-// include/uapi/linux/bpf.h: numbers of helpers, types of maps, flags.
+// include/uapi/linux/bpf.h: helper numbers, map types, flags.
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
@@ -44,10 +43,10 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PER_CPU_HASH = 5, MAP_LRU_HASH = 9, MAP_QUEUE = 22, MAP_RING = 27, MMAPABLE = 1 << 10, ANY = 0, NOEXIST = 1 };
 enum { NO_WAKEUP = 1, FORCE_WAKEUP = 2 };
 
-// One member of a structure that the verifier knows no type of: its place is found when the program is loaded.
+// Reads a member of a structure whose type the verifier does not know. CO-RE relocates the offset.
 #define READ(to, member) bpf_probe_read_kernel(&(to), sizeof(to), __builtin_preserve_access_index(&(member)))
-// Does this kernel's structure have the member?
+// Whether this kernel's structure has the member.
 #define EXISTS(member) __builtin_preserve_field_info(member, 2)
 
-// Dual, for helpers that the kernel gives to the GPL alone.
+// Some helpers require the GPL.
 char _license[] SEC("license") = "Dual MIT/GPL";

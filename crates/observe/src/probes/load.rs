@@ -1,4 +1,4 @@
-//! What every program in the kernel is loaded with.
+//! Loads kernel programs.
 
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
@@ -16,17 +16,17 @@ use host::linux;
 use host::linux::capability::{BPF_REMEDY, counts_program_time};
 use host::linux::process::has_kernel_pids;
 
-/// What helps where an object lacks something.
+/// Remedy for a faulty object file.
 pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
 
-/// The kernel's own description of its types, and a loader, which has read it for itself.
+/// The kernel's BTF, and a loader with its own copy.
 pub struct Loading {
     pub types: Btf,
     pub loader: EbpfLoader<'static>,
 }
 
 impl Loading {
-    /// Reads it: where pids mean other processes than to the kernel no program is of use.
+    /// Fails in a pid namespace, because the kernel reports other pids.
     pub fn open() -> Result<Loading, Error> {
         if !has_kernel_pids()? {
             let remedy = "run pgthaw on the host, not in a container";
@@ -38,7 +38,7 @@ impl Loading {
         })
     }
 
-    /// The loader reads the types too, and lends them to nobody: both at once, or where no thread is to be had in turn.
+    /// The loader also parses the BTF and does not share it. Both parse in parallel if a thread is available.
     fn read() -> Result<Loading, BtfError> {
         thread::scope(|scope| {
             let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
@@ -52,7 +52,6 @@ impl Loading {
     }
 }
 
-/// Loads a program and attaches it to a tracepoint.
 pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<BtfTracePointLinkId, Error> {
     let program = ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
     let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
@@ -60,16 +59,16 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
     program.attach().map_err(refused)
 }
 
-/// As long as this is kept the kernel counts what its programs cost.
+/// The kernel counts the cost of its programs while this exists.
 #[derive(Debug)]
 pub struct CostCount {
     _counting: Option<OwnedFd>,
-    /// Why it does not.
+    /// Why it does not count.
     pub refusal: Option<String>,
 }
 
 impl CostCount {
-    /// Begins to count. It takes CAP_SYS_ADMIN, which programs do not take (BPF_ENABLE_STATS of bpf(2)), or somebody has it on for all.
+    /// Requires CAP_SYS_ADMIN, unlike the programs (BPF_ENABLE_STATS in bpf(2)), unless counting is already on.
     pub fn begin() -> CostCount {
         let (counting, refusal) = match enable_stats(Stats::RunTime) {
             Ok(counting) => (Some(counting), None),
@@ -82,13 +81,12 @@ impl CostCount {
         CostCount { _counting: counting, refusal }
     }
 
-    /// Of these programs so far; `None` where it is not counted.
+    /// `None` if not counted.
     pub fn read(&self, ebpf: &Ebpf) -> Option<ProbeCost> {
         self.refusal.is_none().then(|| read_cost(ebpf))
     }
 }
 
-/// What its programs cost so far, by the kernel's own count, in the order of their names.
 fn read_cost(ebpf: &Ebpf) -> ProbeCost {
     let cost = |(name, program): (&str, &Program)| {
         let info = program.info().ok()?;
@@ -96,7 +94,7 @@ fn read_cost(ebpf: &Ebpf) -> ProbeCost {
         Some(ProgramCost { name: name.to_owned(), runs, total_ns })
     };
     let mut programs: Vec<ProgramCost> = ebpf.programs().filter_map(cost).collect();
-    // The library holds them in a hash table.
+    // The library's order is arbitrary.
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     ProbeCost { programs }
 }
@@ -105,12 +103,10 @@ pub fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
     ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
 }
 
-/// The kernel did not take the program.
 pub fn refused(error: impl std::error::Error) -> Error {
     refusal(&tell(&error), BPF_REMEDY)
 }
 
-/// There is no program in the kernel, for this reason.
 pub fn refusal(reason: &str, remedy: &str) -> Error {
     Error::Linux(linux::Error::Unavailable {
         what: "a program in the kernel",
@@ -119,7 +115,7 @@ pub fn refusal(reason: &str, remedy: &str) -> Error {
     })
 }
 
-/// The error with what it comes from, one line.
+/// One line with the error and its sources.
 fn tell(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut source = error.source();
@@ -130,6 +126,6 @@ fn tell(error: &dyn std::error::Error) -> String {
         }
         source = error.source();
     }
-    // What the verifier says may be pages long.
+    // The verifier's log may be pages long.
     told.lines().next().unwrap_or_default().to_owned()
 }

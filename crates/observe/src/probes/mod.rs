@@ -1,4 +1,4 @@
-//! Programs that run in the kernel, each with what loads it.
+//! Kernel programs and their loaders.
 
 #[cfg(probes)]
 mod load;
@@ -13,7 +13,6 @@ use crate::Error;
 use crate::pages::{PageWatch, PagesRoom, WatchedFile};
 use crate::time::{ProbeOptions, TimeSource};
 
-/// Follows the processes of this postmaster from now on.
 pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Box<dyn TimeSource>, Error> {
     #[cfg(probes)]
     return Ok(Box::new(time::TimeProbe::open(postmaster_pid, options)?));
@@ -21,8 +20,8 @@ pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Bo
     Err(missing((postmaster_pid, options)))
 }
 
-/// Watches files from now on. A unit has `unit_pages` pages, a power of two. `control` is a file that can be read beside them: by
-/// that it is proven that the kernel knows files as stat does, which is not so on every file system.
+/// Watches files in units of `unit_pages` pages, a power of two. Reads the file `control` to verify that the kernel and
+/// stat use the same numbers for files, which not every file system does.
 pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<Box<dyn PageWatch>, Error> {
     #[cfg(probes)]
     return Ok(Box::new(pages::PageProbe::open(files, unit_pages, control)?));
@@ -30,8 +29,8 @@ pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -
     Err(missing((files, unit_pages, control)))
 }
 
-/// Opens what [`open_page_probe`] will want, tens of milliseconds of work, while its caller finds out which files it is for; `room` tells as much
-/// as can be known before, and where that is too little nothing is opened. One that is opened meanwhile waits for it, and fails as this did.
+/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. On `None` from `room`
+/// it loads nothing. A concurrent `open_page_probe` waits, and fails if this fails.
 pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     #[cfg(probes)]
     pages::open_ahead(room);
@@ -39,7 +38,7 @@ pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     drop(room);
 }
 
-/// Takes out of the kernel what was opened ahead and nobody wanted.
+/// Unloads a probe loaded ahead and never used.
 pub fn forget_pages_ahead() {
     #[cfg(probes)]
     pages::forget_ahead();

@@ -1,4 +1,4 @@
-//! Stalls while a server runs: found in its throughput, joined with what was seen meanwhile, and named.
+//! Finds stalls of a running server in its throughput and names their causes.
 
 mod sentence;
 mod stalls;

@@ -1,4 +1,4 @@
-//! A stall as it is told, and what held the work up: from what was seen in it and before it to its kind and its sentence. Nothing but values.
+//! Derives the kind and the sentence of a stall from the steps in and before it. Pure.
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
@@ -13,48 +13,40 @@ use crate::time::{FileCallKind, FileKind, WrittenTo, class_until_18};
 use host::units::{Bytes, group_digits};
 use postgres::LockProcess;
 
-/// What held the work up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StallKind {
-    /// A file that was synchronised with the disk: of a relation, of transaction status.
+    /// Sync of a relation's or transaction status file.
     FileSync,
-    /// The log that did not get to its disk.
     WalFlush,
-    /// Temporary files that were written.
     TemporaryFiles,
-    /// Somebody held a lock.
     Lock,
-    /// Somebody held a pin of a buffer.
     BufferPin,
-    /// A checkpoint, and no single file of it.
+    /// A checkpoint as a whole, not one of its files.
     Checkpoint,
-    /// Others had the processors.
+    /// Used up by other processes or virtual machines.
     Processors,
-    /// The device had more to do than it can.
     Device,
-    /// Memory was short, and had to be taken back first.
     Memory,
-    /// All clients were silent while the server had nothing to do.
+    /// All clients were silent.
     ClientPause,
-    /// Clients answered, and answered late: they are slow, or the network is.
+    /// Slow clients or network.
     ClientDelay,
-    /// Nothing that was seen explains it.
     Unexplained,
 }
 
-/// A span in which throughput fell far below its surroundings.
+/// Throughput far below its surroundings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Milliseconds since 1970 UTC.
+    /// Unix time in milliseconds.
     pub begin_ms: i64,
-    /// `None` while it lasts.
+    /// `None` while in progress.
     pub end_ms: Option<i64>,
     pub length_ns: u64,
     pub kind: StallKind,
-    /// What happened, without the time of the day. While it lasts it may change as more is seen.
+    /// May change during the stall.
     pub sentence: String,
-    /// Of what is counted (`counted`) in a second: the least of a step, and what was usual before.
+    /// Commands per second: the minimum of a step, and the usual rate.
     pub least_per_second: f64,
     pub usual_per_second: f64,
 }
@@ -67,62 +59,56 @@ impl fmt::Display for Stall {
     }
 }
 
-// ---- what held the work up ----
+// ---- causes ----
 
-/// Waits in which somebody else keeps a backend from going on.
+/// Waits in which something else blocks a backend.
 const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 
-/// A cause has this share of all backends waiting more than before.
+/// Minimum increase of waiting backends, as a share of all.
 const VICTIMS: f64 = 0.2;
 
-/// So many of those at work are kept from going on, whatever it was like before: where all wait for one slow device all the time, no more
-/// can when it stops.
+/// This share of working backends suffices: where all always wait for a slow device, no more can be blocked.
 const NEARLY_ALL: f64 = 0.8;
 
-/// Calls of a file fill this share of a stall that they are the cause of.
+/// Minimum share of the stall filled by file calls.
 const FILLS: f64 = 0.4;
 
-/// Others came to have this share of the processors more, and of all hardly any was left.
+/// Minimum increase of others' share of the processors, and of the share in use.
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
-/// Somebody waited for a processor for this share of the time, at least, if one was missing.
+/// Minimum share of time with a task waiting for a processor.
 const PROCESSOR_WAIT: f64 = 0.8;
 
-/// As many backends in the mean are one most of the time.
+/// Average backends that count as one most of the time.
 const SOMEBODY: f64 = 0.5;
 
-/// Share of the time in which somebody waited for memory.
 const MEMORY_WAIT: f64 = 0.2;
 
-/// Share of the backends that wait for their clients when these are the cause, and the share of a stall in which they do.
+/// Minimum share of backends in client waits, and of the time in which that holds.
 const WITH_CLIENT: f64 = 0.8;
 const WITH_CLIENT_FOR: f64 = 0.6;
 
-/// Where clients pause, less than this share of them sends anything.
+/// In a pause, a smaller share of the clients sends anything.
 const PAUSE: f64 = 0.2;
 
-/// Share of the time in which a device had something to do.
 const SATURATED: f64 = 0.9;
 
-/// What comes before in a file's bytes by this factor is behind the wait of the others on its device.
+/// Factor by which one file's bytes must exceed the others' to delay them.
 const MUCH_MORE: u64 = 4;
 
-/// A lock's holder was seen so often at least, and in this share of the looks, when he is the same all the time.
+/// Minimum number and share of looks with the same lock holder.
 const LOOKS_OF_HOLDER: usize = 2;
 const MOST: f64 = 0.8;
 
-/// Less than so many bytes nothing waits behind for long.
 const LARGE: u64 = 8 << 20;
 
-/// So many events are named of those that backends waited in.
 const EVENTS_NAMED: usize = 3;
 
-/// The kind of a stall and what is said of it, from the steps of the stall and those before it. `usual_per_second` are the commands that
-/// it was judged against.
+/// `usual_per_second` is the command rate that the stall was judged against.
 pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
     let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
-    // What would be seen too where something further down is the cause stands further up.
+    // A cause precedes those whose signs it also produces.
     let (kind, cause) = seen
         .memory()
         .or_else(|| seen.temporary_files())
@@ -149,7 +135,7 @@ struct Seen<'a> {
     usual_per_second: f64,
 }
 
-/// Calls of one process, or of all for the log, that follow each other.
+/// Consecutive calls of one process, or of all for the log.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     overlap_ns: u64,
@@ -175,13 +161,12 @@ impl<'a> Seen<'a> {
         self.now.of_classes(classes) - self.then.of_classes(classes)
     }
 
-    /// Do these waits keep more from going on than before, or nearly all?
+    /// Whether these waits block more backends than before, or nearly all.
     fn keep(&self, classes: &[&str]) -> bool {
         let kept = self.now.of_classes(classes);
         self.grew(classes) >= self.many() || kept >= SOMEBODY && kept >= NEARLY_ALL * self.now.at_work()
     }
 
-    /// So many backends or more are many.
     fn many(&self) -> f64 {
         VICTIMS * self.now.backends.max(1.0)
     }
@@ -209,8 +194,8 @@ impl<'a> Seen<'a> {
         let all = self.now.processors;
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
-        // Where most are blocked and few are ready for a processor, none is missing. Where the clients alone may miss one, others may just
-        // have what a server with nothing to do leaves: then nobody waits for a processor.
+        // With most backends blocked and few ready, processors are not short. If only clients are affected, others may
+        // use just what an idle server leaves, so some task must wait for a processor.
         let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
         let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {
@@ -240,13 +225,12 @@ impl<'a> Seen<'a> {
         Some((kind, format!("{what}: {waiting} of {of} backends waited for {whom}.")))
     }
 
-    /// When the clients are there again, all at once, they wait for each other for a moment: that is of no weight.
+    /// Tolerates short lock waits when all clients return at once.
     fn is_with_clients(&self) -> bool {
         let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
         with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
     }
 
-    /// The steps in which most backends waited for their clients.
     fn steps_with_clients(&self) -> Vec<&Step> {
         let is_with_client = |step: &&Step| {
             let waits = step.backends.waits.iter().filter(|((class, _), _)| class == "Client");
@@ -255,8 +239,8 @@ impl<'a> Seen<'a> {
         self.during.iter().filter(is_with_client).collect()
     }
 
-    /// Did hardly a client send anything while most were waited for? How many commands came tells little: the wait begins and ends within a
-    /// step, in which all sent as always. So those two are left out. One of several may be somebody who looks on.
+    /// Whether hardly any client sends anything. Excludes the first and last steps, which contain normal traffic.
+    /// One client may be an onlooker.
     fn clients_pause(&self) -> bool {
         let steps = self.steps_with_clients();
         let inner = steps.get(1..steps.len().saturating_sub(1)).unwrap_or_default();
@@ -265,12 +249,12 @@ impl<'a> Seen<'a> {
         is_onlooker_alone || (asked.len() as f64) < PAUSE * self.now.backends
     }
 
-    /// Each time that somebody was asked who holds locks, and others waited for somebody.
     fn looks(&self) -> Vec<&[LockProcess]> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last look with him who held a lock in most of them, and waited for none. When he lets go, others hold one for a moment.
+    /// The last look with the most frequent holder that does not wait for a lock. Others hold locks briefly at its
+    /// release.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -279,7 +263,7 @@ impl<'a> Seen<'a> {
         looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
     }
 
-    /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
+    /// A process holds a lock throughout while it sleeps or waits for its client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
         let sleeps = |one: &&LockProcess| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
@@ -290,7 +274,7 @@ impl<'a> Seen<'a> {
         let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
         let holder =
             usual.iter().filter(sleeps).filter(|one| seen_often(one.session.pid)).max_by_key(|one| one.waiters)?;
-        // Who waits for a pin holds them up as well.
+        // A wait for a pin blocks them too.
         let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
     }
@@ -300,14 +284,13 @@ impl<'a> Seen<'a> {
             return None;
         }
         let holders = self.usual_look()?;
-        // Who waits for a pin has the others wait for whoever holds that.
         if let Some(holder) = holders.iter().find(|one| waits_for(one, "BufferPin")) {
             let told =
                 format!("{} holds a lock, and waits for a pin of a buffer{}.", tell_holder(holder), self.victims());
             return Some((StallKind::BufferPin, told));
         }
         let holder = holders.iter().filter(|one| !waits_for(one, "Lock")).max_by_key(|one| one.waiters)?;
-        // He is kept from going on himself: what he waits for is the cause.
+        // File calls explain the holder's own wait.
         if BLOCKED.iter().any(|class| waits_for(holder, class)) && self.candidate().is_some() {
             return None;
         }
@@ -323,7 +306,7 @@ impl<'a> Seen<'a> {
         (self.grew(&["BufferPin"]) >= self.many()).then(|| (StallKind::BufferPin, told()))
     }
 
-    /// What was written in the stall and just before it, and in how many seconds.
+    /// Writes in the stall and just before it, with the seconds covered.
     fn written_lately(&self) -> (WrittenTo, f64) {
         let lately = self.before.iter().rev().take(self.during.len().max(8)).chain(self.during);
         lately.fold((WrittenTo::default(), 0.0), |(sum, seconds), step| {
@@ -331,13 +314,13 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// Is it so much more than what the longest sync has to bring to the disk that this waits behind it?
+    /// Whether these bytes far exceed those of the longest sync, which then waits behind them.
     fn is_behind(&self, bytes: u64) -> bool {
         let waiting = self.candidate().map_or(0, |one| bytes_of(&one));
         bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.keep(&BLOCKED)
     }
 
-    /// Whole files are written that nobody asks to be kept: what they bring upon a device is in nobody's call.
+    /// Temporary files are never synced, so their load appears in no call.
     fn temporary_files(&self) -> Option<(StallKind, String)> {
         let (WrittenTo { wal, temporary, others }, seconds) = self.written_lately();
         let is_most = temporary.bytes >= wal.bytes + others.bytes;
@@ -348,7 +331,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// A checkpoint has its buffers written and brought to the disk, and the log waits behind them where it has no device of its own.
+    /// The log waits behind a checkpoint's buffers on the same device.
     fn checkpoint_before_log(&self) -> Option<(StallKind, String)> {
         let checkpoint = self.during.iter().filter(|step| step.checkpoint.is_some()).count();
         let has_own_device = self.during.iter().any(|step| step.machine.parts.contains_key(LOG_DEVICE));
@@ -393,11 +376,10 @@ impl<'a> Seen<'a> {
         )
     }
 
-    /// The calls that the others waited for, if calls fill the stall.
     fn candidate(&self) -> Option<Candidate<'a>> {
         let begin_ns = self.during.first().map(|step| step.end_ns - step.length_ns)?;
         let end_ns = self.during.last()?.end_ns;
-        // One call is seen in each step that it lasts, and once more when it has ended.
+        // A call appears in each step until its end, and once more then.
         let mut calls: BTreeMap<(u32, u64), (&SeenCall, u64)> = BTreeMap::new();
         for (step, seen) in self.during.iter().flat_map(|step| step.calls.iter().map(move |seen| (step, seen))) {
             let until = seen.call.end_ns.unwrap_or(step.end_ns);
@@ -410,7 +392,7 @@ impl<'a> Seen<'a> {
         for (seen, until) in calls.into_values() {
             let overlap_ns = until.min(end_ns).saturating_sub(seen.call.begin_ns.max(begin_ns));
             let longest_ns = until.saturating_sub(seen.call.begin_ns);
-            // Whoever comes first flushes the log for all.
+            // Any backend flushes the log for all.
             let group = (seen.call.file.kind != FileKind::Wal).then_some(seen.call.pid);
             let new = Candidate { overlap_ns: 0, calls: 0, longest: seen, longest_ns };
             let known = groups.entry(group).or_insert(new);
@@ -425,7 +407,7 @@ impl<'a> Seen<'a> {
         let log = groups.remove(&None);
         let other = groups.into_values().max_by_key(|one| (bytes_of(one), one.overlap_ns));
         match (log, other) {
-            // On one device the smaller one waits for the larger one.
+            // On one device the smaller amount waits for the larger.
             (Some(log), Some(other)) => {
                 let is_behind = log.longest.call.device == other.longest.call.device
                     && bytes_of(&other) >= MUCH_MORE * bytes_of(&log);
@@ -435,13 +417,12 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Is the wait that grew most one for the log?
     fn waits_for_log(&self) -> bool {
         let grown = self.now.grown(&self.then, &["LWLock", "IO"]);
         grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
-    /// A device that is not saturated is not what they wait for: they wait for leave to use it.
+    /// Waits on an unsaturated device are throttled before it.
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
         let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;
@@ -456,7 +437,6 @@ impl<'a> Seen<'a> {
         Some((StallKind::Device, format!("{told}{}.", self.victims())))
     }
 
-    /// What a checkpoint did in most of its steps.
     fn checkpoint_doing(&self) -> Option<&'static str> {
         let phases: Vec<CheckpointPhase> = self.during.iter().filter_map(|step| step.checkpoint).collect();
         let writes = phases.iter().filter(|phase| **phase == CheckpointPhase::Writes).count();
@@ -470,7 +450,7 @@ impl<'a> Seen<'a> {
         self.keep(&["LWLock", "IO"]).then(told)
     }
 
-    /// Nothing else grew, and nobody new came: there are more who are ready than processors.
+    /// More backends are ready than processors are free.
     fn crowd(&self) -> Option<(StallKind, String)> {
         let (all, server, others) = (self.now.processors, self.now.server_processors, self.now.others());
         let are_taken = all > 0.0 && self.now.busy + self.now.steal >= ALL_TAKEN * all;
@@ -522,7 +502,7 @@ fn tell_holder(LockProcess { session: holder, .. }: &LockProcess) -> String {
     format!("{backend} {}{}{}", holder.pid, state.unwrap_or_default(), query.unwrap_or_default())
 }
 
-/// `a`, `a and b`, `a, b and c`; `None` of nothing.
+/// `a`, `a and b`, `a, b and c`.
 fn join_words(words: &[&str]) -> Option<String> {
     let (last, first) = words.split_last()?;
     Some(if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) })

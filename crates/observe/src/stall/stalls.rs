@@ -1,4 +1,4 @@
-//! The stalls of a server, step by step: pure, fed by whoever looks.
+//! Finds stalls step by step. Pure.
 
 use std::collections::VecDeque;
 
@@ -6,29 +6,25 @@ use crate::stall::sentence::{Stall, StallKind, name_stall};
 use crate::stall::step::{Means, Step};
 use model::{StallFinder, StallSpan};
 
-/// Steps in a second.
 const STEPS_OF_SECOND: usize = 4;
 
-/// What was before a stall is seen so far back.
+/// For comparison with a stall.
 const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 
-/// So many steps are kept: those of the longest stall, and those before it.
+/// For the longest stall and the steps before it.
 const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 
-/// Where fewer than this share of the backends is left, the load has ended, and no stall has begun.
+/// If a smaller share of backends remains, the load has ended: no stall.
 const LEFT: f64 = 0.5;
 
-/// A server on which fewer backends than this are at work in the mean idles, and its standstill is no stall.
+/// Below this average of working backends a server is idle: no stall.
 const AT_WORK: f64 = 0.1;
 
-/// Finds the stalls in the commands of steps, and names each.
 #[derive(Clone, Debug)]
 pub struct Stalls {
     finder: StallFinder,
-    /// The latest, and how many were there before them.
     steps: VecDeque<Step>,
     dropped: usize,
-    /// Those that have ended, in their order, and the one that lasts.
     pub(super) finished: Vec<Stall>,
     pub(super) ongoing: Option<Stall>,
 }
@@ -41,9 +37,8 @@ impl Default for Stalls {
 }
 
 impl Stalls {
-    /// Adds what was seen in the step that has ended now.
     pub fn add(&mut self, step: Step) {
-        // Before the first command there is no load.
+        // There is no load yet.
         if self.steps.is_empty() && step.commands == 0 {
             return;
         }
@@ -59,7 +54,7 @@ impl Stalls {
         self.ongoing = self.finder.open().and_then(|span| self.describe(&span, false));
     }
 
-    /// Nothing is counted from now on: what lasts is known until here.
+    /// Commands are no longer counted. A stall in progress ends here.
     pub fn end(&mut self) {
         let finder = std::mem::replace(&mut self.finder, StallFinder::new(STEPS_OF_SECOND));
         let last = finder.finish().and_then(|span| self.describe(&span, true));
@@ -67,13 +62,12 @@ impl Stalls {
         self.finished.extend(last);
     }
 
-    /// Those that ended since `since_ms` (milliseconds since 1970 UTC), and the one that lasts.
+    /// Ended since `since_ms` (Unix time in milliseconds), or in progress.
     pub fn recent(&self, since_ms: i64) -> Vec<Stall> {
         let ended = self.finished.iter().filter(|stall| stall.end_ms.is_some_and(|end| end >= since_ms));
         ended.chain(&self.ongoing).cloned().collect()
     }
 
-    /// All, when nobody looks any more.
     pub fn finish(mut self) -> Vec<Stall> {
         let last = self.finder.clone().finish().and_then(|span| self.describe(&span, false));
         self.finished.extend(last);
@@ -94,7 +88,7 @@ impl Stalls {
         let (first, last) = (during.first()?, during.last()?);
         let per_second = |rate: f64| rate * STEPS_OF_SECOND as f64;
         let (kind, sentence) = name_stall(during, before, per_second(span.usual));
-        // Clients that pause again and again work so.
+        // Regular pauses of clients are normal.
         if span.is_usual && matches!(kind, StallKind::ClientPause | StallKind::ClientDelay) {
             return None;
         }

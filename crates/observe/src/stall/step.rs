@@ -1,4 +1,4 @@
-//! What was seen of a server in a fraction of a second: of its backends, its files, its locks, and the machine. Values alone.
+//! State of a server in a fraction of a second. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,66 +6,58 @@ use crate::gauges::OsSample;
 use crate::time::{CLIENT_BACKEND, FileCall, ProcessTimes, Reading, WaitNames, Who, WrittenTo, class_until_18};
 use postgres::LockProcess;
 
-/// One step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// When it ended, by the monotonic clock and in milliseconds since 1970 UTC.
+    /// Monotonic, and Unix time in milliseconds.
     pub end_ns: u64,
     pub wall_ms: i64,
     pub length_ns: u64,
-    /// Commands that clients sent.
     pub commands: u64,
-    /// The client backends that they were sent to, by pid.
+    /// Pids of client backends that received commands.
     pub asked: Vec<u32>,
     pub backends: Backends,
-    /// Processors that all processes of the server had, in the mean.
+    /// Processors used by all server processes, on average.
     pub server_processors: f64,
     pub checkpoint: Option<CheckpointPhase>,
-    /// Calls of files that were under way in it, or ended in it and were slow.
+    /// In progress, or slow and ended.
     pub calls: Vec<SeenCall>,
-    /// In it.
     pub written: WrittenTo,
-    /// Who held locks that others waited for, where it was asked in this step.
+    /// Of locks that others waited for, if queried in this step.
     pub holders: Vec<LockProcess>,
-    /// How many there are, and what the whole machine did; nothing of what cannot be seen from here.
+    /// Empty if not visible from here.
     pub processors: f64,
     pub machine: OsSample,
 }
 
-/// What client backends did, in the mean of a step: how many of them.
+/// Average number of client backends by activity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backends {
     pub count: f64,
     pub running: f64,
     pub ready: f64,
-    /// By class and event.
     pub waits: BTreeMap<(String, String), f64>,
 }
 
-/// What a checkpoint is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointPhase {
-    /// Writes buffers, and pauses between them.
+    /// Writes buffers, and pauses in between.
     Writes,
-    /// Has files brought to the disk.
     Syncs,
 }
 
-/// A call of a file, and whose it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenCall {
     pub call: FileCall,
     /// `checkpointer`, `client backend`.
     pub who: String,
-    /// What the server calls the relation whose file it is, where that is known.
+    /// Name of the file's relation, if known.
     pub relation: Option<String>,
 }
 
-/// What lies on a device: the server's files, and its log where that has another.
+/// Server files, and the log if it is on another device.
 pub const DATA_DEVICE: &str = "the data directory";
 pub const LOG_DEVICE: &str = "the log";
 
-/// Takes steps from readings.
 #[derive(Debug, Default)]
 pub struct Stepper {
     at_ns: u64,
@@ -74,7 +66,7 @@ pub struct Stepper {
 }
 
 impl Stepper {
-    /// What happened since the last reading, as far as the reading tells. `None` for the first one.
+    /// `None` for the first reading.
     pub fn add(&mut self, reading: &Reading, names: &WaitNames, who: impl Fn(&ProcessTimes) -> Who) -> Option<Step> {
         let (from_ns, written) = (self.at_ns, self.written);
         let length_ns = reading.at_ns.saturating_sub(from_ns);
@@ -130,7 +122,7 @@ impl SeenCall {
 }
 
 impl CheckpointPhase {
-    /// By what the checkpointer waited for most, but for something to do. While it writes it may wait for the log to be written first.
+    /// By the checkpointer's longest wait. While writing buffers it may wait for the log.
     fn of(waits: impl Iterator<Item = ((String, String), f64)>) -> Option<CheckpointPhase> {
         let at_work = waits.filter(|((class, _), share)| class != "Activity" && *share > 0.0);
         let ((class, event), _) = at_work.max_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -139,9 +131,9 @@ impl CheckpointPhase {
     }
 }
 
-// ---- means over some steps ----
+// ---- averages over several steps ----
 
-/// Means over some steps, each by its length. Numbers are of backends or of processors.
+/// Averages weighted by length, in backends or processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
     pub seconds: f64,
@@ -153,10 +145,10 @@ pub struct Means {
     pub server_processors: f64,
     pub busy: f64,
     pub steal: f64,
-    /// The busiest device: what lies on it, and the share of the time in which it was busy.
+    /// With its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
-    /// Share of the time in which somebody waited for a processor. Where the kernel does not tell, somebody may all the time.
+    /// Share of the time with a waiting task. 1 if the kernel does not report it.
     pub processor_wait: f64,
 }
 
@@ -193,18 +185,15 @@ impl Means {
         }
     }
 
-    /// Backends in waits of one of these classes.
     pub fn of_classes(&self, classes: &[&str]) -> f64 {
         let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         of.map(|(_, count)| count).sum()
     }
 
-    /// Backends that did something else than wait for their clients.
     pub fn at_work(&self) -> f64 {
         self.backends - self.of_classes(&["Client"])
     }
 
-    /// Processors that neither the server had nor the hypervisor gave away.
     pub fn others(&self) -> f64 {
         (self.busy - self.server_processors).max(0.0)
     }
@@ -213,7 +202,7 @@ impl Means {
         if self.seconds > 0.0 { self.commands as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Waits of these classes that more backends were in than before, those with the most growth first: name, and how many now.
+    /// Most growth first: name and current number.
     pub fn grown(&self, before: &Means, classes: &[&str]) -> Vec<(String, f64)> {
         let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         let growth = |(event, now): (&(String, String), &f64)| {

@@ -1,4 +1,4 @@
-//! Windows as scripted incidents leave them, and what they are called.
+//! Incidents and their expected names.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn device(busy_ratio: f64) -> DeviceUse {
     DeviceUse { busy_ratio, ..DeviceUse::default() }
 }
 
-/// A server of 16 clients on two processors that has all it needs.
+/// A healthy server with 16 clients on two processors.
 fn quiet() -> Step {
     let wait = |class: &str, event: &str, count: f64| ((class.to_owned(), event.to_owned()), count);
     Step {
@@ -42,7 +42,6 @@ fn quiet() -> Step {
     }
 }
 
-/// The same with these waits, and hardly a command.
 fn stopped(waits: &[(&str, &str, f64)]) -> Step {
     let quiet = quiet();
     let waits = waits.iter().map(|(class, event, count)| (((*class).to_owned(), (*event).to_owned()), *count));
@@ -51,7 +50,7 @@ fn stopped(waits: &[(&str, &str, f64)]) -> Step {
     Step { commands: 0, backends, server_processors: 0.0, machine, ..quiet }
 }
 
-/// Steps that follow each other, the first ending at the second step.
+/// Consecutive steps. The first ends at twice the step length.
 fn window(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let place = |(place, step): (usize, Step)| Step { end_ns: (place as u64 + 2) * STEP_NS, ..step };
     steps.into_iter().enumerate().map(place).collect()
@@ -85,7 +84,7 @@ fn the_file_of_a_checkpoint_is_named_with_its_writes_and_those_who_wait_behind_i
     let during = || Step {
         calls: vec![
             seen(call(24637, FileCallKind::Fsync, &ACCOUNTS, 122_588), "checkpointer", Some("accounts")),
-            // On the same device the log waits too.
+            // The log waits too, on the same device.
             seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None),
         ],
         checkpoint: Some(CheckpointPhase::Syncs),
@@ -130,7 +129,7 @@ fn a_log_on_a_device_of_its_own_is_not_held_up_by_other_files() {
     assert!(sentence.contains("walwriter 77: fdatasync 2.0 s, 40 writes of 320 kB, pg_wal/0000"), "{sentence}");
 }
 
-/// All waited for their log all the time, on a slow device: when it stops no more of them can.
+/// When the log stops, no more waiters can be added.
 #[test]
 fn where_all_wait_for_the_log_all_the_time_a_longer_sync_is_the_cause() {
     let waits = [("LWLock", "WALWrite", 13.0), ("IO", "WalSync", 1.0), ("Client", "ClientRead", 2.0)];
@@ -153,7 +152,6 @@ fn clients_that_pause_again_and_again_work_so() {
     let kept = stopped(&[("LWLock", "WALWrite", 15.0), ("IO", "WalSync", 1.0)]);
     for (low, count) in [(pause, 0), (kept, 2)] {
         let mut stalls = Stalls::default();
-        // The look begins in one.
         let round = || [vec![low.clone(); 12], vec![quiet(); 20]].concat();
         let first = Step { commands: 1, ..low.clone() };
         window([vec![first], round(), round(), round()].concat()).into_iter().for_each(|step| stalls.add(step));
@@ -216,7 +214,6 @@ fn holder(state: &str, wait: Option<(&str, &str)>) -> LockProcess {
     LockProcess { session, waiters: 1, ..LockProcess::default() }
 }
 
-/// Another process that does as this one does.
 fn with(holder: LockProcess, change: impl FnOnce(&mut Session)) -> LockProcess {
     let mut changed = holder;
     change(&mut changed.session);
@@ -239,12 +236,12 @@ fn behind_a_lock_is_who_waits_for_none() {
         "no command for 2.0 s. client backend 99, idle in transaction, (“LOCK TABLE accounts”) holds a lock; 15 of 16 backends waited in \
          Lock:relation behind it."
     );
-    // He waits for a pin himself, until PostgreSQL 18 and since.
+    // The holder waits for a pin.
     for pin in [("BufferPin", "BufferPin"), ("Buffer", "BufferCleanup")] {
         let (kind, _) = name(&window(vec![during(holder("active", Some(pin))); 8]));
         assert_eq!(kind, StallKind::BufferPin, "{pin:?}");
     }
-    // He waits for the log, and what keeps that is seen.
+    // The holder's own wait has a visible cause.
     let during = Step {
         calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None)],
         ..during(holder("active", Some(("IO", "WalSync"))))
@@ -284,24 +281,24 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let (kind, sentence) = name(&window(vec![silent.clone(); 8]));
     assert_eq!(kind, StallKind::ClientPause);
     assert_eq!(sentence, "no command for 2.0 s. the clients sent nothing: 16 of 16 backends waited for them.");
-    // Before and after it all sent as always, within the same steps; and somebody looks on once a second.
+    // Both edges contain normal traffic, and an onlooker queries once a second.
     let edge = Step { commands: 2_000, asked: (0..16).collect(), ..silent.clone() };
     let looked_at = Step { commands: 1, asked: vec![99], ..silent.clone() };
     let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientPause);
-    // Of four clients one is he.
+    // One of four clients is the onlooker.
     let few = stopped(&[("Client", "ClientRead", 4.0)]);
     let few = Step { backends: Backends { count: 4.0, ..few.backends.clone() }, ..few };
     let looked_at = Step { commands: 1, asked: vec![99], ..few.clone() };
     assert_eq!(name(&window(vec![looked_at; 8])).0, StallKind::ClientPause);
     let slow = Step { commands: 2, asked: vec![1, 2], ..few };
     assert_eq!(name(&window(vec![slow; 8])).0, StallKind::ClientDelay);
-    // With 0.1 % of the commands that there were, each client is served once in a second.
+    // 0.1 % of the usual commands: each client is served once a second.
     let slow =
         |step: u32| Step { commands: 4, asked: (0..4).map(|pid| 4 * (step % 4) + pid).collect(), ..silent.clone() };
     let during = [vec![edge.clone()], (0..14).map(slow).collect(), vec![edge]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
-    // One waits for the row of a slow client. When they are fast again all come at once, and wait for each other's rows first.
+    // One waits for a slow client's row; later all return at once and wait for each other's rows.
     let slow = stopped(&[("Client", "ClientRead", 15.0), ("Lock", "transactionid", 1.0)]);
     let back = stopped(&[("Client", "ClientRead", 3.0), ("Lock", "transactionid", 10.0)]);
     let slow = Step { commands: 40, asked: (0..16).collect(), ..slow };
@@ -326,21 +323,21 @@ fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
 
 #[test]
 fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
-    // A compiler with a thread for each processor, beside a server whose clients are stopped.
+    // A compiler with a thread per processor.
     let mut silent = stopped(&[("Client", "ClientRead", 16.0)]);
     (silent.machine.processors_busy_seconds, silent.machine.pressure.cpu_some) = (2.0, Some(0.3));
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::ClientPause);
-    // With so many threads that the clients get no processor, though the server needs none.
+    // So many threads that the clients get no processor.
     silent.machine.pressure.cpu_some = Some(0.95);
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::Processors);
-    // A kernel that does not tell.
+    // No pressure figures.
     silent.machine.pressure.cpu_some = None;
     assert_eq!(name(&window(vec![silent; 8])).0, StallKind::Processors);
 }
 
 #[test]
 fn a_crowd_that_was_there_before_is_told_as_one() {
-    // Compilers had all that the server left before, too.
+    // Compilers used the rest before, too.
     let mut before = quiet();
     (before.machine.processors_busy_seconds, before.backends.ready) = (2.0, 1.5);
     let mut during = stopped(&[("Client", "ClientRead", 9.0)]);
@@ -360,7 +357,6 @@ fn who_is_blocked_misses_no_processor() {
     during.machine.processors_busy_seconds = 2.0;
     during.holders = vec![holder("idle in transaction", Some(("Client", "ClientRead")))];
     assert_eq!(name(&window(vec![during.clone(); 8])).0, StallKind::Lock);
-    // Those that have locks are ready, and get none.
     during.backends.ready = 4.0;
     during.holders = vec![holder("active", None)];
     assert_eq!(name(&window(vec![during; 8])).0, StallKind::Processors);
@@ -393,7 +389,7 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     let (kind, sentence) = name(&window(vec![reads; 8]));
     assert_eq!(kind, StallKind::Device);
     assert!(sentence.contains("the device of the data directory was busy 100 % of the time; 15 of 16"), "{sentence}");
-    // What a cgroup holds back does not get to the device.
+    // Throttled by a cgroup.
     let limited = stopped(&[("IO", "DataFileRead", 15.0)]);
     let (kind, sentence) = name(&window(vec![limited; 8]));
     assert_eq!(kind, StallKind::Device);
@@ -419,7 +415,6 @@ fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
             stalls.add(Step { end_ns: at * STEP_NS, wall_ms: (at * 250) as i64, ..step.clone() });
         }
     };
-    // Nobody has connected yet.
     add(&mut stalls, stopped(&[]), 20);
     add(&mut stalls, quiet(), 40);
     add(&mut stalls, stopped(&[("Client", "ClientRead", 16.0)]), 8);
@@ -430,7 +425,7 @@ fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
     let [stall] = &stalls.finished[..] else { panic!("{:?}", stalls.finished) };
     assert_eq!((stall.begin_ms, stall.end_ms), (60 * 250, Some(68 * 250)));
     assert_eq!((stall.least_per_second, stall.usual_per_second), (0.0, 5000.0));
-    // The load ends: its backends go.
+    // The load ends.
     let mut gone = stopped(&[]);
     gone.backends.count = 0.0;
     add(&mut stalls, gone, 20);
@@ -443,7 +438,6 @@ fn a_quiet_server_has_no_stall() {
     let mut stalls = Stalls::default();
     for place in 0..400_u64 {
         let mut step = quiet();
-        // A busy machine is uneven: down to two thirds.
         step.commands = 1250 - (place * 7919 % 17) * 25;
         stalls.add(Step { end_ns: place * STEP_NS, ..step });
     }
@@ -465,7 +459,7 @@ fn a_standstill_of_an_idle_server_is_no_stall() {
             .for_each(|step| stalls.add(step));
         stalls.finish().into_iter().map(|stall| stall.kind).collect::<Vec<_>>()
     };
-    // A pool whose application asks now and then whether it is there.
+    // A pool with occasional health checks.
     assert_eq!(found(5.0, 8, 0.02), []);
     assert_eq!(found(5.0, 8, 0.8), [StallKind::ClientPause], "the same number of long ones is a load");
     assert_eq!(found(1.0, 500, 0.7), [StallKind::ClientPause]);

@@ -1,4 +1,4 @@
-//! Joins what a source of times tells with what the machine does and the server says, step by step, and finds the stalls.
+//! Finds stalls in readings joined with the state of machine and server.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,24 +16,22 @@ use host::linux::block_device::{Devices, read_block_device};
 use host::linux::clock::read_wall_ms;
 use postgres::{LockProcess, read_relation_of_file};
 
-/// A call that is as long is one whose relation is asked for.
+/// Minimum length of a call whose relation is looked up.
 const TELLING_CALL_NS: u64 = 200_000_000;
 
-/// Finds stalls while a source is read several times a second.
 #[derive(Debug)]
 pub struct StallWatch {
     names: WaitNames,
     stepper: Stepper,
-    /// Those that were found.
     pub stalls: Stalls,
     devices: Devices,
     machine: GaugeReading,
-    /// By database and number of the file.
+    /// Key: database and relfilenode.
     relations: HashMap<(u32, u32), Option<String>>,
 }
 
 impl StallWatch {
-    /// Of a server whose events have these names, with its data directory where that is on this host.
+    /// `data_directory` is set if it is on this host.
     pub fn new(names: WaitNames, data_directory: Option<&Path>) -> StallWatch {
         let number = |path: &Path| read_block_device(path).ok().map(|device| device.number);
         let data = data_directory.and_then(number);
@@ -52,12 +50,10 @@ impl StallWatch {
         }
     }
 
-    /// Adds a reading, four times a second as a rule, with the lock waits where they were asked for since the reading before. Through the
-    /// connection the server is asked what files are, when that is of use; a server that does not answer is not asked.
+    /// Adds a reading, usually four per second, with any lock waits since the last one. Looks up relations through the
+    /// connection, if any. Without counted commands there is no throughput, and stall detection stops.
     ///
-    /// Where commands are not counted there is no throughput to judge by, and from then on no stall.
-    ///
-    /// Tells how many transactions the questions were to the server.
+    /// Returns the number of transactions that it caused.
     pub async fn add(
         &mut self,
         reading: &Reading,
@@ -87,18 +83,17 @@ impl StallWatch {
         asked
     }
 
-    /// Those that were found, when nobody looks any more.
     pub fn finish(self) -> Vec<Stall> {
         self.stalls.finish()
     }
 
-    /// What the server calls the relation of a file, as far as the connected database knows.
+    /// Name of the file's relation, if visible in the connected database.
     pub async fn name_relation(&mut self, file: &FileName, connection: &mut PgConnection) -> Option<String> {
         let key = file.relation?;
         if let Some(known) = self.relations.get(&key) {
             return known.clone();
         }
-        // Who may not ask, or asks another database, does without.
+        // No privilege, or another database.
         let name = read_relation_of_file(connection, key.0, key.1).await.ok().flatten();
         self.relations.insert(key, name.clone());
         name
@@ -112,7 +107,7 @@ impl StallWatch {
         for seen in step.calls.iter().filter(is_long) {
             self.name_relation(&seen.call.file, connection).await;
         }
-        // To prepare a statement is a transaction too.
+        // Preparing a statement is a transaction too.
         let prepared = connection.cached_statements_size().saturating_sub(statements);
         (self.relations.len() - relations + prepared) as u64
     }

@@ -1,4 +1,4 @@
-//! Readings of a server's processes, added up: by second, and by name. No clock and no process here.
+//! Sums of process readings by second and by name. Pure: no clock, no process access.
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
@@ -15,7 +15,6 @@ use super::names::WaitNames;
 use super::source::{OpenWait, ProcessTimes, Reading, WaitEvent};
 use crate::statistic::Statistic;
 
-/// Whose times are added up under one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -31,35 +30,33 @@ pub enum By {
     Backend,
 }
 
-/// Who a process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
-    /// As pg_stat_activity's `backend_type` has it, or `postmaster`, `pgthaw`, `short-lived`.
+    /// pg_stat_activity's `backend_type`, or `postmaster`, `pgthaw` or `short-lived`.
     pub kind: String,
     pub user: Option<String>,
     pub database: Option<String>,
     pub query: Option<String>,
 }
 
-/// A shorter span is no row of its own.
+/// A shorter span is merged into the one before.
 const SHORTEST_SPAN_NS: u64 = 250_000_000;
 
-/// The server's own process, which has no wait event.
+/// The server's main process. It has no wait event.
 pub const POSTMASTER: &str = "postmaster";
 
-/// Who serves a client, but for pgthaw.
 pub const CLIENT_BACKEND: &str = "client backend";
 
-/// The backends that serve this command: they are in no account.
+/// Backends that serve pgthaw itself, excluded from every account.
 pub const PGTHAW: &str = "pgthaw";
 
-/// Who came and went before anybody could ask who it is.
+/// A process that ended before it could be identified.
 pub const SHORT_LIVED: &str = "short-lived";
 
-/// Whose receipts are commands. Others hear from the server's own processes, as its statistics collector did (13 and 14), or from a primary.
+/// Kinds whose receives are commands. Others receive from the server (statistics collector, 13 and 14) or a primary.
 const SERVE_CLIENTS: [&str; 3] = [CLIENT_BACKEND, "walsender", SHORT_LIVED];
 
-/// `where::part::detail`: who, what of his time, and what exactly.
+/// `where::part::detail`: the place, the class of time, the event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatisticName {
     pub place: String,
@@ -68,7 +65,6 @@ pub struct StatisticName {
 }
 
 impl StatisticName {
-    /// Of the commands that somebody handled.
     pub fn of_commands(place: String) -> StatisticName {
         StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() }
     }
@@ -80,11 +76,9 @@ impl std::fmt::Display for StatisticName {
     }
 }
 
-/// A statistic with its name and what is computed from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct NamedStatistic {
-    /// `where::part::detail`.
     pub name: String,
     #[serde(rename = "where")]
     pub place: String,
@@ -93,17 +87,16 @@ pub struct NamedStatistic {
     #[serde(flatten)]
     pub statistic: Statistic,
     pub average_ns: Option<u64>,
-    /// At most twice too much: the upper bound of a bucket, or the longest.
+    /// Upper bound of a bucket, or the maximum: at most twice too high.
     pub p99_ns: Option<u64>,
 }
 
 impl NamedStatistic {
-    /// Computes what is computed from it.
     pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
         NamedStatistic::with_lasting(name, statistic, 0)
     }
 
-    /// The same where so much of the total is of what lasts, which is not counted: the mean is of those that have ended.
+    /// `lasting_ns` of the total is time of unfinished waits, which are not counted yet; the mean excludes it.
     pub fn with_lasting(name: StatisticName, statistic: Statistic, lasting_ns: u64) -> NamedStatistic {
         let ended = Statistic { total_ns: statistic.total_ns.saturating_sub(lasting_ns), ..statistic };
         NamedStatistic {
@@ -111,14 +104,13 @@ impl NamedStatistic {
             place: name.place,
             part: name.part,
             detail: name.detail,
-            // What lasts may be known a little less than exactly.
+            // The length of an unfinished wait may be slightly low.
             average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
             p99_ns: statistic.quantile_ns(0.99),
             statistic,
         }
     }
 
-    /// Those with the most time first; of who stands aside behind all others.
     pub fn all_of(statistics: BTreeMap<StatisticName, Statistic>) -> Vec<NamedStatistic> {
         let named = statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic));
         let mut named: Vec<NamedStatistic> = named.collect();
@@ -126,42 +118,39 @@ impl NamedStatistic {
         named
     }
 
-    /// Is it of who has nothing to do? Such have most of the time, and are asked for least.
+    /// Whether this is idle time, which is sorted behind all others.
     pub fn is_aside(&self) -> bool {
         is_idle(&self.part, &self.detail)
     }
 }
 
-/// Times of all processes together. Each adds up to the time that they lived.
+/// Times of all processes together. The kinds add up to the lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeShares {
-    /// By a clock outside: of each process from its beginning, or the span's, to its end, or the span's.
     pub lived_ns: u64,
     pub running_ns: u64,
-    /// Ready to run, waiting for a processor; `None` where the source cannot tell that.
+    /// Waiting for a processor. `None` if unknown.
     pub ready_ns: Option<u64>,
-    /// Waiting for a client to say something, or to take what it is sent.
+    /// Waiting for a client, on read or write.
     pub client_ns: u64,
-    /// Background processes that wait for something to do.
     pub idle_ns: u64,
-    /// Waiting for what has a name: a lock, a read, a timeout.
+    /// Waiting for any other named event.
     pub waiting_ns: u64,
-    /// Off the processor without a wait event.
     pub no_event_ns: u64,
-    /// Off the processor, and the event could not be read.
+    /// Off the processor; the event could not be read.
     pub unknown_ns: u64,
-    /// Received from clients; `None` where the source does not count them.
+    /// `None` if the source does not count them.
     pub commands: Option<u64>,
-    /// Commands that were handled, and the time from their receipt on: it lies across all the other kinds. `None` where `commands` is.
+    /// Commands, and their time since receipt, which overlaps all other kinds. `None` if `commands` is.
     pub handled: Option<u64>,
     pub handled_ns: Option<u64>,
-    /// How often processes came on a processor; `None` where the source does not count it.
+    /// Context switches. `None` if the source does not count them.
     pub switches: Option<u64>,
 }
 
 impl TimeShares {
-    /// What of the time that was lived is explained, 0 to 1; a little more where the two clocks differ. `None` when nobody lived, or
-    /// where all of it was looked at now and then: each look then stands for all the time around it, and the sum says nothing.
+    /// Explained share of the lifetime: 0 to 1, slightly more if the clocks differ. `None` for sampled times, whose sum
+    /// proves nothing.
     pub fn explained(&self) -> Option<f64> {
         let known = self.running_ns + self.ready_ns? + self.client_ns + self.idle_ns;
         let explained = known + self.waiting_ns + self.no_event_ns;
@@ -194,26 +183,23 @@ impl TimeShares {
     }
 }
 
-/// Both, or the one that is known.
 pub(super) fn add_known<T: Add<Output = T> + Copy>(sum: Option<T>, more: Option<T>) -> Option<T> {
     sum.zip(more).map(|(sum, more)| sum + more).or(sum).or(more)
 }
 
-/// What the postmaster sleeps in, and who has no wait event either.
+/// Sleep of the processes that have no wait event.
 const MAIN_LOOP: &str = "main loop";
 
-/// Does who waits for this wait for something to do?
 pub fn is_idle(part: &str, detail: &str) -> bool {
     part == "Activity" || (part, detail) == ("sleep", MAIN_LOOP)
 }
 
-/// One span between two readings, a second as a rule.
+/// A span between two readings, usually a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeSecond {
-    /// Since the begin, when the span ended.
+    /// Since the beginning of the observation.
     pub until_ns: u64,
     pub length_ns: u64,
-    /// That lived in it, or in part of it.
     pub processes: u32,
     #[serde(flatten)]
     pub shares: TimeShares,
@@ -221,7 +207,6 @@ pub struct TimeSecond {
 }
 
 impl TimeSecond {
-    /// Several that follow each other, as one.
     pub fn merge(spans: &[TimeSecond]) -> TimeSecond {
         let mut sum = TimeSecond::default();
         for span in spans {
@@ -235,41 +220,37 @@ impl TimeSecond {
     }
 }
 
-/// What could not be seen as it should be. Said, never hidden.
+/// Gaps in the observation, always reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imperfect {
-    /// Times on a processor whose begin was not told, and their sum by the scheduler's account.
+    /// Runs whose start was missed, from the scheduler's account.
     pub recovered: u64,
     pub recovered_ns: u64,
-    /// Waits whose end was not told: they have what was waited for a processor too.
+    /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,
-    /// Processes that were not followed, for there were too many.
+    /// Processes not followed: there were too many.
     pub lost_processes: u64,
-    /// Slow calls of files that are not told, for there were too many at once; and calls and writes that no file has, for there were too
-    /// many files.
+    /// Slow file calls not reported, and calls and writes without a file record: there were too many.
     pub lost_calls: u64,
     pub lost_of_files: u64,
 }
 
-/// Questions to the server who its processes are that failed.
+/// Failed queries for the server's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedLooks {
     pub count: u64,
-    /// Why the last one did.
     pub why: String,
 }
 
-/// Waits of one name that have not ended.
+/// Unfinished waits of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
     pub count: u32,
-    /// How long the longest has lasted.
     pub longest_ns: u64,
-    /// What they have of the span's time.
     pub within_ns: u64,
 }
 
-/// How long the processes of each place lived, and whether a client backend is one of them: a query has parallel workers too, and a database
+/// Lifetime by place, and whether it has a client backend: a query may also have parallel workers, a database
 /// autovacuum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lived(BTreeMap<String, (u64, bool)>);
@@ -281,7 +262,7 @@ impl Lived {
         *has_client |= is_client;
     }
 
-    /// The part, 0 to 1, that time of a place is of all that lived in places with client backends; `None` in another place.
+    /// Share (0 to 1) of a place's time in the lifetime of all places with client backends. `None` elsewhere.
     pub fn shares(&self) -> impl Fn(&str, u64) -> Option<f64> {
         let has_client = |place: &str| self.0.get(place).is_some_and(|(_, has_client)| *has_client);
         let whole: u64 = self.0.values().filter(|(_, has_client)| *has_client).map(|(lived_ns, _)| lived_ns).sum();
@@ -289,26 +270,23 @@ impl Lived {
     }
 }
 
-/// What was added up between two times that it was taken out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeSpan {
     pub second: TimeSecond,
-    /// The client backends alone.
     pub clients: TimeShares,
     pub lived: Lived,
     pub statistics: BTreeMap<StatisticName, Statistic>,
-    /// Waits that have not ended, by their names. Their time is part of the statistics, and they are not counted yet.
+    /// Unfinished waits: their time is in the statistics, their count is not.
     pub open: BTreeMap<StatisticName, Lasting>,
     pub imperfect: Imperfect,
     pub failed: FailedLooks,
 }
 
-/// What was told of a process: when it was looked at first, where it was there already, and last.
 #[derive(Debug, Default)]
 struct Told {
     first: ProcessTimes,
     last: ProcessTimes,
-    /// The queries in which the wait and the command began that last at `last`, by query; `None` where that is not known, or nothing lasts.
+    /// Queries in which the wait and the command in progress at `last` began.
     begun_in: [Option<String>; 2],
 }
 
@@ -318,19 +296,17 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// The queries of the wait and of the command that last now. While these last, the session's query is theirs. The answer may be
-    /// older than they are: each later reading replaces it.
+    /// The session's query may be older than the wait or command. Each reading updates it.
     fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
         [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }
 
-    /// What was added to the waits for this event.
     fn added_of(&self, event: &WaitEvent, now: &Statistic, longest_ns: u64) -> Statistic {
         let open_ns = self.first.open.as_ref().filter(|open| open.event == *event).map(|open| open.length_ns);
         add_within(now, &self.last.waits_for(event), &self.first.waits_for(event), open_ns, longest_ns)
     }
 
-    /// How long a process has waited that waits now, as far as that lies within the look.
+    /// Time of the wait in progress, since the observation began.
     fn lasts_ns(&self, process: &ProcessTimes, open: &OpenWait) -> u64 {
         let is_same = |first: &&OpenWait| {
             let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
@@ -339,7 +315,7 @@ impl Told {
         open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
     }
 
-    /// Likewise of the command that is handled now.
+    /// Time of the command in progress, since the observation began.
     fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
@@ -347,8 +323,8 @@ impl Told {
     }
 }
 
-/// What was added since `earlier` to a statistic that was `first` when the look began. One that lasted then, and for so long, begins with
-/// the look. None is longer than this, nor than all that its process had of it since.
+/// The increase since `earlier`. A wait in progress at the observation's beginning (`first`) loses its earlier time.
+/// No length exceeds `longest_ns` or the process's increase since `first`.
 fn add_within(
     now: &Statistic,
     earlier: &Statistic,
@@ -357,7 +333,7 @@ fn add_within(
     longest_ns: u64,
 ) -> Statistic {
     let mut added = now.since(earlier);
-    // The first that ends is the one that lasted, and all the time until then was its own.
+    // The first wait to end is the one in progress then. All time until its end is its own.
     if let Some(before_ns) = open_ns.filter(|_| earlier.count == first.count && added.count > 0) {
         added.shorten_one(before_ns + earlier.total_ns.saturating_sub(first.total_ns), before_ns);
     }
@@ -365,7 +341,6 @@ fn add_within(
     added
 }
 
-/// Adds up readings.
 #[derive(Debug, Default)]
 pub struct Accounting {
     by: By,
@@ -374,12 +349,10 @@ pub struct Accounting {
     at_ns: u64,
     before: HashMap<(u32, u64), Told>,
     open: Vec<(StatisticName, u64)>,
-    /// Of each place, how long the commands have been handled that are now.
     handling: Vec<(String, u64)>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
-    /// Of each place, the commands that it handled, and its own shares of the total.
     pub handled: BTreeMap<String, Statistic>,
-    /// Of these, the commands that had begun before the look, and those that lasted when it ended.
+    /// Commands begun before the observation, and commands in progress at its end.
     pub begun_before: u64,
     pub lasting: u64,
     pub places: BTreeMap<String, TimeShares>,
@@ -387,19 +360,15 @@ pub struct Accounting {
     pub total: TimeShares,
     pub imperfect: Imperfect,
     pub failed: FailedLooks,
-    /// Processes that were there at some time.
     pub processes: u32,
-    /// The client backends alone.
     pub clients: TimeShares,
     pub lived: Lived,
-    /// Does the source count them now?
     counts_commands: bool,
-    /// The source that begins next is that of another server.
+    /// Whether the next source reads another server.
     is_another_server: bool,
 }
 
 impl Accounting {
-    /// Begins with what is there.
     pub fn begin(first: Reading, by: By, names: WaitNames) -> Accounting {
         Accounting {
             by,
@@ -413,7 +382,7 @@ impl Accounting {
         }
     }
 
-    /// Names what lasts at the begin, by who its process is then, and counts no process of pgthaw.
+    /// Assigns waits and commands in progress to their queries, and drops pgthaw's processes.
     pub fn name_first(&mut self, who: impl Fn(&ProcessTimes) -> Who) {
         self.before.retain(|_, told| who(&told.first).kind != PGTHAW);
         self.processes = self.before.len() as u32;
@@ -425,21 +394,19 @@ impl Accounting {
         }
     }
 
-    /// From now on events have these names: the server is another one, and so are its processes.
+    /// Prepares for a restarted server: other event names, other processes.
     pub fn follow_restart(&mut self, names: WaitNames) {
         (self.names, self.is_another_server) = (names, true);
     }
 
-    /// Time between the first reading and the last.
     pub fn length_ns(&self) -> u64 {
         self.at_ns - self.begin_ns
     }
 
-    /// Adds what happened since the last reading.
     pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
         let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
         self.counts_commands = reading.counts_commands;
-        // Of another source nothing is added up that was before its begin: neither what processes did then, nor that they lived.
+        // Nothing before the new source began is counted.
         let mut lived_from_ns = from_ns;
         if let Some(begin) = reading.begins_from {
             lived_from_ns = begin.at_ns;
@@ -479,11 +446,11 @@ impl Accounting {
         second.explained = second.shares.explained();
         self.total.add(&second.shares);
         match self.seconds.last_mut() {
-            // What is left over in the end belongs to the second before.
+            // A short remainder belongs to the second before.
             Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
             _ => self.seconds.push(second),
         }
-        // Of the source that is read: one that was there before has told more.
+        // Counts are cumulative per source; an earlier source may have reported more.
         let lost = [
             (&mut self.imperfect.lost_processes, reading.lost),
             (&mut self.imperfect.lost_calls, reading.lost_calls),
@@ -495,13 +462,13 @@ impl Accounting {
 
     fn add_process(&mut self, process: &ProcessTimes, told: &Told, who: &Who, from_ns: u64, at_ns: u64) -> TimeShares {
         let (earlier, first, look_ns) = (&told.last, &told.first, at_ns - self.begin_ns);
-        // One that has ended since has been charged until then, and is told this once.
+        // An ended process was charged until its end and is reported once.
         let until = process.ended_ns.unwrap_or(at_ns);
         let handled = add_within(&process.handled, &earlier.handled, &first.handled, first.handling_ns, look_ns);
-        // Of the second in which they began to be counted no more it has those before.
+        // Commands received before counting stopped in this span still count.
         let commands =
             Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
-        // Of that second one more may end than was received, for none is received behind it.
+        // In that span one more command may end than was received: no receive follows it.
         let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
         let switches = process.switches - earlier.switches;
         let mut shares = TimeShares {
@@ -511,7 +478,6 @@ impl Accounting {
             commands,
             handled: most_handled.map(|most| handled.count.min(most)),
             handled_ns: commands.map(|_| handled.total_ns),
-            // Who cannot tell who is ready sees no switch.
             switches: process.ready_ns.map(|_| switches),
             ..TimeShares::default()
         };
@@ -519,7 +485,7 @@ impl Accounting {
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
-        // What follows in this span the wait and the command that lasted at its begin has their place too.
+        // Further waits and commands in this span share the place of the first.
         let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
         let wait_place = |event: &WaitEvent| {
             let lasted = earlier.open.as_ref().is_some_and(|open| open.event == *event);
@@ -551,7 +517,7 @@ impl Accounting {
         shares
     }
 
-    /// Takes out what was added since it was taken out the last time: memory stays flat however long somebody looks on.
+    /// Takes out the sums since the last call. Memory stays constant.
     pub fn take_span(&mut self) -> TimeSpan {
         let second = TimeSecond::merge(&std::mem::take(&mut self.seconds));
         let mut open = BTreeMap::<StatisticName, Lasting>::new();
@@ -572,12 +538,10 @@ impl Accounting {
         }
     }
 
-    /// Counts the waits and the commands that have not ended with the length that they have by now. What changed its name while it
-    /// lasted is no longer than what each name had of it.
+    /// Counts unfinished waits and commands with their length so far. No length exceeds the total of its name.
     pub fn finish(&mut self) {
         let length = self.length_ns();
         for (name, length_ns) in std::mem::take(&mut self.open) {
-            // The source may have begun a little before.
             self.statistics.entry(name).or_default().count(length_ns.min(length));
         }
         self.lasting = self.handling.len() as u64;
@@ -604,7 +568,6 @@ impl Accounting {
     }
 
     fn place(&self, pid: u32, who: &Who) -> String {
-        // Background processes have neither a user nor a database.
         let or_kind = |name: &Option<String>| name.clone().unwrap_or_else(|| who.kind.clone());
         match self.by {
             By::Kind => who.kind.clone(),

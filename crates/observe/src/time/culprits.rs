@@ -1,5 +1,4 @@
-//! Who blocks whom, who is idle in a transaction, and who writes temporary files: from looks at a server's sessions. No clock and no
-//! server here.
+//! Blockers, idle transactions and temporary files, from sessions. Pure.
 //!
 //! Field names are part of `--json` and of records (docs/formats.md): add, never rename.
 
@@ -12,18 +11,17 @@ use crate::time::roster::show_query;
 use host::units::Bytes;
 use postgres::{LockProcess, Session};
 
-/// A process, and those that wait for a lock of it: pg_blocking_pids as a tree. Without any it is idle in a transaction.
+/// A process and those waiting for its locks. Without any, it is idle in a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// What all behind a root were seen to wait in all since pgthaw looks: not less than that. 0 of one that waits itself.
+    /// Observed wait behind a root, a lower bound. 0 for a process that waits itself.
     pub held_up_ns: u64,
-    /// The longest wait first. A process that several block stands behind a root where it can.
+    /// Longest wait first. With several blockers, behind a root if possible.
     pub behind: Vec<Blocker>,
 }
 
-/// A process and its temporary files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemporaryFiles {
     #[serde(flatten)]
@@ -32,20 +30,18 @@ pub struct TemporaryFiles {
     pub bytes: Bytes,
 }
 
-/// A transaction in which the client has been silent for so long is told.
 const IDLE_MS: u64 = 1000;
 
-/// A shorter wait is contention: the table of waits names it, and no process is blamed.
+/// Shorter waits are contention; no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
-/// Levels of a tree: whoever reads JSON has a limit for them too.
+/// JSON readers limit the depth.
 const DEEPEST: usize = 20;
 
-/// So many of each are kept, those that matter most.
 const KEPT: usize = 100;
 
 impl Blocker {
-    /// The trees of all that block somebody: most waiters first.
+    /// Trees of all blockers, most waiters first.
     pub fn trees(mut processes: Vec<LockProcess>) -> Vec<Blocker> {
         processes.sort_by_key(|one| (Reverse(one.waited_ms), one.session.pid));
         let pids: Vec<u32> = processes.iter().map(|one| one.session.pid).collect();
@@ -53,8 +49,7 @@ impl Blocker {
         let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
         let mut trees = grow(roots, &mut waiting, DEEPEST);
         while !waiting.is_empty() {
-            // A deadlock, and perhaps others that wait for it. Going from each process to one that blocks it, the first one that comes
-            // up twice is part of the deadlock.
+            // A deadlock, perhaps with others behind it. Follow blockers: the first process met twice is part of it.
             let (mut at, mut passed) = (0, HashSet::new());
             while passed.insert(at) {
                 let blocks = |one: &LockProcess| waiting[at].blocked_by.contains(&one.session.pid);
@@ -69,12 +64,10 @@ impl Blocker {
         trees
     }
 
-    /// How many wait behind it.
     pub fn count(&self) -> usize {
         self.behind.iter().map(|one| 1 + one.count()).sum()
     }
 
-    /// What all behind it have waited of the last `since_ns`.
     fn waited_ns(&self, since_ns: u64) -> u64 {
         let waited =
             |one: &Blocker| one.process.waited_ms.map_or(since_ns, |ms| since_ns.min(ms.saturating_mul(1_000_000)));
@@ -86,7 +79,7 @@ impl Blocker {
     }
 }
 
-/// What waits for one of these stands behind it. What is deeper than `levels` stands on the last one.
+/// Processes deeper than `levels` stay on the last level.
 fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize) -> Vec<Blocker> {
     let of = |parent: &LockProcess| {
         let is_behind = |one: &mut LockProcess| levels == 1 || one.blocked_by.contains(&parent.session.pid);
@@ -98,26 +91,23 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
     parents.into_iter().zip(behind).map(with).collect()
 }
 
-/// What was seen of them: now, and since the begin.
 #[derive(Clone, Debug, Default)]
 pub struct Culprits {
     pub blockers: Vec<Blocker>,
     pub temporary: Vec<TemporaryFiles>,
-    /// Each as it was when most waited behind it, those that others waited for longest first; of temporary files the most bytes that a
-    /// query had at a time.
+    /// Each blocker at its most waiters, longest total wait first; each query at its most bytes.
     pub seen_blockers: Vec<Blocker>,
     pub seen_temporary: Vec<TemporaryFiles>,
-    /// Since the lock waits were read the last time.
     unread_ns: u64,
 }
 
 impl Culprits {
-    /// Adds a look: the server's sessions, and its lock waits where they were asked for. `since_ns`: since the look before.
+    /// `locks` if queried. `since_ns`: time since the last call.
     pub fn look(&mut self, sessions: &[Session], locks: Option<Vec<LockProcess>>, since_ns: u64) {
         self.unread_ns += since_ns;
         self.blockers = match locks {
             Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
-            // Those of a moment ago are still there, and who else blocks somebody is not known.
+            // Keep the last blockers; new ones are unknown.
             None if sessions.iter().any(waits_for_lock) => return,
             None => Vec::new(),
         };
@@ -147,7 +137,7 @@ impl Culprits {
         self.seen_blockers.truncate(KEPT);
     }
 
-    /// Adds what temporary files there are, by pid.
+    /// Pid, number of files, bytes.
     pub fn see_temporary(&mut self, files: &[(u32, u64, u64)], sessions: &[Session]) {
         let whose = |&(pid, files, bytes): &(u32, u64, u64)| {
             let session = sessions.iter().find(|one| one.pid == pid).map(shown);
@@ -155,7 +145,6 @@ impl Culprits {
             TemporaryFiles { session, files, bytes: Bytes(bytes) }
         };
         self.temporary = files.iter().map(whose).collect();
-        // Of the same query the most comes first, and the others are left out.
         self.seen_temporary.extend(self.temporary.iter().cloned());
         for files in [&mut self.temporary, &mut self.seen_temporary] {
             files.sort_by_key(|one| Reverse(one.bytes));
@@ -166,7 +155,6 @@ impl Culprits {
     }
 }
 
-/// Is it shown to wait for a lock of SQL?
 pub(crate) fn waits_for_lock(session: &Session) -> bool {
     session.event_type.as_deref() == Some("Lock")
 }
@@ -175,7 +163,7 @@ fn shown(session: &Session) -> Session {
     Session { query: session.query.as_deref().map(show_query), ..session.clone() }
 }
 
-/// As it may be shown: without the values of its query.
+/// Removes constants from the query.
 pub(crate) fn shown_lock(process: LockProcess) -> LockProcess {
     LockProcess { session: shown(&process.session), ..process }
 }
@@ -190,7 +178,7 @@ mod tests {
         LockProcess { session, waiters, blocked_by: blocked_by.to_vec(), waited_ms, ..LockProcess::default() }
     }
 
-    /// `1(2(3) 4)`.
+    /// As `1(2(3) 4)`.
     fn text(trees: &[Blocker]) -> String {
         let one = |tree: &Blocker| match tree.behind.is_empty() {
             true => tree.process.session.pid.to_string(),
@@ -201,10 +189,9 @@ mod tests {
 
     #[test]
     fn each_process_stands_once_and_as_near_to_the_root_as_it_can() {
-        // All wait for one lock, each behind those that came before: pg_blocking_pids has these too.
+        // pg_blocking_pids also lists earlier waiters for the same lock.
         let queue = vec![process(4, 0, &[1, 2, 3]), process(3, 1, &[1, 2]), process(2, 2, &[1]), process(1, 3, &[])];
         assert_eq!(text(&Blocker::trees(queue)), "1(2 3 4)");
-        // Whoever has the row waits for the table, and others for the row.
         let chain = vec![process(3, 0, &[2]), process(5, 0, &[2]), process(2, 2, &[1]), process(1, 1, &[])];
         assert_eq!(text(&Blocker::trees(chain)), "1(2(3 5))");
         let two =
@@ -212,11 +199,11 @@ mod tests {
         assert_eq!(text(&Blocker::trees(two)), "6(7 8) 1(2)");
         let short = LockProcess { waited_ms: Some(99), ..process(2, 0, &[1]) };
         assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[]), short])), "");
-        // Of a deadlock there is no root.
+        // A deadlock has no root.
         assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[2]), process(2, 1, &[1])])), "1(2)");
         let beside = vec![process(4, 0, &[5]), process(5, 2, &[6]), process(6, 1, &[5])];
         assert_eq!(text(&Blocker::trees(beside)), "5(4 6)", "who waits for them is not left out");
-        // A holder that has let go meanwhile blocks nobody.
+        // The holder has released the lock.
         assert_eq!(text(&Blocker::trees(vec![process(2, 0, &[9])])), "");
         assert_eq!(
             text(&Blocker::trees(vec![process(0, 1, &[]), process(2, 0, &[0])])),
@@ -243,7 +230,6 @@ mod tests {
         assert_eq!((culprits.blockers.len(), culprits.seen_blockers[0].held_up_ns), (1, 0));
         let both = vec![holder(1200, 2), process(2, 0, &[1]), process(3, 0, &[1])];
         culprits.look(&[idle(1200), waits(2), waits(3)], Some(both), 5);
-        // The next look does not ask for locks, and the one after it finds one waiter less.
         culprits.look(&[idle(1300), waits(2), waits(3)], None, 5);
         let one = vec![holder(1400, 1), process(2, 0, &[1])];
         culprits.look(&[idle(1400), waits(2)], Some(one), 5);

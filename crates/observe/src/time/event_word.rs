@@ -1,7 +1,6 @@
-//! Where a process has the number of its wait event.
+//! Locates a process's wait event number. Since PostgreSQL 14 a variable points to it.
 //!
-//! Since PostgreSQL 14 a variable points to it. PostgreSQL 13 has it within the entry of the process in shared memory (`MyProc`), at a
-//! place that no symbol names and that the build decides. There it is found by what idle background processes must say.
+//! PostgreSQL 13 has it in shared memory (`MyProc`) at a build-specific offset, found through known idle events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,17 +12,17 @@ use host::linux::process::read_children;
 const SINCE_14: &str = "my_wait_event_info";
 const UNTIL_13: &str = "MyProc";
 
-/// Words of an entry that are looked at, 32 bits each: an entry of PostgreSQL 13 has some 900 bytes.
+/// 32-bit words searched. The entry has about 900 bytes.
 const WORDS: usize = 256;
 
-/// The class of processes that wait for something to do, in the highest byte, and more than there are events in it.
+/// Class of idle waits, and a bound of its events.
 const ACTIVITY: u32 = 0x05;
 const ACTIVITIES: u32 = 64;
 
-/// So many processes that all wait for something else have to agree.
+/// Processes in different idle waits that must agree.
 const WITNESSES: usize = 3;
 
-/// An address in the memory of each process of one server: a pointer, and how far behind what it points to the number is.
+/// A pointer variable, and the offset from its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventWord {
     pub pointer: u64,
@@ -31,17 +30,14 @@ pub struct EventWord {
 }
 
 impl EventWord {
-    /// Of the server of this postmaster.
-    ///
     /// # Errors
-    /// When its program does not tell, or too few of its processes can be looked at.
+    /// If the program has no symbols, or too few processes are readable.
     pub fn find(postmaster_pid: u32) -> Result<EventWord, Error> {
         let missing = match find_variable(postmaster_pid, SINCE_14) {
             Ok(pointer) => return Ok(EventWord { pointer, offset: 0 }),
             Err(error @ linux::Error::Unavailable { .. }) => error,
             Err(error) => return Err(error.into()),
         };
-        // What is no server of that age has neither.
         let Ok(pointer) = find_variable(postmaster_pid, UNTIL_13) else { return Err(missing.into()) };
         let children = read_children(postmaster_pid)?;
         let mut entries = Vec::new();
@@ -49,7 +45,6 @@ impl EventWord {
             match read_pointed_words(*pid, pointer, WORDS) {
                 Ok(words) => entries.extend(words),
                 Err(error) if entries.is_empty() && Some(pid) == children.last() => return Err(error.into()),
-                // It may have ended.
                 Err(_) => {}
             }
         }
@@ -57,24 +52,21 @@ impl EventWord {
         Ok(EventWord { pointer, offset })
     }
 
-    /// What a process waits for now; 0: nothing, or it has no place to say it.
+    /// 0: no wait, or no place to report one.
     pub fn read(&self, pid: u32) -> Result<u32, Error> {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
     }
 
-    /// The numbers of all processes of the server.
     pub fn read_all(&self, postmaster_pid: u32) -> HashMap<u32, u32> {
         list_processes(postmaster_pid).into_iter().filter_map(|pid| Some((pid, self.read(pid).ok()?))).collect()
     }
 
-    /// Where the pointer of a process leads to now; 0: nowhere. That of a postmaster leads to a place of its own, as in each process that
-    /// has no entry in shared memory yet or any more.
+    /// 0 if null. Process-local in a postmaster, or without a shared memory entry.
     pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
         Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
     }
 }
 
-/// The one place at which enough entries have different events of the class, and no entry has anything that is no event.
 fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
     let is_activity = |word: u32| word >> 24 == ACTIVITY && word & 0x00ff_ffff < ACTIVITIES;
     let mut places: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
@@ -87,7 +79,6 @@ fn find_place(entries: &[Vec<u32>]) -> Option<usize> {
     agreed.next().filter(|_| agreed.next().is_none())
 }
 
-/// The postmaster and its children.
 pub(super) fn list_processes(postmaster_pid: u32) -> Vec<u32> {
     let children = read_children(postmaster_pid).unwrap_or_default();
     children.into_iter().chain([postmaster_pid]).collect()

@@ -1,4 +1,4 @@
-//! Where the time of the server's processes went in a trial: of each second, and over all of it.
+//! Where the server's time went in a trial: per second and in total.
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
@@ -11,103 +11,95 @@ use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, Statistic
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
-/// An account that takes a larger share of all processors than this disturbs what it tells of: a trial's ends then, and `waits` and `top`
-/// look at less.
+/// Share of all processors. Above it a trial's account ends, and `waits` and `top` observe less.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
-/// What client backends did with their time, and what of the server's background processes is worth telling beside it. pgthaw's own
-/// backends are in neither. Of a second it is per second, so that seconds are backends in the mean; else it is of the whole span.
+/// Time of client backends and key figures of background processes, without pgthaw's own backends.
+/// The values of one second are rates; otherwise they cover the whole span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct TimeUse {
-    /// That client backends lived, by a clock outside. The kinds below add up to it.
+    /// Lifetime. The kinds below add up to it.
     pub lived_seconds: f64,
-    /// On a processor. Where `ready_seconds` is null, also ready for one.
+    /// Includes time ready to run if `ready_seconds` is null.
     pub running_seconds: f64,
-    /// Ready, and waiting for a processor; `None` where the source cannot tell that.
+    /// Waiting for a processor. `None` if unknown.
     pub ready_seconds: Option<f64>,
-    /// Waiting for the client to say something, or to take what it is sent.
+    /// Waiting for the client.
     pub client_seconds: f64,
-    /// Waiting for events of these classes, and of all others.
+    /// Waiting for events of these classes, and of others.
     pub lwlock_seconds: f64,
     pub lock_seconds: f64,
     pub io_seconds: f64,
     pub other_seconds: f64,
-    /// Off the processor without a wait event; and where the event could not be read.
+    /// Off the processor without a wait event, or with an unreadable one.
     pub no_event_seconds: f64,
     pub unknown_seconds: f64,
-    /// Received from clients; those that were handled, and how long from their receipt until the next was waited for, or received.
+    /// Commands, and their time from receipt to the wait for the next or its receipt.
     pub commands: f64,
     pub handled: f64,
     pub handled_seconds: f64,
-    /// Waits for lightweight locks; those for locks of the shared statistics alone, and how long.
+    /// All LWLock waits, and those for shared statistics.
     pub lwlock_waits: f64,
     pub statistics_waits: f64,
     pub statistics_seconds: f64,
-    /// How often client backends wrote into shared memory what they do (pg_stat_activity); `None` where that could not be read.
+    /// Backend status updates (pg_stat_activity). `None` if unreadable.
     pub activity_reports: Option<f64>,
-    /// Of background processes: on a processor, ready for one, and waiting for anything but for something to do.
+    /// Background processes: running, ready, and waiting without being idle.
     pub background_running_seconds: f64,
     pub background_ready_seconds: f64,
     pub background_waiting_seconds: f64,
-    /// How often processes of the server came on a processor.
     pub switches: f64,
-    /// Share of the lives of all processes of the server that is explained: about 1; `None` when nobody lived.
+    /// Explained share of all server processes' lifetime, about 1.
     pub explained_ratio: Option<f64>,
-    /// Processor time that the looking took: the kernel's own count of its programs, and the thread that reads.
+    /// Processor time of the observation.
     pub cost_seconds: f64,
-    /// Processes that could not be followed.
     pub lost_processes: f64,
 }
 
-/// A trial's account in a few figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct TimeFigures {
-    /// Where it is from: `bpf`, `memory` or `sql` (docs/waits.md).
+    /// `bpf`, `memory` or `sql` (docs/waits.md).
     pub source: String,
-    /// How long was looked.
     pub length_seconds: f64,
     #[serde(flatten)]
     pub total: TimeUse,
-    /// The second that was explained least, and the one that was explained most.
+    /// Lowest and highest value of any second.
     pub explained_ratio_min: Option<f64>,
     pub explained_ratio_max: Option<f64>,
-    /// It was ended before the trial was over, for it took more of the processors than it may.
+    /// Ended before the trial because it exceeded its processor budget.
     pub is_cut_short: bool,
 }
 
-/// Where the time of the server went in a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct TrialTime {
     #[serde(flatten)]
     pub figures: TimeFigures,
-    /// Better sources that could not be had, and why.
+    /// Better sources that were unavailable.
     pub refused: Vec<RefusedSource>,
-    /// Of the server, that were there at some time.
     pub processes: u32,
-    /// All names: those with the most time first, and who had nothing to do behind all others.
+    /// Sorted by total time, idle processes last.
     pub statistics: Vec<NamedStatistic>,
-    /// Of commands of client backends, from their receipt on.
+    /// Commands of client backends, from their receipt.
     pub handled_statistic: Option<NamedStatistic>,
-    /// Times on a processor whose beginning was not told, and their length; waits whose end was not told.
+    /// Runs whose start was missed, and waits whose wakeup was missed.
     pub recovered: u64,
     pub recovered_seconds: f64,
     pub wakes_missed: u64,
-    /// Of the programs in the kernel, by its own count.
     pub programs: Vec<ProgramCost>,
-    /// Processor time of the thread that reads.
+    /// Processor time of the reading thread.
     pub own_cpu_seconds: f64,
 }
 
 impl TimeUse {
-    /// Does the source charge every nanosecond, or are its times estimates of looks, which count no commands?
+    /// Whether the source charges every nanosecond. Otherwise times are sampled, and commands are not counted.
     pub fn is_exact(&self) -> bool {
         self.ready_seconds.is_some()
     }
 
-    /// The kinds by their names for people, those that are stacked from the bottom on. They add up to the life of the backends.
+    /// Display names in stacking order. The values add up to the lifetime.
     pub fn kinds(&self) -> [(&'static str, f64); 9] {
         [
             ("on a processor", self.running_seconds),
@@ -122,14 +114,13 @@ impl TimeUse {
         ]
     }
 
-    /// Adds what happened later. Shares stay as they are: they are no sums.
+    /// Sums everything but shares.
     pub fn add(&mut self, more: &TimeUse) {
         self.each_with(more, |sum, more| *sum += more);
         self.ready_seconds = add_known(self.ready_seconds, more.ready_seconds);
         self.activity_reports = add_known(self.activity_reports, more.activity_reports);
     }
 
-    /// So many times as much.
     pub fn scale(&self, factor: f64) -> TimeUse {
         let mut scaled = *self;
         scaled.each_with(self, |value, of| *value = of * factor);
@@ -169,28 +160,26 @@ impl TimeUse {
 }
 
 impl TimeFigures {
-    /// What of the lives of the client backends has a kind, by the source's own sums.
+    /// By the source's own sums.
     pub fn explained_seconds(&self) -> f64 {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
 
-    /// Waiting for commands and receiving them: what is explained, and is no handling of them.
+    /// Explained time outside the handling of commands.
     pub fn reading_seconds(&self) -> f64 {
         (self.explained_seconds() - self.total.handled_seconds).max(0.0)
     }
 
-    /// Processors that the server's processes used in the mean.
     pub fn processors_used(&self) -> f64 {
         (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
     }
 
-    /// Processors that would have been at work were all of the time of handling commands, without what lightweight locks took, work: what
-    /// is above those that there are is waiting for something else.
+    /// Processors needed if all command time but LWLock waits ran. An excess over the real number is other waits.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }
 
-    /// The mean of several trials, so that sums stay sums; `None` of none. Of several sources it is of those that have that of the first.
+    /// Only trials with the first one's source, so that sums stay sums.
     pub fn mean(trials: &[&TimeFigures]) -> Option<TimeFigures> {
         let first = trials.first()?;
         let alike: Vec<&&TimeFigures> = trials.iter().filter(|one| one.source == first.source).collect();
@@ -212,23 +201,18 @@ impl TimeFigures {
     }
 }
 
-// ---- from what was added up ----
+// ---- computation ----
 
-/// What is known of the looking itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looking {
-    /// Of programs in the kernel, and of the thread that reads.
     pub cost_ns: u64,
-    /// Of client backends to pg_stat_activity.
     pub reports: Option<f64>,
-    /// Processes that were not followed.
     pub lost: u64,
 }
 
-/// Locks of the statistics that backends share, since PostgreSQL 15: `PgStatsDSA`, `PgStatsHash`, `PgStatsData`.
+/// Prefix of the shared statistics' locks since PostgreSQL 15: `PgStatsDSA`, `PgStatsHash`, `PgStatsData`.
 const STATISTICS_LOCKS: &str = "PgStats";
 
-/// What all of the span was, of client backends and of the background.
 pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
     let clients = CLIENT_BACKEND;
     let own = within.places.get(clients).copied().unwrap_or_default();
@@ -274,12 +258,11 @@ pub fn compute_time_use(within: &Accounting, looking: &Looking) -> TimeUse {
     }
     used.other_seconds =
         seconds(own.waiting_ns + own.idle_ns) - used.lwlock_seconds - used.lock_seconds - used.io_seconds;
-    // The difference of sums of other roundings.
+    // Rounding can make the difference negative.
     used.other_seconds = used.other_seconds.max(0.0);
     used
 }
 
-/// The whole of a trial.
 pub fn describe_trial(
     figures: TimeFigures,
     whole: Accounting,
@@ -317,7 +300,6 @@ mod tests {
         sum.add(&one);
         let double = one.scale(2.0);
         for (name, value) in serde_json::to_value(sum).unwrap().as_object().unwrap() {
-            // A share is no sum.
             assert_eq!(value, if name == "explained_ratio" { 1.0 } else { 2.0 }, "{name}");
         }
         assert_eq!(double, sum);

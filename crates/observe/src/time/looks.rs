@@ -1,5 +1,5 @@
-//! Looks at processes at an interval, added up as if each had done all the time since the look before what it was seen doing; and until a
-//! reading between two looks what it was seen doing before it.
+//! Samples processes. A sample charges the time since the last one to the activity seen; a reading between two samples
+//! charges it to the last activity.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,13 +21,12 @@ use host::linux::process::read_activity;
 use host::linux::threads::lock;
 use postgres::{Session, read_backend_pid, read_sessions};
 
-/// What a process was seen waiting for; `None`: it was on a processor, or ready to be.
+/// The event waited for. `None`: running or ready.
 type Doing = Option<WaitEvent>;
 
-/// One process as it was seen: its pid, when it was born, and what it did.
+/// Pid, birth and activity.
 pub(super) type Seen = (u32, u64, Doing);
 
-/// Sums that one task adds to, and another reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LookSums(Arc<Mutex<Sums>>);
 
@@ -35,16 +34,15 @@ pub(super) struct LookSums(Arc<Mutex<Sums>>);
 struct Sums {
     at_ns: u64,
     processes: HashMap<(u32, u64), (ProcessTimes, Doing)>,
-    /// Why nobody adds to them any more.
+    /// Why sampling stopped.
     failure: Option<String>,
 }
 
 impl LookSums {
-    /// Adds one look at all processes there are. One that is seen no more ended with the last look that saw it.
+    /// A missing process ended at its last sample.
     pub fn add(&self, at_ns: u64, seen: Vec<Seen>) {
         let mut sums = self.lock();
         let before = sums.at_ns;
-        // Somebody may have read while it was looked.
         let at_ns = at_ns.max(before);
         let elapsed = at_ns - before;
         sums.at_ns = at_ns;
@@ -53,7 +51,7 @@ impl LookSums {
             gone.retain(|key| *key != (pid, birth));
             let new = || ProcessTimes { pid, birth, started_ns: at_ns, ..ProcessTimes::default() };
             let (process, last) = sums.processes.entry((pid, birth)).or_insert_with(|| (new(), doing.clone()));
-            // What it did before it was seen first nobody knows.
+            // Earlier activity is unknown.
             let elapsed = if process.started_ns == at_ns { 0 } else { elapsed };
             charge(process, &doing, elapsed);
             *last = doing;
@@ -65,7 +63,7 @@ impl LookSums {
         }
     }
 
-    /// Adds a look that failed: what the processes did since the look before is not known.
+    /// The time since the last sample becomes unknown.
     pub fn add_failed(&self, at_ns: u64) {
         let sums = self.lock();
         let there = sums.processes.values().filter(|(process, _)| process.ended_ns.is_none());
@@ -74,8 +72,7 @@ impl LookSums {
         self.add(at_ns, unseen);
     }
 
-    /// What there is until this instant, for the looks go on: where they are rare, steps between readings are as long as they are asked
-    /// for all the same.
+    /// Charges the time until `at_ns`, so that steps keep their length with rare samples.
     pub fn read_until(&self, at_ns: u64) -> Reading {
         let mut sums = self.lock();
         let elapsed = at_ns.saturating_sub(sums.at_ns);
@@ -87,7 +84,7 @@ impl LookSums {
         self.read()
     }
 
-    /// What there is until the last look. A process that has ended is told once.
+    /// An ended process is reported once.
     pub fn read(&self) -> Reading {
         let mut sums = self.lock();
         let processes = sums.processes.values().map(|(process, _)| process.clone()).collect();
@@ -96,7 +93,7 @@ impl LookSums {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sums> {
-        // Sums are whole after each look, whatever happened to who added it.
+        // Consistent even after a panic.
         lock(&self.0)
     }
 }
@@ -113,33 +110,31 @@ fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
     }
 }
 
-// ---- in the memory of the processes ----
+// ---- in process memory ----
 
-/// So often processes are looked at, unless that costs too much.
+/// Default sampling rate.
 pub const LOOKS_PER_SECOND: f64 = 50.0;
 
-/// It is looked once a second at least, whatever that costs.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// New processes are looked for this often, and at each look where looks are fewer.
+/// Interval of listing the processes, at most at each sample.
 const LISTED_FOR: Duration = Duration::from_millis(200);
 
-/// A thread that looks. Dropping it ends it.
+/// Dropping it stops the thread.
 #[derive(Debug)]
 pub struct MemoryLooks {
     sums: LookSums,
     interval_ms: Arc<AtomicU64>,
-    /// Processor time of the first look, without that of finding the processes, which is not done for each.
+    /// Processor time of the first sample, without listing.
     look_cost: Duration,
     word: EventWord,
     _looking: Sampling<()>,
 }
 
 impl MemoryLooks {
-    /// Looks at the server of this postmaster from now on.
     pub fn start(postmaster_pid: u32) -> Result<MemoryLooks, Error> {
         let word = EventWord::find(postmaster_pid)?;
-        // Who may not read one of them may read none.
+        // Access to one process means access to all.
         word.read(postmaster_pid)?;
         let sums = LookSums::default();
         let interval_ms = Arc::new(AtomicU64::new((1e3 / LOOKS_PER_SECOND) as u64));
@@ -165,8 +160,7 @@ impl MemoryLooks {
         Ok(MemoryLooks { sums, interval_ms, look_cost, word, _looking })
     }
 
-    /// Looks so seldom that this costs no more processors than these, by what the first look cost; how often a second from now on. As
-    /// with [`TimeSource::look_less`] there are bounds.
+    /// Limits the processor use, estimated from the first sample, within bounds. Returns the rate per second.
     pub fn look_within(&mut self, processors: f64) -> f64 {
         let interval = interval_within(self.look_cost, processors);
         self.interval_ms.store(interval.as_millis() as u64, Ordering::Relaxed);
@@ -174,7 +168,6 @@ impl MemoryLooks {
     }
 }
 
-/// From look to look, where each costs so much.
 fn interval_within(look_cost: Duration, processors: f64) -> Duration {
     let seconds = look_cost.as_secs_f64() / processors.max(f64::MIN_POSITIVE);
     let millis = (1e3 * seconds).clamp(1e3 / LOOKS_PER_SECOND, LONGEST_INTERVAL.as_millis() as f64);
@@ -211,9 +204,8 @@ impl TimeSource for MemoryLooks {
 
 fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     let look_at = |pid: &u32| {
-        // A process may end at any time.
         let activity = read_activity(*pid).ok()?;
-        // One that was woken still has its event.
+        // A woken process still shows its event.
         let event = || word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number);
         Some((*pid, activity.start_ticks, (!activity.is_running).then(event)))
     };
@@ -222,10 +214,9 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
 
 // ---- over SQL ----
 
-/// Ten looks a second.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A task that looks. Dropping it ends it.
+/// Dropping it stops the task.
 #[derive(Debug)]
 pub struct SqlLooks {
     sums: LookSums,
@@ -233,7 +224,7 @@ pub struct SqlLooks {
 }
 
 impl SqlLooks {
-    /// Looks through this connection from now on, each of which is counted as `own`, where somebody wants to know. Where the server does not answer any more it looks no more.
+    /// Samples until the server is gone. Queries count in `own`.
     pub async fn start(
         mut connection: PgConnection,
         own: Option<OwnTransactions>,
@@ -260,7 +251,7 @@ impl SqlLooks {
                         to_add.lock().failure = Some(error.with_hint());
                         return;
                     }
-                    // Who reads the sums asks the same, and tells why it fails.
+                    // The reader reports the reason of its own queries.
                     Err(_) => to_add.add_failed(at_ns),
                 }
             }
@@ -283,12 +274,12 @@ impl TimeSource for SqlLooks {
     }
 }
 
-/// All but the one that looks, which is always seen looking.
+/// All but pgthaw's session, which always shows this query.
 fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
             (Some(class), Some(event)) => Some(WaitEvent::Named(class, event)),
-            // A process that it shows nothing of, for want of a privilege.
+            // Hidden from this role.
             _ if session.backend.is_none() => Some(WaitEvent::Unknown),
             _ => None,
         };
@@ -297,9 +288,9 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
 }
 
-// ---- what the server counts of pgthaw's own looks ----
+// ---- pgthaw's own transactions ----
 
-/// Statements that pgthaw's sessions have had, each of which the server counts as a transaction. Clones count together.
+/// Statements of pgthaw's sessions, each a transaction. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct OwnTransactions(Arc<Counts>);
 
@@ -309,25 +300,22 @@ struct Counts {
     ended: AtomicU64,
 }
 
-/// A statement that runs, until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct OwnStatement(OwnTransactions);
 
 impl OwnTransactions {
-    /// Counts one, which has begun.
     pub fn begin(&self) -> OwnStatement {
         self.0.begun.fetch_add(1, Ordering::Relaxed);
         OwnStatement(self.clone())
     }
 
-    /// Counts some that have ended.
     pub fn add(&self, count: u64) {
         self.0.begun.fetch_add(count, Ordering::Relaxed);
         self.0.ended.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Those that have begun and those that have ended. While the two differ it is not known what the server has counted.
+    /// Begun and ended. While they differ, the server's count is uncertain.
     pub fn counts(&self) -> (u64, u64) {
         (self.0.begun.load(Ordering::Relaxed), self.0.ended.load(Ordering::Relaxed))
     }
@@ -378,7 +366,7 @@ mod tests {
         let sums = LookSums::default();
         let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
         sums.add(1000, vec![(1, 5, lock())]);
-        // Looks at 1640, 2280 and 2920, readings at 2000 and 3000.
+        // Samples at 1640, 2280 and 2920, readings at 2000 and 3000.
         let mut read_at = Vec::new();
         let mut read = |at_ns, waited, ran| {
             let reading = sums.read_until(at_ns);
@@ -392,7 +380,6 @@ mod tests {
         sums.add(2920, vec![(1, 5, None)]);
         read(3000, 1000, 1000);
         assert_eq!(read_at, [2000, 3000]);
-        // Who is seen no more ended when he was told of last.
         sums.add(3560, Vec::new());
         let ended = sums.read_until(4000);
         assert_eq!((ended.at_ns, ended.processes[0].ended_ns, ended.processes[0].running_ns), (4000, Some(3000), 1000));

@@ -1,4 +1,4 @@
-//! Where the time of a server's processes goes: sources of it, the readings added up, and the names.
+//! Where the time of a server's processes goes: sources, sums and names.
 
 mod account;
 mod culprits;

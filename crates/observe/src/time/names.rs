@@ -1,8 +1,7 @@
-//! Wait events by their numbers.
+//! Names of wait event numbers, which differ between major versions.
 //!
-//! A number means another event in each major version. `wait_events.tsv` has them of all versions, as `scripts/wait-events` had the
-//! servers' own function tell them. Other names come from the running server: those of a version that the table lacks from its view
-//! pg_wait_events, and those of extensions from pg_stat_activity beside the memory of the same process. No number is ever shown.
+//! `scripts/wait-events` writes the known versions to `wait_events.tsv`. Other names are learned from pg_wait_events
+//! or, for extensions, from pg_stat_activity and process memory together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -12,17 +11,16 @@ use host::linux::threads::lock;
 use postgres::{Session, read_wait_event_names};
 use sqlx::postgres::PgConnection;
 
-/// A line for each event: class, name, and its number within the class in each of [`VERSIONS`]; `-` where it is not there.
+/// Per line: class, name, number within the class by version, or `-`.
 const TABLE: &str = include_str!("wait_events.tsv");
 
-/// Major versions, in the order of the table's columns.
 const VERSIONS: [u32; 7] = [13, 14, 15, 16, 17, 18, 19];
 
-/// The classes (`src/include/utils/wait_event.h`, `wait_classes.h`), by the number's highest byte.
+/// Classes by the number's highest byte (`src/include/utils/wait_event.h`, `wait_classes.h`).
 const CLASSES: [(u8, &str); 11] = [
     (0x01, "LWLock"),
     (0x03, "Lock"),
-    // Its name since 19, and until 18.
+    // Since 19, and until 18.
     (0x04, "Buffer"),
     (0x04, "BufferPin"),
     (0x05, "Activity"),
@@ -34,17 +32,14 @@ const CLASSES: [(u8, &str); 11] = [
     (0x0b, "InjectionPoint"),
 ];
 
-/// Of a process that sleeps without an event.
 const SLEEP: &str = "sleep";
 
-/// An event whose number has no name yet.
 const UNKNOWN: &str = "unknown";
 
-/// Classes whose numbers count the events of pg_wait_events from 0 on, in its order: one list makes both. Locks and lightweight
-/// locks are numbered elsewhere.
+/// Classes numbered from 0 in the order of pg_wait_events. Locks and LWLocks are numbered elsewhere.
 const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
 
-/// The names of one server. Clones learn together.
+/// Clones share learned names.
 #[derive(Clone, Debug, Default)]
 pub struct WaitNames {
     major: u32,
@@ -53,7 +48,7 @@ pub struct WaitNames {
 }
 
 impl WaitNames {
-    /// Of the server of this `server_version_num`, without asking it.
+    /// From the table, without a query.
     pub fn of_version(version_num: u32) -> WaitNames {
         let column = VERSIONS.iter().position(|version| *version == version_num / 10_000);
         let parse = |line: &'static str| {
@@ -67,7 +62,7 @@ impl WaitNames {
         WaitNames { major: version_num / 10_000, names, learned: Arc::default() }
     }
 
-    /// Of the server of this connection. One that does not tell has what [`WaitNames::learn`] learns.
+    /// Queries pg_wait_events if the table lacks the version.
     pub async fn of_server(version_num: u32, connection: &mut PgConnection) -> WaitNames {
         let names = WaitNames::of_version(version_num);
         if names.names.is_empty() {
@@ -76,7 +71,6 @@ impl WaitNames {
         names
     }
 
-    /// Numbers the events of pg_wait_events, which are in its order.
     fn count(&self, events: Vec<(String, String)>) {
         let mut learned = lock(&self.learned);
         let mut next: BTreeMap<u8, u32> = BTreeMap::new();
@@ -89,13 +83,11 @@ impl WaitNames {
         }
     }
 
-    /// Has this number no name?
     pub fn lacks(&self, number: u32) -> bool {
         number != 0 && !self.names.contains_key(&number) && !lock(&self.learned).contains_key(&number)
     }
 
-    /// Learns from what pg_stat_activity said of processes, each with the number in its memory just before and just after: it is
-    /// in that event where both are the same.
+    /// Learns from a session if its number in memory is the same before and after the query.
     pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
         for session in sessions {
             let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))
@@ -103,7 +95,7 @@ impl WaitNames {
                 continue;
             };
             let Some((class, event)) = session.event_type.clone().zip(session.event.clone()) else { continue };
-            // A class that pgthaw does not know may have any number.
+            // An unknown class may have any number.
             let byte = CLASSES.iter().find(|(_, known)| *known == class).map(|(byte, _)| u32::from(*byte));
             if self.lacks(*number) && byte.is_none_or(|byte| byte == number >> 24) {
                 lock(&self.learned).insert(*number, (class, event));
@@ -111,7 +103,7 @@ impl WaitNames {
         }
     }
 
-    /// Class and event, the second and third part of a statistic's name.
+    /// Class and event.
     pub fn name(&self, event: &WaitEvent) -> (String, String) {
         match event {
             WaitEvent::Named(class, event) => (class.clone(), event.clone()),
@@ -128,14 +120,13 @@ impl WaitNames {
         }
     }
 
-    /// Does a background process of this kind tell no event whatever it waits for? In version 13 that is who has no entry in shared memory.
+    /// Whether this process never shows an event. In 13, it has no shared memory entry.
     pub fn has_none_for(&self, kind: &str) -> bool {
         self.major == 13 && matches!(kind, "archiver" | "stats collector" | "logger")
     }
 }
 
-/// The class that an event would have in versions until 18. Since 19 the lightweight locks of buffers' contents and the wait for
-/// pins are one class, Buffer.
+/// Since 19, class Buffer joins the LWLocks of buffer contents and the wait for pins.
 pub fn class_until_18<'a>(class: &'a str, event: &str) -> &'a str {
     match (class, event) {
         ("Buffer", "BufferCleanup") => "BufferPin",
@@ -159,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_pin_and_the_lock_of_a_buffer_have_the_names_of_their_version() {
-        // What processes had in their memory while pg_stat_activity said so.
+        // Observed numbers and names.
         let pin = |version_num| named(&WaitNames::of_version(version_num), 0x0400_0000);
         let expected = ["BufferPin::BufferPin", "BufferPin::BufferPin", "Buffer::BufferCleanup"];
         assert_eq!([150_018, 180_006, 190_000].map(pin), expected);

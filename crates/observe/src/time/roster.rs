@@ -1,4 +1,4 @@
-//! Who the server's processes are: by what the server says of them, else by their titles.
+//! Identities of the server's processes, from pg_stat_activity or their titles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,52 +8,47 @@ use crate::time::source::ProcessTimes;
 use host::linux::process::{read_own_number, read_title};
 use postgres::{Session, background_kind, show_statement};
 
-/// Of a query so much is shown.
 const QUERY_CHARS: usize = 60;
 
-/// Everybody who was seen, by pid and birth.
 #[derive(Debug)]
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
-    /// Are the workload's own backends alone clients?
+    /// Whether only the workload's backends are clients.
     is_of_trial: bool,
     numbers: Numbers,
-    /// What was shown of each process since the last reading.
+    /// Sessions since the last reading.
     seen: HashMap<u32, Session>,
     known: HashMap<(u32, u64), Who>,
 }
 
 impl Roster {
-    /// Of the server of this postmaster, with the backends that serve pgthaw.
     pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
         let numbers = Numbers::new(postmaster_pid);
         let (is_of_trial, seen, known) = Default::default();
         Roster { postmaster_pid, own_pids, is_of_trial, numbers, seen, known }
     }
 
-    /// Of a trial's server, which is not asked: its processes are known by their titles.
+    /// Identifies processes by title, without queries.
     pub fn of_trial(postmaster_pid: u32, observer_pid: Option<u32>) -> Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
-    /// Does this backend serve pgthaw? By the server's own number for it.
+    /// By the server's pid.
     pub fn is_own(&self, pid: u32) -> bool {
         self.own_pids.contains(&pid)
     }
 
-    /// The postmaster, where the server calls its processes by the same numbers as this machine.
+    /// `None` in another pid namespace.
     pub fn postmaster_of_same_pids(&self) -> Option<u32> {
         self.postmaster_pid.filter(|_| !self.numbers.is_below)
     }
 
-    /// What the server says of its processes at this moment.
     pub fn see(&mut self, sessions: Vec<Session>) {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Learns who the processes of a reading are, from what was seen since the reading before. Who is neither among them nor among those
-    /// that ended and are `untold` is forgotten.
+    /// Forgets all processes but these and `untold`, ended ones not yet reported.
     pub fn learn(&mut self, processes: &[ProcessTimes], untold: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
         let there: HashSet<(u32, u64)> =
@@ -70,9 +65,8 @@ impl Roster {
                 _ if number.is_some_and(|number| self.is_own(number)) => {
                     Some(Who { kind: PGTHAW.into(), ..Who::default() })
                 }
-                // Numbers come round after thousands of processes: within a second it is the same one.
+                // Pids are not reused within a second.
                 Some(session) => self.of_session(session, process.pid),
-                // It is known already, or cannot be asked any more.
                 None if self.is_known(&key) || process.ended_ns.is_some() => None,
                 None => self.kind_of_title(process.pid).map(|kind| Who { kind, ..Who::default() }),
             };
@@ -80,19 +74,19 @@ impl Roster {
         }
     }
 
-    /// Who this is. Of one that came and went unseen only what it did is known: who was sent something by a client serves one.
+    /// An unseen process that received commands is a client backend.
     pub fn who(&self, process: &ProcessTimes) -> Who {
         let kind = if process.commands > 0 { CLIENT_BACKEND } else { SHORT_LIVED };
         let unseen = || Who { kind: kind.into(), ..Who::default() };
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
     }
 
-    /// One that may not have said yet whom it serves is asked again.
+    /// Kind `OTHER` may not have set its title yet.
     fn is_known(&self, key: &(u32, u64)) -> bool {
         self.known.get(key).is_some_and(|who| who.kind != OTHER)
     }
 
-    /// `None` of one that has not said yet who it is.
+    /// `None` if not yet identifiable.
     fn of_session(&self, session: &Session, pid: u32) -> Option<Who> {
         Some(Who {
             kind: session.backend.clone().or_else(|| self.kind_of_title(pid))?,
@@ -102,7 +96,7 @@ impl Roster {
         })
     }
 
-    /// `None` of a process that has just been forked: it has no title of its own. Of a server elsewhere there are no titles.
+    /// `None` right after a fork, before it sets its title. A remote server has no titles.
     fn kind_of_title(&self, pid: u32) -> Option<String> {
         if self.postmaster_pid.is_none() {
             return Some("not shown".into());
@@ -116,7 +110,7 @@ impl Roster {
     }
 }
 
-/// A query as it may be shown: without its values, so that queries that differ in them are one, and no more than its beginning.
+/// Short and without constants, so that queries differing only in these are one.
 pub fn show_query(query: &str) -> String {
     let shown = show_statement(query);
     match shown.char_indices().nth(QUERY_CHARS) {
@@ -127,10 +121,9 @@ pub fn show_query(query: &str) -> String {
 
 // ---- pids in a container ----
 
-/// The server's numbers for processes that are told by pid and birth.
 #[derive(Debug)]
 pub struct Numbers {
-    /// Does the server live in a pid namespace below this one?
+    /// Whether the server runs in a child pid namespace.
     is_below: bool,
     known: HashMap<(u32, u64), u32>,
 }
@@ -141,7 +134,7 @@ impl Numbers {
         Numbers { is_below, known: HashMap::new() }
     }
 
-    /// What a process is called there; `None` of one that had ended before anybody asked.
+    /// The server's pid. `None` if the process had ended.
     pub fn of(&mut self, pid: u32, birth: u64) -> Option<u32> {
         if !self.is_below {
             return Some(pid);
@@ -154,7 +147,6 @@ impl Numbers {
         Some(number)
     }
 
-    /// Forgets all but these.
     pub fn keep(&mut self, there: &HashSet<(u32, u64)>) {
         self.known.retain(|key, _| there.contains(key));
     }
@@ -190,7 +182,7 @@ mod tests {
         assert_eq!(kinds, [POSTMASTER, PGTHAW, "client backend"]);
         assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
-        // It ends unseen in the next second, and stays who it was.
+        // It ends unseen and keeps its identity.
         roster.learn(&[process(3, Some(9))], std::slice::from_ref(&ended));
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was not told yet");
         roster.learn(&[process(3, Some(9))], &[]);

@@ -1,4 +1,4 @@
-//! Accounts for the time of the server's processes in each second of a trial, in a thread of its own.
+//! Accounts of the server's time in each second of a trial, in a thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -18,32 +18,28 @@ use host::linux::clock::{read_monotonic, read_thread_cpu_time};
 use host::linux::foreign_memory::{find_variable, read_pointed};
 use host::linux::process::read_children;
 
-/// For so long backends come, whose reports are counted from when they are seen first.
+/// New backends are polled more often at first, so that fewer status updates are missed.
 const COMING: Duration = Duration::from_secs(3);
 const COMING_LOOK: Duration = Duration::from_millis(100);
 
-/// Whose time it is.
 #[derive(Clone, Debug)]
 pub struct TimedServer {
     pub postmaster_pid: u32,
-    /// The backend that serves pgthaw's own looks.
+    /// The backend that serves pgthaw.
     pub observer_pid: Option<u32>,
-    /// What its events are called.
     pub names: WaitNames,
-    /// Processors that the looking may take; `None`: as many as it does.
+    /// Processors. `None`: no limit.
     pub budget: Option<f64>,
 }
 
-/// What was found, second by second.
 #[derive(Clone, Debug, Default)]
 pub struct TimeSamples {
     seconds: BTreeMap<u32, (TimeUse, BTreeMap<String, f64>)>,
-    /// `None` where there was no source, or it ended before the first second did.
+    /// `None` without a source or a first second.
     pub trial: Option<TrialTime>,
 }
 
 impl TimeSamples {
-    /// Adds to what the machine did what the server's processes did in the same second.
     pub fn add_to(&self, samples: &mut [OsSample]) {
         for sample in samples {
             let Some((time, waited)) = self.seconds.get(&sample.second) else { continue };
@@ -53,23 +49,23 @@ impl TimeSamples {
     }
 }
 
-/// So many seconds have to be above the budget, one after the other, until the looking ends.
+/// Consecutive seconds above the budget that end the observation.
 const SECONDS_ABOVE: u32 = 3;
 
-/// When to look, from when on and for how many seconds.
+/// Start, monotonic, and number of seconds.
 type Schedule = (Duration, u32);
 
-/// The thread that looks. Dropping it ends it at its next tick.
+/// Dropping it stops the thread at the next tick.
 #[derive(Debug)]
 pub struct TimeSampler {
     sampling: Sampling<TimeSamples>,
-    /// Is closed when the source is open, or cannot be had.
+    /// Closes when the source is open or has failed.
     opening: Receiver<Infallible>,
     begin: Sender<Schedule>,
 }
 
 impl TimeSampler {
-    /// Opens the source in its thread, by `open`, while the trial is prepared.
+    /// Opens the source during the preparation of the trial.
     pub fn open(
         server: TimedServer,
         open: impl FnOnce() -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> + Send + 'static,
@@ -79,7 +75,6 @@ impl TimeSampler {
             let opened = open();
             drop(is_opening);
             let reports = ActivityReports::of(server.postmaster_pid);
-            // Nobody begins where the trial failed before its start.
             let (Ok((source, refused)), Ok(schedule)) = (opened, begins.recv()) else { return TimeSamples::default() };
             let roster = Roster::of_trial(server.postmaster_pid, server.observer_pid);
             Looker { server, source, refused, reports, roster }.look_on(schedule, stopped)
@@ -87,20 +82,20 @@ impl TimeSampler {
         Ok(TimeSampler { sampling, opening, begin })
     }
 
-    /// Waits until the source is open or cannot be had: what opening it costs belongs to no second of a trial.
+    /// Opening then belongs to no second of the trial.
     pub fn wait_until_open(&self) {
         let Err(_closed) = self.opening.recv();
     }
 
-    /// Looks at `start` (a monotonic instant) and at the end of each of `seconds` seconds.
+    /// Reads at `start` (monotonic) and at the end of each second.
     pub fn begin(&self, start: Duration, seconds: u32) {
-        // A thread that is gone has told why already.
+        // A thread that has ended has reported why.
         let _ = self.begin.send((start, seconds));
     }
 
-    /// Waits for the last look, or ends before the schedule does, and returns what there is.
+    /// Waits for the last reading, or stops early.
     pub fn finish(self, is_early: bool) -> TimeSamples {
-        // Where it never began there is nothing to wait for.
+        // A thread that never began would wait for ever.
         drop(self.begin);
         self.sampling.finish(is_early)
     }
@@ -144,7 +139,7 @@ impl Looker {
             let used = compute_time_use(&within, &looking);
             whole.add(reading.clone(), |process| self.roster.who(process));
             total.add(&used);
-            // What is left over when the trial ends early belongs to the whole alone.
+            // A partial second counts only in the total.
             if is_whole {
                 explained.extend(used.explained_ratio);
                 let per_second = 1e9 / within.length_ns().max(1) as f64;
@@ -174,7 +169,7 @@ impl Looker {
         found
     }
 
-    /// Until the instant, counting reports of backends that have just come. False when it was stopped before.
+    /// Polls new backends meanwhile. False if stopped.
     fn wait(&mut self, start: Duration, instant: Duration, stopped: &Receiver<()>) -> bool {
         while let Some(reports) = &mut self.reports {
             let next = read_monotonic() + COMING_LOOK;
@@ -198,7 +193,7 @@ impl Looker {
     }
 }
 
-/// Seconds within a second that client backends waited, by `class::event`.
+/// By `class::event`.
 fn compute_waited(within: &Accounting, per_second: f64) -> BTreeMap<String, f64> {
     let of_clients = within.statistics.iter().filter(|(name, _)| name.place == CLIENT_BACKEND);
     let waits = of_clients.filter(|(name, statistic)| name.part != "processor" && statistic.total_ns > 0);
@@ -210,26 +205,23 @@ fn total_ns(cost: &Option<ProbeCost>) -> u64 {
     cost.as_ref().map_or(0, ProbeCost::total_ns)
 }
 
-// ---- reports of activity ----
+// ---- backend status updates ----
 //
-// Each report to pg_stat_activity counts up a number in shared memory, twice: the first of a backend's entry there (`st_changecount` of
-// `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`). It is odd while the entry is written, so two steps are one
-// report.
+// Each update increments the first number of a backend's entry twice: `st_changecount` of
+// `src/include/utils/backend_status.h`, before 14 of `src/include/pgstat.h`. It is odd during the update.
 
-/// Where a process has the address of its entry.
 const ENTRY: &str = "MyBEEntry";
 
-/// Counts the reports of the processes of one server.
 #[derive(Debug)]
 pub struct ActivityReports {
     postmaster_pid: u32,
     address: u64,
-    /// The number as it was read last, and steps since they were taken.
+    /// Last number read, and steps since the last `take`.
     counted: HashMap<u32, (u32, u32)>,
 }
 
 impl ActivityReports {
-    /// Of the server of this postmaster; `None` where its memory may not be read, or its program does not tell where.
+    /// `None` if memory or symbols are unreadable.
     pub fn of(postmaster_pid: u32) -> Option<ActivityReports> {
         let address = find_variable(postmaster_pid, ENTRY).ok()?;
         let is_readable = |pid: &u32| read_pointed(*pid, address, 0).is_ok();
@@ -238,19 +230,17 @@ impl ActivityReports {
         children.iter().any(is_readable).then_some(reports)
     }
 
-    /// Reads the numbers of all processes that there are. What a process reported before it was seen first is not known.
+    /// Updates before the first call for a process are unknown.
     pub fn look(&mut self) {
         for pid in read_children(self.postmaster_pid).unwrap_or_default() {
-            // A process may end at any time, and some have no entry.
             let Ok(Some(now)) = read_pointed(pid, self.address, 0) else { continue };
             let (before, steps) = self.counted.get(&pid).copied().unwrap_or((now, 0));
-            // A process of the same number may have come, with another entry.
+            // The pid may be reused.
             let added = Some(now.wrapping_sub(before)).filter(|added| *added < u32::MAX / 2).unwrap_or(0);
             self.counted.insert(pid, (now, steps.saturating_add(added)));
         }
     }
 
-    /// Reports of those that are meant, since they were taken last.
     pub fn take(&mut self, is_meant: impl Fn(u32) -> bool) -> f64 {
         let mut taken = 0.0;
         for (pid, (_, steps)) in &mut self.counted {

@@ -1,4 +1,4 @@
-//! Where the times of a server's processes come from: one trait, whether the kernel counts them, or somebody looks now and then.
+//! `TimeSource`, the trait of all sources of process times.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,28 +29,22 @@ pub enum Tier {
     Bpf,
 }
 
-/// What a process waits for, as its source names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitEvent {
-    /// As PostgreSQL has it in its memory: the class in the highest byte. 0: off the processor without an event.
+    /// PostgreSQL's number, its class in the highest byte. 0: off the processor without an event.
     Number(u32),
-    /// As pg_stat_activity names it: the class, and the event.
     Named(String, String),
-    /// The process's memory could not be read.
     Unknown,
-    /// It waited for more different things than are kept apart.
+    /// An event beyond those that the source distinguishes.
     Further,
 }
 
-/// A wait that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenWait {
     pub event: WaitEvent,
-    /// So far.
     pub length_ns: u64,
 }
 
-/// What a process asked of a file, by the system call's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -61,23 +55,22 @@ pub enum FileCallKind {
     Write,
 }
 
-/// A call of a file in which its process slept. Times are by the monotonic clock.
+/// A file call in which the process slept. Times are monotonic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCall {
     pub pid: u32,
     pub kind: FileCallKind,
-    /// When the process slept first.
+    /// When the process first slept.
     pub begin_ns: u64,
-    /// `None` while it lasts.
+    /// `None` while in progress.
     pub end_ns: Option<u64>,
     pub file: FileName,
-    /// The file system's device, as `stat` has it.
+    /// Device of the file system, as `stat` reports it.
     pub device: (u32, u32),
-    /// By all processes since the file's last sync, when the call began; `None` where the file system does not tell of writes.
+    /// Written by all processes between the file's last sync and this call. `None` without a write tracepoint.
     pub unsynced: Option<Written>,
 }
 
-/// Writes, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Written {
     pub writes: u64,
@@ -85,18 +78,16 @@ pub struct Written {
 }
 
 impl Written {
-    /// Both.
     pub fn and(self, more: Written) -> Written {
         Written { writes: self.writes + more.writes, bytes: self.bytes + more.bytes }
     }
 
-    /// What was added since `earlier`.
     pub fn since(self, earlier: Written) -> Written {
         Written { writes: self.writes.saturating_sub(earlier.writes), bytes: self.bytes.saturating_sub(earlier.bytes) }
     }
 }
 
-/// What was written so far by all processes that are followed, by what it was written to.
+/// Written so far by all followed processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WrittenTo {
     pub wal: Written,
@@ -105,12 +96,10 @@ pub struct WrittenTo {
 }
 
 impl WrittenTo {
-    /// Both.
     pub fn and(self, more: WrittenTo) -> WrittenTo {
         self.each_with(more, Written::and)
     }
 
-    /// What was added since `earlier`.
     pub fn since(self, earlier: WrittenTo) -> WrittenTo {
         self.each_with(earlier, Written::since)
     }
@@ -124,37 +113,35 @@ impl WrittenTo {
     }
 }
 
-/// What all processes had of one file. Temporary files have that of their directory, all together.
+/// Calls to one file, or to all temporary files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileTimes {
     #[serde(flatten)]
     pub file: FileName,
-    /// What the server calls the relation that it is of, where it was asked.
     pub relation: Option<String>,
-    /// Syncs in which a process slept: the time that it did.
+    /// Syncs in which a process slept.
     pub syncs: Statistic,
-    /// One of them has not ended: it is counted with the length that it has by now.
+    /// A sync is in progress, counted with its length so far.
     pub lasts: bool,
-    /// Other calls that slept, writes as a rule: their number and the sum of their lengths.
+    /// Other calls that slept, usually writes.
     pub sleeps: u64,
     pub slept_ns: u64,
-    /// By the server's processes, as far as the file system tells; and since the last sync that slept.
+    /// By the server's processes, and since the last sync that slept. Zero without a write tracepoint.
     pub written: Written,
     pub unsynced: Written,
 }
 
 impl FileTimes {
-    /// With the calls that last at `at_ns`, each with the length that it has by then.
+    /// Adds the calls in progress at `at_ns`.
     pub fn with_lasting(mut files: Vec<FileTimes>, lasting: &[FileCall], at_ns: u64) -> Vec<FileTimes> {
         files.extend(lasting.iter().map(|call| FileTimes::of_call(call, at_ns)));
         FileTimes::merge(files)
     }
 
-    /// What one call was for its file; of one that lasts, by `at_ns`.
     pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
         let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
         let mut times = FileTimes { file: call.file.clone(), ..FileTimes::default() };
-        // As the program in the kernel has it.
+        // As in the kernel program.
         if matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync) {
             times.syncs.total_ns = length_ns;
             times.syncs.count(length_ns);
@@ -165,7 +152,7 @@ impl FileTimes {
         times
     }
 
-    /// Those of one file are one, and so are the temporary ones of a directory.
+    /// Merges entries of the same file or directory of temporary files.
     pub fn merge(files: Vec<FileTimes>) -> Vec<FileTimes> {
         let mut merged: BTreeMap<FileName, FileTimes> = BTreeMap::new();
         for mut one in files {
@@ -180,7 +167,7 @@ impl FileTimes {
         merged.into_values().collect()
     }
 
-    /// Of a look that lasted so long: calls are seen from a little before it on, and no sync is longer than the look.
+    /// Limits syncs to the observation; calls are seen from slightly before it.
     pub fn within(mut self, look_ns: u64) -> FileTimes {
         self.syncs.bound(look_ns);
         self.syncs.total_ns = self.syncs.total_ns.min(self.syncs.count.saturating_mul(look_ns));
@@ -197,96 +184,86 @@ impl FileTimes {
     }
 }
 
-/// What one process has had of each kind of time since it is followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTimes {
     pub pid: u32,
-    /// When it was born, since the machine booted: with the pid it names a process for good. The unit is the source's own.
+    /// Start time since boot, in the source's own unit. Identifies a process together with the pid.
     pub birth: u64,
-    /// When it began to be followed, and when it ended, by the monotonic clock.
+    /// When it was first followed and when it ended, monotonic.
     pub started_ns: u64,
     pub ended_ns: Option<u64>,
     pub running_ns: u64,
-    /// Ready to run, waiting for a processor. `None` where the source cannot know.
+    /// Waiting for a processor. `None` if unknown.
     pub ready_ns: Option<u64>,
-    /// How often it came on a processor.
     pub switches: u64,
-    /// What it received from its client, each time.
+    /// Receives from the client.
     pub commands: u64,
-    /// Of each, the time from its receipt until the process waited for the next one, or had received that. The total has the time of one
-    /// that is handled now too. Nothing where the source cannot know.
+    /// Commands, from receipt until the wait for the next or its receipt. The total includes the one in progress.
     pub handled: Statistic,
-    /// How long the one has been handled that is now.
+    /// Age of the command in progress.
     pub handling_ns: Option<u64>,
-    /// Waits by their events. Their totals have the time of one that has not ended too; their counts do not.
+    /// Totals include the wait in progress; counts do not.
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
-    /// What it asks of a file, and sleeps in.
     pub call: Option<FileCall>,
-    /// Times on a processor of which the kernel did not tell the beginning: they are known from the scheduler's account.
+    /// Runs whose start was missed, timed by the scheduler's account.
     pub recovered: u64,
     pub recovered_ns: u64,
-    /// Ends of waits that the kernel did not tell: what was waited for a processor then counts as the wait.
+    /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,
 }
 
 impl ProcessTimes {
-    /// Its waits for one event.
     pub fn waits_for(&self, event: &WaitEvent) -> Statistic {
         self.waits.iter().find(|(known, _)| known == event).map(|(_, waits)| *waits).unwrap_or_default()
     }
 
-    /// Of one that serves no client: what it received were no commands.
+    /// For a process that serves no client: its receives are not commands.
     pub fn without_commands(self) -> ProcessTimes {
         ProcessTimes { commands: 0, handled: Statistic::default(), handling_ns: None, ..self }
     }
 }
 
-/// All processes at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// By the monotonic clock.
+    /// Monotonic clock.
     pub at_ns: u64,
     pub processes: Vec<ProcessTimes>,
-    /// Are commands counted since the reading before?
+    /// Whether commands were counted since the last reading.
     pub counts_commands: bool,
-    /// Processes that could not be followed, for there were too many.
+    /// Processes not followed: there were too many.
     pub lost: u64,
-    /// Calls of files that ended since the last reading, the slow ones alone.
+    /// Ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
-    /// Slow calls that could not be told, for nobody read them in time; and calls and writes of files that could not be added up, for
-    /// there were too many files.
+    /// Slow calls not read in time, and calls and writes of too many files.
     pub lost_calls: u64,
     pub lost_of_files: u64,
-    /// What this source told when it began, where it is another than that of the reading before.
+    /// First reading of this source, if the source has changed.
     pub begins_from: Option<Box<Reading>>,
 }
 
-/// What a caller chooses of calls of files that the time probe tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeOptions {
-    /// A call that is as long is told by itself; all are added up.
+    /// Minimum length of a call that is reported on its own.
     pub slow_call: Duration,
-    /// How much the kernel keeps of them until they are read: a power of two, a page at least.
+    /// Size of their ring buffer in bytes: a power of two, at least a page.
     pub slow_call_bytes: u32,
 }
 
 impl Default for ProbeOptions {
     fn default() -> ProbeOptions {
-        // Some 3,000 calls.
+        // About 3,000 calls.
         ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
     }
 }
 
-/// What looking on costs, by the kernel's own count.
+/// Cost by the kernel's own count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeCost {
-    /// Of each program: its name, how often it ran, and for how long.
     pub programs: Vec<ProgramCost>,
 }
 
-/// What one program in the kernel cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct ProgramCost {
@@ -296,19 +273,16 @@ pub struct ProgramCost {
 }
 
 impl Tier {
-    /// As it is written.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl ProbeCost {
-    /// All programs together.
     pub fn total_ns(&self) -> u64 {
         self.programs.iter().fold(0, |sum, program| sum.saturating_add(program.total_ns))
     }
 
-    /// Both: of programs of the same name the sum.
     pub fn and(mut self, more: ProbeCost) -> ProbeCost {
         for one in more.programs {
             match self.programs.iter_mut().find(|known| known.name == one.name) {
@@ -322,7 +296,6 @@ impl ProbeCost {
         self
     }
 
-    /// What was added since `earlier`.
     pub fn since(&self, earlier: &ProbeCost) -> ProbeCost {
         let grown = |now: &ProgramCost| {
             let before = earlier.programs.iter().find(|one| one.name == now.name).cloned().unwrap_or_default();
@@ -336,90 +309,81 @@ impl ProbeCost {
     }
 }
 
-/// Something that knows what the server's processes have had of each kind of time.
 pub trait TimeSource: Send {
-    /// How it knows.
     fn tier(&self) -> Tier;
 
-    /// What all processes have had so far, those too that ended since the last reading. A process that has ended is told once.
+    /// A process that ended since the last reading is included once.
     fn read(&mut self) -> Result<Reading, Error>;
 
-    /// Where processes have the numbers of their events; `None` where the source has names.
+    /// `None` if the source reports names.
     fn event_word(&self) -> Option<EventWord> {
         None
     }
 
-    /// What it costs by the kernel's own count; `None` where there is none.
+    /// `None` if the kernel does not count it.
     fn cost(&self) -> Option<ProbeCost> {
         None
     }
 
-    /// Why the kernel does not count what it costs there; `None` where it does, or there is nothing to count.
+    /// Why the kernel does not count the cost, if it has any.
     fn cost_refusal(&self) -> Option<String> {
         None
     }
 
-    /// What was asked of each file so far; nothing where files are not seen.
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
         Ok(Vec::new())
     }
 
-    /// Counts what clients send no more, which costs less. Whether it did so until now.
+    /// Stops counting receives to reduce the cost. Returns whether it counted them.
     fn drop_receives(&mut self) -> bool {
         false
     }
 
-    /// Is who reads it to ask the server seldom who its processes are? Each answer has all of them, which costs as well.
+    /// Whether to query the server's processes rarely, because each answer lists all of them.
     fn asks_seldom(&self) -> bool {
         false
     }
 
-    /// Why it cannot go on, where its session with the server has ended.
+    /// Why the source's session ended.
     fn failure(&self) -> Option<String> {
         None
     }
 
-    /// Looks half as often, which costs less: how often a second from now on. `None` where it does not look now and then, or hardly ever
-    /// does.
+    /// Halves the sampling rate and returns the new one, per second. `None` if it does not sample or cannot slow down.
     fn look_less(&mut self) -> Option<f64> {
         None
     }
 
-    /// Looks no more often a second than this, where it looks now and then.
     fn look_at_most(&mut self, _looks_per_second: f64) {}
 }
 
-// ---- which of the server's files it is ----
+// ---- kinds of files ----
 
-/// What a file of the server is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
-    /// A segment of a fork of a table or an index.
     Relation,
-    /// A segment of the write-ahead log.
     Wal,
-    /// Which transactions have committed, and the like: pg_xact, pg_multixact, pg_subtrans, pg_commit_ts.
+    /// Transaction status: pg_xact, pg_multixact, pg_subtrans, pg_commit_ts.
     TransactionStatus,
-    /// What did not fit in work_mem.
+    /// Data that exceeded work_mem.
     Temporary,
     #[default]
     Other,
 }
 
-/// Where a file is, below the data directory as a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct FileName {
-    /// `base/16386/16387.1`; empty where no name could be read.
+    /// `base/16386/16387.1`; empty if unreadable.
     pub path: String,
     pub kind: FileKind,
-    /// What of a relation it is: the file of its main fork's first segment, and the database's oid, 0 of a shared catalog.
+    /// Relfilenode and database oid, 0 for shared catalogs.
     #[serde(skip)]
     pub relation: Option<(u32, u32)>,
 }
 
 impl FileName {
-    /// From its own name, that of its directory, and so on. Names above the data directory may be among them.
+    /// `names` starts with the file's own and may reach above the data directory.
     pub fn of_names(names: &[impl AsRef<str>]) -> FileName {
         let at = |place: usize| names.get(place).map(AsRef::as_ref).unwrap_or_default();
         let (own, parent, above) = (at(0), at(1), at(2));
@@ -444,7 +408,7 @@ impl FileName {
         FileName { path: join(names, depth), kind, relation }
     }
 
-    /// What temporary files are in, as they come and go by thousands.
+    /// The common directory. Temporary files come and go by the thousand.
     pub fn temporary_directory(&self) -> Option<FileName> {
         let (directory, _) = self.path.split_once("pgsql_tmp").filter(|_| self.kind == FileKind::Temporary)?;
         Some(FileName { path: format!("{directory}pgsql_tmp"), kind: FileKind::Temporary, relation: None })
@@ -457,18 +421,18 @@ impl fmt::Display for FileName {
     }
 }
 
-/// The last names, the outermost first.
+/// The first `depth` names, outermost first.
 fn join(names: &[impl AsRef<str>], depth: usize) -> String {
     let shown: Vec<&str> = names.iter().take(depth).rev().map(AsRef::as_ref).filter(|name| !name.is_empty()).collect();
     shown.join("/")
 }
 
-/// 24 digits: time line, log, segment (`XLogFileName` of `src/include/access/xlog_internal.h`).
+/// Timeline, log, segment (`XLogFileName` in `src/include/access/xlog_internal.h`).
 fn is_wal(name: &str) -> bool {
     name.len() == 24 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Of `16387`, `16387.1`, `16387_vm`, `16387_fsm.2`.
+/// Accepts `16387`, `16387.1`, `16387_vm`, `16387_fsm.2`.
 fn relation_number(name: &str) -> Option<u32> {
     let of_fork = name.split_once('.').map_or(name, |(of_fork, _)| of_fork);
     let number = match of_fork.split_once('_') {

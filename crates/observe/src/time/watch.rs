@@ -1,4 +1,4 @@
-//! Reads a source until it is to end, adds up what it says by steps, and looks for stalls in finer ones.
+//! Sums up a source by steps and looks for stalls in finer ones.
 
 use std::time::Duration;
 
@@ -19,65 +19,60 @@ use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
-/// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
-/// often the source is read too where stalls are looked for.
+/// Interval of the queries for the server's processes; shorter-lived ones stay unknown. With stall detection also that
+/// of readings.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Where that is too dear it is asked once in so long.
+/// The same under a tight budget.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
-/// Temporary files are read this often, and lock waits while there are any. Together they take one of so many parts of the time at most.
+/// Interval of the queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
-/// With 500 waiters the answer takes a quarter of a second.
+/// Timeout. With 500 waiters the query takes 250 ms.
 const LOCKS_LOOK: Duration = Duration::from_secs(1);
-/// After an error, temporary files are asked for again so much later.
+/// Delay after an error for temporary files.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
-/// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
 pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     own: Option<OwnTransactions>,
-    /// Transactions of this connection besides its looks, which the server counts with the next look.
+    /// Other transactions of this connection, which the server counts with the next query.
     untold: u64,
     asked_at: Instant,
-    /// When lock waits are due, and temporary files.
     culprits_at: Instant,
     temporary_at: Instant,
-    /// The latest lock waits since the last reading: a stall names their holder.
+    /// Since the last reading; they name the holder in a stall.
     locks: Vec<LockProcess>,
     pub(crate) culprits: Culprits,
-    /// Is told when the server does not answer any more, and why.
+    /// Receives the reason when the server is gone.
     gone: Option<oneshot::Sender<String>>,
     pub(crate) accounting: Accounting,
     names: WaitNames,
-    /// `None` where stalls are not looked for.
+    /// `None`: no stall detection.
     pub(crate) stalls: Option<StallWatch>,
-    /// Those of servers that were looked at before this one.
+    /// Stalls before a restart.
     earlier_stalls: Vec<Stall>,
-    /// The last reading, when it has not been added up, and those who ended before it and have not been either.
+    /// The last reading, if not yet added, and earlier ended processes.
     latest: Option<Reading>,
     ended: Vec<ProcessTimes>,
-    /// Calls of files that lasted at the last reading, and when that was.
     lasting: Vec<FileCall>,
     read_at_ns: u64,
 }
 
-/// What was added up and found.
 #[derive(Debug)]
 pub struct Watched {
     pub accounting: Accounting,
     pub stalls: Vec<Stall>,
     pub files: Vec<FileTimes>,
     pub culprits: Culprits,
-    /// Did the server answer until the end?
     pub answered: bool,
 }
 
 impl Watch {
-    /// Begins with what the source says now. What is asked through the connection is counted as `own`, where somebody wants to know.
+    /// Queries count in `own`.
     pub async fn begin(
         source: &mut dyn TimeSource,
         (connection, own): (PgConnection, Option<OwnTransactions>),
@@ -113,20 +108,18 @@ impl Watch {
         })
     }
 
-    /// Is told when the server does not answer any more, and why.
     pub fn hear_gone(&mut self) -> oneshot::Receiver<String> {
         let (gone, is_gone) = oneshot::channel();
         self.gone = Some(gone);
         is_gone
     }
 
-    /// Goes on with a server that answers again. What was added up stays, and what was found.
+    /// Continues after a reconnection, with all results so far.
     pub fn follow(&mut self, connection: PgConnection, roster: Roster) {
         (self.connection, self.roster) = (Some(connection), roster);
     }
 
-    /// Goes on with another server, or the same one after a restart: its events have other names, perhaps, and there is no throughput yet
-    /// to judge stalls by.
+    /// Continues after a restart, with other event names and fresh stall detection.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
         self.accounting.follow_restart(names.clone());
         self.names = names;
@@ -134,8 +127,7 @@ impl Watch {
         self.earlier_stalls.extend(earlier.map(StallWatch::finish).unwrap_or_default());
     }
 
-    /// Reads at each `step` until `end` is there, and once more then. `hear` is called after each reading, and may take out what was
-    /// added up.
+    /// Calls `hear`, which may take out the sums, after each `step` and when `end` completes.
     pub async fn until<T, S: TimeSource>(
         &mut self,
         source: &mut S,
@@ -144,7 +136,6 @@ impl Watch {
         mut hear: impl FnMut(&mut Watch, &S),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
-        // As many looks, evenly, as fit into a step.
         let looks_of_step = step.as_nanos().div_ceil(LOOK.as_nanos()).max(1) as u32;
         let between = step / looks_of_step;
         let mut ticks = interval_at(Instant::now() + between, between);
@@ -157,7 +148,6 @@ impl Watch {
                 ended = &mut end => Some(ended),
                 _ = ticks.tick() => None,
             };
-            // Ticks come a little sooner or later.
             if !source.asks_seldom() || self.asked_at.elapsed() + LOOK / 2 >= SELDOM_LOOK {
                 self.look(source.event_word()).await;
             }
@@ -178,7 +168,7 @@ impl Watch {
         }
     }
 
-    /// Asks who the processes are, and what events without a name are called. `word` is where those have their numbers.
+    /// Learns missing event names too, with their numbers at `word`.
     async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;
@@ -187,7 +177,7 @@ impl Watch {
         let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
         let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
-        // One that answers late keeps no reading waiting: what it says then is passed over.
+        // A late answer is dropped: readings do not wait.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
                 if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {
@@ -197,9 +187,9 @@ impl Watch {
                 self.look_for_culprits(&sessions, since_ns).await;
                 self.roster.see(sessions);
             }
-            // A server that is stopped meanwhile ends no measurement.
+            // A stopped server does not end the measurement.
             Ok(Err(error)) if error.is_server_gone() => self.lose_server(error.with_hint()),
-            // The next question may be answered.
+            // The next query may succeed.
             Ok(Err(error)) => {
                 let failed = &mut self.accounting.failed;
                 (failed.count, failed.why) = (failed.count + 1, error.with_hint());
@@ -208,7 +198,6 @@ impl Watch {
         }
     }
 
-    /// Asks for lock waits while somebody waits for one, and for temporary files.
     async fn look_for_culprits(&mut self, sessions: &[Session], since_ns: u64) {
         let Some(connection) = &mut self.connection else { return };
         let sessions: Vec<Session> = sessions.iter().filter(|one| !self.roster.is_own(one.pid)).cloned().collect();
@@ -224,7 +213,7 @@ impl Watch {
         if is_due && self.temporary_at <= begin {
             match timeout(LOOK, read_temporary_files(connection)).await {
                 Ok(Ok(files)) => self.culprits.see_temporary(&files, &sessions),
-                // A role that may not know it may tomorrow.
+                // The role may get the privilege later.
                 Ok(Err(_)) => self.temporary_at = begin + REFUSED_TEMPORARY,
                 Err(_) => {}
             }
@@ -238,13 +227,12 @@ impl Watch {
 
     fn lose_server(&mut self, why: String) {
         self.connection = None;
-        // Who does not listen does not want to know.
         _ = self.gone.take().map(|gone| gone.send(why));
     }
 
     async fn add(&mut self, mut reading: Reading) {
         if reading.begins_from.is_some() {
-            // Of what the source before has told nothing is lost.
+            // Nothing of the old source is lost.
             self.add_up();
         }
         let begins_from = self.latest.take().map(|before| {
@@ -272,7 +260,6 @@ impl Watch {
         self.accounting.add(reading, |process| roster.who(process));
     }
 
-    /// What was added up and found, with what the source knows of files.
     pub async fn finish(mut self, source: &mut dyn TimeSource) -> Result<Watched, Error> {
         self.accounting.finish();
         let files = FileTimes::with_lasting(source.files()?, &self.lasting, self.read_at_ns);

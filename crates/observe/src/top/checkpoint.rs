@@ -1,4 +1,4 @@
-//! How far a checkpoint is, from what the server counts and what the checkpointer waits for: no log is read. No clock and no process here.
+//! Progress of checkpoints, from counters and the checkpointer's wait event. Pure.
 //!
 //! Field names are part of `--json` and of records (docs/formats.md): add, never rename.
 
@@ -6,72 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use postgres::CheckpointPulse;
 
-/// What the checkpointer does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointPhase {
-    /// Its wait event may not be seen, and nothing else says.
+    /// The wait event is hidden.
     #[default]
     Unknown,
-    /// Waits for the next one.
     Idle,
-    /// Writes buffers, or rests in between, for it has time.
+    /// Writes buffers, or pauses because it is ahead of schedule.
     Writing,
-    /// Has files synchronised.
     Syncing,
 }
 
-/// A checkpoint, and what is known of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
-    /// Since it was not seen yet: it may have begun a look later. `None` without one.
+    /// Upper bound: counted from the last look before it.
     pub running_ns: Option<u64>,
-    /// That it has written so far; 0 without one.
+    /// 0 without a checkpoint.
     pub buffers: u64,
     pub last: Option<LastCheckpoint>,
-    /// Begun since the statistics began: for it was time, or asked for by somebody or by much WAL.
+    /// Begun since the statistics reset.
     pub timed: u64,
     pub requested: u64,
-    /// WAL since the redo point of the last that has ended.
+    /// Since the redo point of the last finished checkpoint.
     pub wal_bytes: u64,
-    /// Since the last that has ended began.
     pub since_seconds: f64,
-    /// `checkpoint_timeout`, and `max_wal_size`.
     pub timeout_seconds: f64,
     pub max_wal_bytes: u64,
-    /// Written by checkpoints since they were looked at before.
+    /// Since the last look.
     pub buffers_added: u64,
-    /// Of checkpoints that have ended since then.
+    /// Of checkpoints ended since then.
     pub write_ms_added: f64,
     pub sync_ms_added: f64,
     pub timed_added: u64,
     pub requested_added: u64,
 }
 
-/// The last checkpoint that was seen to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastCheckpoint {
-    /// When, in milliseconds since 1970 UTC.
+    /// Unix time in milliseconds.
     pub ended_at_ms: i64,
     pub buffers: u64,
     pub write_ms: f64,
     pub sync_ms: f64,
 }
 
-/// Follows checkpoints from look to look.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CheckpointWatch {
     before: Option<CheckpointPulse>,
     before_ns: u64,
     phase: CheckpointPhase,
-    /// When the one that runs was not seen yet, and what was counted then.
+    /// The last look before the current checkpoint.
     begun: Option<(u64, CheckpointPulse)>,
     last: Option<LastCheckpoint>,
 }
 
 impl CheckpointWatch {
-    /// Takes a look: `event` is what the checkpointer waits for.
+    /// `event` is the checkpointer's wait event.
     pub fn take(&mut self, at_ns: u64, at_ms: i64, pulse: CheckpointPulse, event: Option<&str>) -> CheckpointStep {
         let before_ns = if self.before.is_some() { self.before_ns } else { at_ns };
         self.before_ns = at_ns;
@@ -81,7 +73,7 @@ impl CheckpointWatch {
             Some("CheckpointerMain") => CheckpointPhase::Idle,
             Some(event) if event.ends_with("Sync") => CheckpointPhase::Syncing,
             Some(_) => CheckpointPhase::Writing,
-            // It works, and does what it did.
+            // It is running and stays in its phase.
             None if has_begun => CheckpointPhase::Writing,
             None => self.phase,
         };

@@ -1,5 +1,5 @@
-//! Steps added up since the begin, as Prometheus reads them: the text format 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). No clock and no process here.
+//! Sums of all steps in Prometheus's text format 0.0.4
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>). Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -11,18 +11,16 @@ use crate::statistic::{BUCKETS, Statistic, upper_bound};
 use crate::time::{ProgramCost, Tier};
 use host::units::{Bytes, is_treacherous};
 
-/// So many names are told apart. What is more is added up under one.
+/// Maximum number of names. Further ones are summed under `FURTHER`.
 const NAMES_MAX: usize = 2000;
 
-/// Where the times of all names beyond those go.
 const FURTHER: &str = "further";
 
-/// Who, the class of what of his time, and what exactly.
+/// Place, class and event.
 type Name = (String, String, String);
 
-/// A figure: its name, with its label if it has one; what it is; and what a step has of it. Of a counter, whose name ends in `_total`,
-/// steps are added up; any other shows its last value. Those of one name follow each other. Where a step lacks what a figure is read from,
-/// the figure is left out. A device's figures are rates per second.
+/// Name with an optional label, help, and value of a step. Counters (`_total`) sum the steps; gauges keep the last
+/// value. Equal names must be adjacent. Device figures are per second.
 enum Metric {
     Step(&'static str, &'static str, fn(&TopFrame) -> Option<f64>),
     Server(&'static str, &'static str, fn(&ServerStep) -> u64),
@@ -89,7 +87,6 @@ const METRICS: [Metric; 39] = [
     Step("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
-    // Who looks now and then is told of neither.
     Step("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
@@ -161,18 +158,16 @@ fn is_counted(step: &TopFrame) -> bool {
     step.source == Some(Tier::Bpf)
 }
 
-/// Everything added up since the begin, and the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     statistics: BTreeMap<Name, Statistic>,
     programs: BTreeMap<String, ProgramCost>,
-    /// By the place of each metric; what was never known is not there.
+    /// By index in `METRICS`; only known values.
     counters: BTreeMap<usize, f64>,
     last: TopFrame,
 }
 
 impl Totals {
-    /// Adds a step.
     pub fn add(&mut self, frame: &TopFrame) {
         for (place, metric) in METRICS.iter().enumerate().filter(|(_, metric)| metric.is_counter()) {
             if let Some(more) = metric.read(frame) {
@@ -190,7 +185,7 @@ impl Totals {
             let sum = self.programs.entry(program.name.clone()).or_default();
             (sum.runs, sum.total_ns) = (sum.runs + program.runs, sum.total_ns + program.total_ns);
         }
-        // What was not asked for in this step is as it was.
+        // Keep values that this step did not query.
         let before = std::mem::replace(&mut self.last, frame.clone());
         if frame.failure.is_none() {
             self.last.server = self.last.server.or(before.server);
@@ -203,14 +198,13 @@ impl Totals {
     fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
         let now = metric.read(&self.last);
         match metric.is_counter() {
-            // One that is counted no more would look like one that stands still. A server that is away counts nothing for now.
+            // A counter that is no longer counted would look constant. While the server is down, keep it.
             true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
             false => now,
         }
     }
 }
 
-/// All metrics. What is not known is left out.
 pub fn render_metrics(totals: &Totals) -> String {
     let mut page = Page(String::new());
     let mut told = "";
@@ -243,13 +237,11 @@ pub fn render_metrics(totals: &Totals) -> String {
     page.0
 }
 
-/// The page as far as it is written.
 struct Page(String);
 
 impl Page {
-    /// What a metric is, before its samples.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // A String takes all that is written to it.
+        // Writing to a String cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {}\n# TYPE {name} {kind}", escape(help, false));
     }
 
@@ -263,11 +255,10 @@ impl Page {
     }
 }
 
-/// The format knows no escape for this, and the page may be read on a terminal, which would obey it.
+/// Marks characters that a terminal would interpret. The format cannot escape them.
 const MARK: char = char::REPLACEMENT_CHARACTER;
 
-/// Backslashes and ends of lines; of a label's value quotes too. Whatever else a terminal would obey is told by its number behind a mark,
-/// and so is the mark itself: names that differ stay two.
+/// Control characters, and the mark itself, become numbers, so that distinct names stay distinct.
 fn escape(text: &str, is_label: bool) -> String {
     let escape = |character: char| match character {
         '\\' => "\\\\".to_owned(),
@@ -296,7 +287,7 @@ fn render_times(page: &mut Page, totals: &Totals) {
     timed.for_each(|(name, statistic)| render_histogram(page, duration, &labels(name), statistic));
 }
 
-/// Buckets are cumulative: how many were at most so long.
+/// Buckets are cumulative.
 fn render_histogram(page: &mut Page, name: &str, labels: &[(&str, &str)], statistic: &Statistic) {
     let mut below = 0;
     for (bucket, count) in statistic.histogram.iter().enumerate() {
@@ -337,7 +328,7 @@ mod tests {
         totals
     }
 
-    /// Samples by name and labels, after the format was checked line by line.
+    /// Also checks the format.
     fn parse(page: &str) -> BTreeMap<String, f64> {
         let mut types = BTreeMap::<&str, &str>::new();
         let mut helped = BTreeSet::new();
@@ -391,7 +382,6 @@ mod tests {
         totals.add(&frame);
         let page = render_metrics(&totals);
         assert!(!page.contains(|c: char| is_treacherous(c) && c != '\n'), "{page:?}");
-        // Both are told, and neither twice.
         parse(&page);
     }
 
@@ -403,7 +393,6 @@ mod tests {
                 "pgthaw_wait_duration_seconds_bucket{{where=\"walwriter\",class=\"IO\",event=\"WALSync\",le=\"{le}\"}}"
             )]
         };
-        // Four of a quarter of a second.
         assert_eq!((of("0.000001024"), of("0.134217728"), of("0.268435456"), of("+Inf")), (0.0, 0.0, 4.0, 4.0));
         let count = "pgthaw_wait_duration_seconds_count{where=\"walwriter\",class=\"IO\",event=\"WALSync\"}";
         assert_eq!((samples[count], samples[&count.replace("_count", "_sum")]), (4.0, 1.0));

@@ -1,7 +1,7 @@
-//! One step of a server's life as it is shown, printed and kept.
+//! One step of `top`, as displayed, printed and recorded.
 //!
-//! Field names are part of `--json` and of records (docs/formats.md): add, never rename. What is read back may be anybody's: nothing
-//! here adds up integers of it.
+//! Field names are part of `--json` and of records (docs/formats.md): add, never rename. Records are untrusted: never
+//! sum their integers.
 
 use std::collections::VecDeque;
 
@@ -17,58 +17,50 @@ use crate::time::{
 use crate::top::checkpoint::CheckpointStep;
 use host::units::Bytes;
 
-/// What happened between two readings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopFrame {
-    /// When it ended, in milliseconds since 1970 UTC.
+    /// End of the step, Unix time in milliseconds.
     pub at_ms: i64,
     pub length_ns: u64,
-    /// Where the times come from; `None` while there is no server.
+    /// `None` without a server.
     pub source: Option<Tier>,
     pub by: By,
-    /// Processes of the server that were there, without pgthaw's own here and below.
+    /// Here and below without pgthaw's own.
     pub processes: u32,
-    /// Their times together, and those of the client backends.
     pub time: TimeShares,
     #[serde(default)]
     pub clients: TimeShares,
-    /// What of the time that they lived is explained, 0 to 1.
+    /// Explained share of the lifetime, 0 to 1.
     pub explained: Option<f64>,
-    /// What processes did in the mean.
     pub activity: Activity,
     pub rates: Rates,
-    /// Those with the most time first; who has nothing to do behind all others.
+    /// Most time first, idle processes last.
     pub statistics: Vec<TopStatistic>,
-    /// What the server counted; `None` where it was not asked in this step, or did not answer.
+    /// `None` if not queried or not answered in this step.
     pub server: Option<ServerStep>,
     pub checkpoint: Option<CheckpointStep>,
-    /// What the machine did; `None` where it was not looked at in this step, or is another one.
+    /// `None` if not read in this step, or on another machine.
     pub machine: Option<MachineStep>,
-    /// Those of the last minute, and the one that lasts.
+    /// Of the last minute, or in progress.
     pub stalls: Vec<Stall>,
-    /// Who blocks others now, most waiters first, and then who is idle in a transaction; who writes temporary files.
+    /// Most waiters first, then sessions idle in a transaction.
     #[serde(default)]
     pub blockers: Vec<Blocker>,
     #[serde(default)]
     pub temporary_files: Vec<TemporaryFiles>,
     pub imperfect: Imperfect,
     pub cost: LookingCost,
-    /// What cannot be seen, and why.
     pub missing: Vec<Missing>,
-    /// What was given up since the begin to stay within the budget.
     pub reductions: Vec<Reduction>,
-    /// Why there is no server.
     pub failure: Option<String>,
-    /// Steps before this one that nobody took in time.
+    /// Earlier steps not received in time.
     pub lost_frames: u64,
 }
 
-/// What cannot be seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     pub what: String,
     pub why: String,
-    /// What would mend it.
     pub remedy: Option<String>,
 }
 
@@ -78,30 +70,25 @@ impl Missing {
     }
 }
 
-/// How many processes did what, in the mean of a step: seconds of processes ÷ seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
-    /// With `memory` and `sql` those too that were ready for a processor.
+    /// Tiers `memory` and `sql` include ready processes.
     pub running: f64,
-    /// `None` where the source cannot tell.
+    /// `None` if unknown.
     pub ready: Option<f64>,
-    /// Waiting for a lock of SQL, or for a pin of a buffer.
+    /// Waiting for a heavyweight lock or a buffer pin.
     pub lock: f64,
-    /// Waiting for a light-weight lock.
     pub lwlock: f64,
     pub io: f64,
-    /// Waiting for anything else, or off the processor without an event.
+    /// Other waits, or off the processor without an event.
     pub other: f64,
-    /// What they did could not be seen, for want of a right.
+    /// Hidden for lack of privileges.
     pub unseen: f64,
-    /// Waiting for a client.
     pub client: f64,
-    /// Background processes with nothing to do.
     pub idle: f64,
 }
 
 impl Activity {
-    /// Adds up what was charged within a span.
     pub fn of(span: &TimeSpan) -> Activity {
         let mut activity = Activity { ready: span.second.shares.ready_ns.map(|_| 0.0), ..Activity::default() };
         for (name, statistic) in &span.statistics {
@@ -122,54 +109,50 @@ impl Activity {
         activity
     }
 
-    /// Processes that had something to do, or may have had.
+    /// Processes that worked, or may have.
     pub fn busy(&self) -> f64 {
         self.running + self.ready.unwrap_or(0.0) + self.lock + self.lwlock + self.io + self.other + self.unseen
     }
 }
 
-/// Rates and ratios, which counters that are told now and then have only over several steps.
+/// Counters that the server updates rarely are averaged over several steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Over the last so long the rates of transactions, blocks and bytes are.
+    /// Span of the rates of transactions, blocks and bytes.
     pub over_ns: u64,
-    /// Committed or rolled back, by pg_stat_database.
+    /// From pg_stat_database.
     pub transactions_per_second: Option<f64>,
-    /// Received from clients in this step; `None` where the source cannot count them.
+    /// In this step. `None` if not counted.
     pub commands_per_second: Option<f64>,
-    /// What a client backend did not spend waiting for its client, divided by its commands, in this step.
+    /// Client backends' time outside client waits, per command.
     pub command_ns: Option<f64>,
-    /// What sessions spent in statements, divided by transactions; `None` before version 14.
+    /// Time in statements, per transaction. `None` before PostgreSQL 14.
     pub transaction_ns: Option<f64>,
-    /// Blocks that were found in shared_buffers ÷ those that were asked for.
     pub buffers_hit_ratio: Option<f64>,
-    /// Of the bytes that were read into shared_buffers the share that no device had to deliver; read-ahead counts against it.
+    /// Share of the bytes read into shared_buffers that no device delivered. Read-ahead lowers it.
     pub page_cache_hit_ratio: Option<f64>,
-    /// Fetched from storage for the server's processes.
+    /// From storage, by the server's processes.
     pub fetched_bytes_per_second: Option<f64>,
 }
 
-/// A statistic with what has not ended yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopStatistic {
     #[serde(flatten)]
     pub named: NamedStatistic,
-    /// Its part of the time that processes lived in places with client backends, 0 to 1; `None` elsewhere.
+    /// Share (0 to 1) of the lifetime in places with client backends. `None` elsewhere.
     #[serde(default)]
     pub share: Option<f64>,
-    /// Waits of this name that last: they are not counted yet.
     pub open: u32,
-    /// How long the longest of them has lasted.
+    /// Length of the longest unfinished wait.
     pub open_ns: u64,
 }
 
 impl TopStatistic {
-    /// Longest, of those that last too. `None` where lengths are not known.
+    /// Includes unfinished waits. `None` if lengths are unknown.
     pub fn longest_ns(&self) -> Option<u64> {
         self.named.statistic.max_ns.max((self.open > 0).then_some(self.open_ns))
     }
 
-    /// All of a span, in the order in which they are told.
     pub fn all_of(span: &TimeSpan) -> Vec<TopStatistic> {
         let (share, mut all) = (span.lived.shares(), Vec::new());
         for (name, statistic) in &span.statistics {
@@ -188,7 +171,8 @@ impl ServerStep {
         self.commits as f64 + self.rollbacks as f64
     }
 
-    /// Takes pgthaw's own transactions off the commits, with those that are `owed`: a server before version 15 tells them later.
+    /// Subtracts pgthaw's transactions, including `owed` ones, from the commits. Before PostgreSQL 15 they are counted
+    /// late.
     pub fn without_own(self, owed: &mut u64) -> ServerStep {
         let own = self.own_transactions + *owed;
         *owed = own.saturating_sub(self.commits);
@@ -196,24 +180,22 @@ impl ServerStep {
     }
 }
 
-/// What a server counted since it was asked before.
+/// Counter increases since the last query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerStep {
-    /// Since it was asked before.
     pub length_ns: u64,
-    /// Without pgthaw's own, as far as that is known.
+    /// Without pgthaw's own, if known.
     pub commits: u64,
     pub rollbacks: u64,
-    /// What pgthaw itself asked the server.
     pub own_transactions: u64,
     pub blocks_hit: u64,
     pub blocks_read: u64,
     pub block_size: u32,
     pub temporary_bytes: Bytes,
     pub deadlocks: u64,
-    /// In statements; `None` before version 14.
+    /// Time in statements. `None` before PostgreSQL 14.
     pub active_ns: Option<u64>,
-    /// Sessions that this role may not see: they are in none of the numbers below.
+    /// Hidden sessions, excluded below.
     pub hidden: u32,
     pub clients: u32,
     pub active: u32,
@@ -222,48 +204,41 @@ pub struct ServerStep {
     pub longest_transaction_ns: Option<u64>,
 }
 
-/// What the machine did for anybody, in a second or scaled to one.
+/// Scaled to a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineStep {
-    /// Since it was looked at before.
     pub length_ns: u64,
-    /// The data directory's disk, such as `nvme0n1`; of several that of the one with the data directory.
+    /// Such as `nvme0n1`.
     pub device_name: Option<String>,
-    /// As of a trial's second, but for who used the processors.
+    /// Without processor use by process.
     #[serde(flatten)]
     pub gauges: OsSample,
-    /// Fetched from storage for the server's processes; `None` where that may not be known.
+    /// From storage, by the server's processes. `None` if unreadable.
     pub fetched_bytes: Option<Bytes>,
 }
 
 // ---- rates over the last steps ----
 
-/// A server's sessions tell their counters about once a second, each when it pleases: over ten seconds that evens out.
+/// Sessions report about once a second, at varying times. Ten seconds even this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// Where pgthaw's own are told late, its connections are told in the first two steps, which are more than its questions: later steps do without
-/// them.
+/// If counted late, the first two steps contain pgthaw's connections. Later steps exclude them.
 const OWN_BEGIN: u32 = 2;
 
-/// What was counted within the last seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RateWindow {
     server: VecDeque<ServerStep>,
-    /// Are pgthaw's own transactions told late?
     is_late: bool,
-    /// How many were told.
     told: u32,
-    /// Lengths, and what was fetched.
     fetched: VecDeque<(u64, u64)>,
 }
 
 impl RateWindow {
-    /// `is_late`: the server counts pgthaw's own transactions up to a second after they were asked.
+    /// `is_late`: the server counts pgthaw's transactions up to a second late.
     pub fn new(is_late: bool) -> RateWindow {
         RateWindow { is_late, ..RateWindow::default() }
     }
 
-    /// Takes a step, and tells the rates up to its end.
     pub fn take(&mut self, span: &TimeSpan, server: Option<&ServerStep>, machine: Option<&MachineStep>) -> Rates {
         self.server.extend(server.copied());
         self.told += u32::from(server.is_some());
@@ -279,7 +254,7 @@ impl RateWindow {
             return rates;
         }
         let clients = &span.clients;
-        // Where they are counted, and no client is there, there are none.
+        // Commands are counted, so none means zero.
         let commands = clients.commands.unwrap_or(0) as f64;
         let handled = clients.lived_ns.saturating_sub(clients.client_ns) as f64;
         Rates {
@@ -313,7 +288,7 @@ impl RateWindow {
     }
 }
 
-/// Leaves out what is older, but keeps the last.
+/// Drops old steps, but keeps the last.
 fn trim<T>(steps: &mut VecDeque<T>, length: impl Fn(&T) -> u64) {
     let mut sum: u64 = steps.iter().map(&length).fold(0, u64::saturating_add);
     while sum > WINDOW_NS && steps.len() > 1 {
@@ -333,7 +308,7 @@ pub mod tests {
         StatisticName { place: place.into(), part: part.into(), detail: detail.into() }
     }
 
-    /// A second of four clients on a processor or ready for one, one of whom waits for a lock that he does not get.
+    /// Four clients running or ready; one waits for a lock.
     pub fn span() -> TimeSpan {
         let lengths = |total_ns: u64, lengths: &[u64]| {
             let mut statistic = Statistic::of_time(0, total_ns);
@@ -403,7 +378,7 @@ pub mod tests {
     fn a_mean_is_of_the_waits_that_have_ended() {
         let mut span = span();
         let reads = name("client backend", "Client", "ClientRead");
-        // Of its 2 s one client who says nothing has one.
+        // One of 2 s is a silent client's unfinished wait.
         let lasting = Lasting { count: 1, longest_ns: 9 * SECOND, within_ns: SECOND };
         span.statistics.insert(reads.clone(), {
             let mut ended = Statistic::of_time(0, 2 * SECOND);
@@ -429,7 +404,7 @@ mod rates_tests {
         let machine = MachineStep { length_ns: SECOND, fetched_bytes: Some(Bytes(2 << 13)), ..MachineStep::default() };
         let mut rates = Rates::default();
         for second in 0..30 {
-            // Told every other second.
+            // Reported every other second.
             let told = if second % 2 == 0 { 2 } else { 0 };
             let server = ServerStep {
                 length_ns: SECOND,
@@ -462,7 +437,7 @@ mod rates_tests {
 
     #[test]
     fn of_a_server_that_idles_pgthaws_own_transactions_are_none_and_no_other_is_lost() {
-        // The server tells them a second later.
+        // The server reports them a second late.
         let told = |steps: &[(u64, u64)]| -> Vec<u64> {
             let mut owed = 0;
             let step = |(commits, own_transactions): &(u64, u64)| {

@@ -1,4 +1,4 @@
-//! Entries for `fuzz/`: a record that somebody made.
+//! Fuzz targets: records as untrusted input.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,13 +8,13 @@ use flate2::write::GzEncoder;
 
 use super::{RecordReader, TopFrame};
 
-/// The steps of a record as far as it can be read.
+/// Reads the steps of a record until an error.
 pub fn read_steps(bytes: &[u8]) -> Vec<TopFrame> {
     let Ok(mut reader) = RecordReader::new(bytes, Path::new("record")) else { return Vec::new() };
     std::iter::from_fn(|| reader.read().ok().flatten()).collect()
 }
 
-/// The same of lines that are packed here, below the first that belongs there.
+/// The same with lines, compressed here after a valid head.
 pub fn read_lines(lines: &[u8]) -> Vec<TopFrame> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let head: &[u8] = b"{\"pgthaw_top\":1,\"pgthaw\":\"0\"}\n";

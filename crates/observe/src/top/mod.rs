@@ -1,4 +1,4 @@
-//! Where a server's time goes, step by step while it runs: what `top` shows, prints, keeps and serves.
+//! Steps of a running server, as `top` displays, prints, records and serves them.
 
 mod checkpoint;
 mod exposition;

@@ -1,6 +1,6 @@
-//! Steps that are kept: records of what `top` showed, and the last hour in memory.
+//! Records of `top`, and the last hour in memory.
 //!
-//! A record is lines of JSON, compressed with gzip, which other programs read too (docs/formats.md). It is untrusted input.
+//! A record is gzip-compressed JSON lines (docs/formats.md), read by other programs too, and untrusted input.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,28 +16,26 @@ use crate::Error;
 use crate::top::frame::{Activity, TopFrame};
 use host::files::{Directory, FILE_MODE, directory_of, open_regular};
 
-/// What this pgthaw writes, and reads.
+/// Version that pgthaw writes and reads.
 const FORMAT: u32 = 1;
 
-/// A step of some hundred names has a tenth of it.
+/// Ten times a step with several hundred names.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// A record of two weeks of seconds has about as many steps.
+/// About two weeks of seconds.
 const FRAMES_MAX: u64 = 1_250_000;
 
-/// Steps between two places up to which a record can be read whatever happens to its writer.
+/// Steps between two flushes, after which a truncated record is readable.
 const FLUSHED_AFTER: u32 = 10;
 
-/// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
-    /// The format's number; nothing else begins so.
+    /// Format version, and magic key of the file.
     pgthaw_top: u32,
-    /// The version that wrote it.
     pgthaw: String,
 }
 
-/// Writes a record. It is whole when it was finished, and can be read up to its last ten steps when it was not.
+/// Without `finish`, at most the last ten steps are missing.
 #[derive(Debug)]
 pub struct RecordWriter {
     encoder: GzEncoder<BufWriter<File>>,
@@ -46,7 +44,7 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Makes the file, whose name must be free.
+    /// Creates the file, which must not exist.
     pub fn create(path: &Path) -> Result<RecordWriter, Error> {
         let failed = |source| Error::file("make", path, source);
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -58,14 +56,12 @@ impl RecordWriter {
         Ok(writer)
     }
 
-    /// Adds a step.
     pub fn write(&mut self, frame: &TopFrame) -> Result<(), Error> {
         self.write_line(frame)?;
         self.unflushed += 1;
         if self.unflushed >= FLUSHED_AFTER { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the record.
     pub fn finish(self) -> Result<(), Error> {
         let RecordWriter { encoder, path, .. } = self;
         let finished = encoder.finish().and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error));
@@ -84,28 +80,21 @@ impl RecordWriter {
     }
 }
 
-/// Reads a record, step after step.
 #[derive(Debug)]
 pub struct RecordReader<R = File> {
     lines: BufReader<GzDecoder<R>>,
     path: PathBuf,
     line: u64,
-    /// Whoever wrote it was stopped: its last steps may be missing.
     pub is_cut: bool,
 }
 
 impl RecordReader {
-    /// Opens a record.
-    ///
-    /// # Errors
-    /// When it is none, or one of another version of pgthaw.
     pub fn open(path: &Path) -> Result<RecordReader, Error> {
         RecordReader::new(open_regular(path).map_err(|source| Error::file("open", path, source))?, path)
     }
 }
 
 impl<R: io::Read> RecordReader<R> {
-    /// Begins to read; `path` is what errors call it.
     pub fn new(bytes: R, path: &Path) -> Result<RecordReader<R>, Error> {
         let lines = BufReader::new(GzDecoder::new(bytes));
         let mut reader = RecordReader { lines, path: path.to_owned(), line: 0, is_cut: false };
@@ -118,7 +107,6 @@ impl<R: io::Read> RecordReader<R> {
         }
     }
 
-    /// The next step; `None` after the last.
     pub fn read(&mut self) -> Result<Option<TopFrame>, Error> {
         let Some(line) = self.read_line()? else { return Ok(None) };
         if self.line > FRAMES_MAX {
@@ -126,7 +114,7 @@ impl<R: io::Read> RecordReader<R> {
         }
         match serde_json::from_slice(&line) {
             Ok(frame) => Ok(Some(frame)),
-            // Its end is not there.
+            // Truncated within this line.
             Err(_) if self.is_cut => Ok(None),
             Err(error) => Err(self.refuse(format!("line {} is no step: {error}", self.line))),
         }
@@ -157,21 +145,20 @@ impl<R: io::Read> RecordReader<R> {
 
 // ---- the last hour ----
 
-/// So long is kept, and so much: of readings ten times a second the packed frames may be more.
+/// At ten steps per second the size limits first.
 const KEPT_NS: u64 = 3600 * 1_000_000_000;
 const KEPT_BYTES: usize = 64 << 20;
 
-/// What is drawn of a step beside others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Brief {
     pub at_ms: i64,
     pub length_ns: u64,
     pub activity: Activity,
-    /// No server answered.
+    /// Without an answer from the server.
     pub is_gap: bool,
 }
 
-/// Steps, the oldest first.
+/// Steps, oldest first.
 #[derive(Debug)]
 pub struct History {
     steps: VecDeque<(Brief, Vec<u8>)>,
@@ -179,22 +166,19 @@ pub struct History {
     bytes: usize,
     kept_ns: u64,
     kept_bytes: usize,
-    /// Steps that were let go.
     pub dropped: u64,
 }
 
 impl History {
-    /// Keeps the last hour.
     pub fn live() -> History {
         History { steps: VecDeque::new(), length_ns: 0, bytes: 0, kept_ns: KEPT_NS, kept_bytes: KEPT_BYTES, dropped: 0 }
     }
 
-    /// Keeps what fits, however long it is: of a record.
+    /// Unlimited length.
     pub fn of_record() -> History {
         History { kept_ns: u64::MAX, ..History::live() }
     }
 
-    /// Adds a step, and lets go of what is too old or too much.
     pub fn push(&mut self, frame: &TopFrame) {
         let Some(packed) = pack(frame) else { return };
         self.length_ns = self.length_ns.saturating_add(frame.length_ns);
@@ -209,22 +193,18 @@ impl History {
         }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// What is drawn of the steps from `first` up to `end`.
     pub fn briefs(&self, first: usize, end: usize) -> impl DoubleEndedIterator<Item = &Brief> {
         self.steps.iter().take(end).skip(first).map(|(brief, _)| brief)
     }
 
-    /// A whole step. `None` of one that is not there.
     pub fn frame(&self, place: usize) -> Option<TopFrame> {
         unpack(&self.steps.get(place)?.1)
     }

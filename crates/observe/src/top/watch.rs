@@ -1,4 +1,4 @@
-//! Looks at a server step after step, and sends what happened in each.
+//! Observes a server step by step and sends a frame for each.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -29,23 +29,21 @@ use postgres::{
     CheckpointPulse, ServerPulse, can_tell_at_once, read_checkpoint_pulse, read_pulse, read_sessions, tell_statistics,
 };
 
-/// The server and the machine are asked no more often: that costs more than reading the times.
+/// Minimum interval of the queries for server and machine, which are expensive.
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
 
-/// Stalls are found in quarters of a second, into which shorter steps do not fall.
+/// Stall detection reads every 250 ms, which shorter steps do not allow.
 const LEAST_STEP_WITH_STALLS: Duration = Duration::from_secs(1);
 
-/// A stall that has ended is told for so long.
+/// How long a finished stall is displayed.
 const STALL_TOLD_MS: i64 = 60_000;
 
-/// A server that was opened, and what there is to look at.
 #[derive(Debug)]
 pub struct Here {
-    /// Connections for the looks of the source, for who the processes are, and for the counters.
+    /// For sampling, process identities and counters.
     pub looks: PgConnection,
     pub who: PgConnection,
     pub pulse: PgConnection,
-    /// The backends that serve these.
     pub own_pids: Vec<u32>,
     pub postmaster_pid: Option<u32>,
     pub version_num: u32,
@@ -53,36 +51,33 @@ pub struct Here {
     pub data_directory: Option<PathBuf>,
     pub devices: Devices,
     pub device_name: Option<String>,
-    /// The command that lets its role see what others do.
+    /// Grants the role access to other sessions.
     pub grant: String,
-    /// What is known already not to be seen.
     pub missing: Vec<Missing>,
 }
 
-/// Looks on, and sends a frame at each step.
 #[derive(Debug)]
 pub struct TopWatch {
     by: By,
     source: Option<Tier>,
     step: Duration,
-    /// Share of all processors that looking may cost, 0 to 1.
+    /// Share of all processors, 0 to 1.
     budget: f64,
     frames: mpsc::Sender<TopFrame>,
     lost_frames: u64,
-    /// Was there a step?
     pub has_begun: bool,
 }
 
 impl TopWatch {
-    /// Sends to `frames`. Where nobody takes them in time, they are counted and dropped.
+    /// Frames not received in time are counted and dropped.
     pub fn new(by: By, source: Option<Tier>, step: Duration, budget: f64, frames: mpsc::Sender<TopFrame>) -> TopWatch {
         TopWatch { by, source, step, budget, frames, lost_frames: 0, has_begun: false }
     }
 
-    /// Looks on until the server does not answer any more, and says why it does not; `None`: nobody takes frames any more.
+    /// Returns why the server is gone. `None`: the receiver has closed.
     pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
-        // What connecting took, and preparing to ask, is told before the first pulse.
+        // Flushes the counts of connecting and preparing before the first pulse.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
         let (source, refused) =
@@ -106,10 +101,10 @@ impl TopWatch {
         let names = WaitNames::of_server(here.version_num, &mut here.who).await;
         let mut roster = Roster::new(here.postmaster_pid, here.own_pids);
         roster.see(sessions);
-        // Looks count no commands.
+        // Sampling counts no commands.
         let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
             .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
-        // What opening took belongs to no step.
+        // Opening belongs to no step.
         let mut source = BudgetedSource::new(source, here.postmaster_pid, self.budget);
         let cpu_before = read_own_cpu_time();
         let mut watch = Watch::begin(&mut source, (here.who, Some(own)), roster, self.by, names, stalls).await?;
@@ -147,7 +142,6 @@ impl TopWatch {
         watch.until(&mut source, step, end, hear).await
     }
 
-    /// Tells that there is no server, and why.
     pub fn tell_failure(&mut self, failure: &str, length: Duration) {
         self.send(TopFrame {
             at_ms: read_wall_ms(),
@@ -159,7 +153,6 @@ impl TopWatch {
         });
     }
 
-    /// Does anybody still take frames?
     pub fn is_heard(&self) -> bool {
         !self.frames.is_closed()
     }
@@ -174,7 +167,6 @@ impl TopWatch {
     }
 }
 
-/// What steps are made from.
 struct Steps {
     by: By,
     block_size: u32,
@@ -188,7 +180,7 @@ struct Steps {
     kernel_before: Option<ProbeCost>,
     cpu_before: Duration,
     missing: Vec<Missing>,
-    /// Transactions of pgthaw's that the server has not told yet.
+    /// pgthaw's transactions not yet counted by the server.
     owed: u64,
 }
 
@@ -272,7 +264,6 @@ impl Steps {
     }
 }
 
-/// What this source cannot see whatever the server.
 fn own_limit(source: &BudgetedSource) -> Missing {
     let (what, why) = match source.tier() {
         Tier::Bpf => (
@@ -291,7 +282,6 @@ fn own_limit(source: &BudgetedSource) -> Missing {
     Missing::new(what, why, None)
 }
 
-/// Why there is no better source; what this server does not tell.
 fn find_missing(
     refused: Vec<RefusedSource>,
     cost_refusal: Option<String>,
@@ -329,33 +319,29 @@ fn find_missing(
 
 // ---- the server's counters ----
 
-/// What the server said, and when by the monotonic clock.
 #[derive(Clone, Debug, PartialEq)]
 struct PulseReading {
     pub at_ns: u64,
     pub server: ServerPulse,
-    /// What pgthaw had asked by then; since version 15 all of it is among what the server counts.
+    /// pgthaw's transactions, all in the server's counts since PostgreSQL 15.
     pub own: u64,
-    /// `None` where it may not be known.
+    /// `None` if not permitted.
     pub checkpoints: Option<CheckpointPulse>,
 }
 
-/// What was said last, or why nothing was said.
 type Latest = Arc<Mutex<Option<Result<PulseReading, String>>>>;
 
-/// The task that asks. Dropping it ends it.
+/// Dropping it stops the task.
 #[derive(Debug)]
 struct PulseReader {
-    /// What was said at the begin.
     pub first: PulseReading,
-    /// Why nothing is known of checkpoints.
     pub checkpoint_refusal: Option<String>,
     latest: Latest,
     task: JoinHandle<()>,
 }
 
 impl PulseReader {
-    /// Asks at each `period` from now on, a little before it is over. When the server does not answer any more, `gone` is told why.
+    /// Queries shortly before the end of each `period`. Sends the reason to `gone` when the server is gone.
     pub async fn start(
         mut connection: PgConnection,
         version_num: u32,
@@ -369,7 +355,7 @@ impl PulseReader {
             Err(error) => (None, Some(error.to_string())),
         };
         let knows_checkpoints = checkpoints.is_some();
-        // The first time statements are prepared, which the server counts too.
+        // Prepares statements, which the server counts too.
         read_pulse(&mut connection, &own_pids).await?;
         let (server, own_before) = read_apart(&mut connection, &own_pids, &own, 0).await?;
         let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, own: own_before, checkpoints };
@@ -380,7 +366,7 @@ impl PulseReader {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                // A session that has looked into no table tells nothing, so this is told with the next question.
+                // A session reports nothing until it reads a table, so this is counted with the next query.
                 let checkpoints = match knows_checkpoints {
                     true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
                     false => None,
@@ -390,11 +376,9 @@ impl PulseReader {
                 let reading = match read {
                     Ok((server, own_before)) => Ok(PulseReading { at_ns, server, own: own_before, checkpoints }),
                     Err(error) if error.is_server_gone() => {
-                        // Who does not listen has ended.
                         let _ = gone.send(error.with_hint());
                         return;
                     }
-                    // The next question may be answered.
                     Err(error) => Err(error.with_hint()),
                 };
                 *lock(&to_fill) = Some(reading);
@@ -403,15 +387,13 @@ impl PulseReader {
         Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
     }
 
-    /// What was said since it was taken the last time, or why nothing was.
     pub fn take(&self) -> Option<Result<PulseReading, String>> {
         lock(&self.latest).take()
     }
 }
 
-/// The counters, and how many of pgthaw's own transactions are among them: the question itself is not. Where another of pgthaw's sessions
-/// asked something meanwhile, which may be among them or not, they are asked for once more. `untold`: transactions of this connection that
-/// the server counts with the question.
+/// The counters, and the number of pgthaw's transactions in them, without this query. Repeats the query once if another
+/// of pgthaw's sessions was active. `untold`: transactions of this connection that the server counts with the query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],
@@ -441,7 +423,6 @@ impl Drop for PulseReader {
 
 // ---- the machine ----
 
-/// Looks at the machine again and again.
 #[derive(Debug)]
 struct MachineWatch {
     devices: Devices,
@@ -451,18 +432,16 @@ struct MachineWatch {
 }
 
 impl MachineWatch {
-    /// Begins with what there is.
     pub fn begin(devices: Devices, device_name: Option<String>, fetched: Option<FetchedBytes>) -> MachineWatch {
         let before = GaugeReading::read_machine(&devices);
         MachineWatch { devices, device_name, fetched, before }
     }
 
-    /// Since the last look.
     pub fn age(&self) -> Duration {
         read_monotonic().saturating_sub(self.before.monotonic)
     }
 
-    /// What happened since the last look, scaled to a second.
+    /// Scaled to a second.
     pub fn take(&mut self) -> MachineStep {
         let now = GaugeReading::read_machine(&self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());
@@ -475,9 +454,8 @@ impl MachineWatch {
     }
 }
 
-// ---- what was fetched from storage ----
+// ---- bytes fetched from storage ----
 
-/// Adds up what all of them fetched, also those that ended meanwhile, as far as it was seen.
 #[derive(Debug)]
 struct FetchedBytes {
     postmaster_pid: u32,
@@ -485,10 +463,6 @@ struct FetchedBytes {
 }
 
 impl FetchedBytes {
-    /// Begins with what they have fetched by now.
-    ///
-    /// # Errors
-    /// Where this user may not know it.
     pub fn begin(postmaster_pid: u32) -> Result<FetchedBytes, Error> {
         read_fetched_bytes(postmaster_pid)?;
         let mut fetched = FetchedBytes { postmaster_pid, seen: HashMap::new() };
@@ -496,8 +470,7 @@ impl FetchedBytes {
         Ok(fetched)
     }
 
-    /// What was fetched since the last time. A process that came since then has fetched all that it has; the last bytes of one
-    /// that went are not seen.
+    /// Bytes since the last call. Misses the last bytes of an ended process.
     pub fn read_added(&mut self) -> Bytes {
         let children = read_children(self.postmaster_pid).unwrap_or_default();
         let read = |pid: u32| Some((pid, read_fetched_bytes(pid).ok()?.0));
@@ -507,7 +480,7 @@ impl FetchedBytes {
     fn take(&mut self, now: HashMap<u32, u64>) -> Bytes {
         let added = |(pid, bytes): (&u32, &u64)| {
             let before = self.seen.get(pid).copied().unwrap_or(0);
-            // Less than before has another process of the same number.
+            // The pid was reused.
             if *bytes < before { *bytes } else { bytes - before }
         };
         let sum = now.iter().map(added).fold(0, u64::saturating_add);

@@ -1,7 +1,4 @@
-//! The program in the kernel that tells which blocks of files are asked for and which come, and what loads and reads it.
-//!
-//! `build.rs` compiles it from `pages.bpf.c`. On kernels since 6.12 it sees what is asked for, hits of the page cache included; on those
-//! before what comes.
+//! Loads and reads `pages.bpf.c`, which reports fetches of blocks and, since Linux 6.12, all requests.
 
 use std::fmt;
 use std::os::fd::AsFd as _;
@@ -22,36 +19,32 @@ use host::linux;
 use host::linux::page_cache::{PageCache as _, SystemPageCache};
 use host::linux::threads::{Over, lock};
 
-/// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
 
-/// Programs and the tracepoints that they are attached to.
+/// Programs and their tracepoints.
 const FETCHED: (&str, &str) = ("pages_fetched", "mm_filemap_add_to_page_cache");
 const REQUESTED: (&str, &str) = ("pages_requested", "mm_filemap_get_pages");
 
-/// Units of a word of the maps of bits.
 const WORD_UNITS: u64 = 64;
 
-/// Files that may come while they are watched, and words of bits for them and for what grows: 16 million units.
+/// Room for later files and growth: 16 million units.
 const FURTHER_FILES: usize = 8192;
 const FURTHER_WORDS: u64 = 1 << 18;
 
-/// Files that a program has room for that is opened before they are known, with three words for each beside those of its units; and the most
-/// words, 32 MB of them: a larger cluster's is opened anew.
+/// Files in a probe loaded ahead, and the maximum of words (32 MB), above which nothing is loaded ahead.
 const FILES_AHEAD: usize = 1 << 15;
 const WORDS_AHEAD_MAX: u64 = 1 << 22;
 
-/// What was opened before it was known which files it is to watch, or why it could not be.
 type Ahead = Option<(PagesRoom, Result<PageProbe, Error>)>;
 
 static AHEAD: Mutex<Ahead> = Mutex::new(None);
 
-/// Numbers in `controls`.
+/// Indexes in `controls`.
 const LOST: u32 = 0;
 const AGAIN_BELOW: u32 = 1;
 const LOST_OF_OTHERS: u32 = 2;
 
-/// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
+/// Unloaded on drop or at the end of this process.
 pub struct PageProbe {
     ebpf: Ebpf,
     files: HashMap<MapData, [u64; 2], FileRecord>,
@@ -65,12 +58,10 @@ pub struct PageProbe {
     cost: CostCount,
     known: Vec<Known>,
     files_max: usize,
-    /// Words of bits that nobody has.
     free_words: std::ops::Range<u64>,
     blind: Option<String>,
 }
 
-/// A file with its place in the maps of bits.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     file: WatchedFile,
@@ -79,7 +70,6 @@ struct Known {
 }
 
 impl PageProbe {
-    /// As [`super::open_page_probe`] says.
     pub fn open(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
         let words: u64 = files.iter().map(|file| words_of(file, false)).sum();
         let (files_max, words) = (files.len() + FURTHER_FILES, words + words / 4 + FURTHER_WORDS);
@@ -96,7 +86,6 @@ impl PageProbe {
         Ok(probe)
     }
 
-    /// Loads and attaches it, with room for so many files and words of bits.
     fn load((files_max, words): (usize, u64), unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
         let Loading { types, mut loader } = Loading::open()?;
         let words = u32::try_from(words).map_err(|_| refusal("the cluster is too large", "record fewer databases"))?;
@@ -133,7 +122,7 @@ impl PageProbe {
         Ok(probe)
     }
 
-    /// Reads a byte of a file and looks whether that was seen.
+    /// Verifies that the probe sees a read of this file.
     fn prove(&mut self, control: &Path) -> Result<(), Error> {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
@@ -155,7 +144,7 @@ impl PageProbe {
         }
     }
 
-    /// Gives a file a place in the maps of bits. `None` when there is none.
+    /// `None` if no words are left.
     fn place(&mut self, file: &WatchedFile, with_all: bool) -> Option<(u64, u64)> {
         let words = words_of(file, with_all);
         let first = self.free_words.start;
@@ -168,18 +157,17 @@ impl PageProbe {
 
     fn tell_place(&mut self, number: usize) -> Result<(), Error> {
         let Known { file, first_word, words } = self.known[number];
-        // The kernel counts them from 1 on.
+        // The kernel counts from 1.
         let record = [number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt, 0];
         self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
     }
 }
 
-/// As [`super::open_pages_ahead`] says.
 pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     let mut ahead = lock_ahead();
     let words_of = |room: &PagesRoom| {
         let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
-        // As of files that are known: a quarter of each for what it grows by, and a quarter of all.
+        // A quarter for each file's growth, and a quarter for all, as for known files.
         (words + words / 4) * 5 / 4 + FURTHER_WORDS
     };
     if let Some((words, room)) =
@@ -190,7 +178,6 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     }
 }
 
-/// As [`super::forget_pages_ahead`] says.
 pub(super) fn forget_ahead() {
     lock_ahead().take();
 }
@@ -199,7 +186,6 @@ fn lock_ahead() -> MutexGuard<'static, Ahead> {
     lock(&AHEAD)
 }
 
-/// Words for a file: with some room to grow, or for all that it can ever have.
 fn words_of(file: &WatchedFile, with_all: bool) -> u64 {
     let units = if with_all { file.most_units } else { (file.units + file.units / 4 + 128).min(file.most_units) };
     units.max(1).div_ceil(WORD_UNITS)
@@ -229,7 +215,7 @@ impl PageWatch for PageProbe {
     fn make_room(&mut self, file: u32) -> Result<bool, Error> {
         let Some(known) = self.known.get(file as usize).copied() else { return Ok(false) };
         let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
-        // What is set meanwhile is told twice, and does no harm.
+        // Bits set meanwhile are reported twice, which is harmless.
         for word in 0..known.words.min(words) {
             for bits in [&mut self.requested, &mut self.fetched, &mut self.shared] {
                 let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
@@ -243,7 +229,7 @@ impl PageWatch for PageProbe {
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error> {
         let mut record = self.processes.get(&pid, 0).unwrap_or_default();
-        // What the process counts meanwhile is lost, so it is said once.
+        // Writing loses concurrent counts, so write only once.
         match std::mem::replace(&mut record[0], role as u32) == role as u32 {
             true => Ok(()),
             false => self.processes.insert(pid, record, 0).map_err(refused),
@@ -251,7 +237,6 @@ impl PageWatch for PageProbe {
     }
 
     fn forget(&mut self, pid: u32) {
-        // It may never have been seen.
         let _ = self.processes.remove(&pid);
     }
 
@@ -277,7 +262,7 @@ impl PageWatch for PageProbe {
     fn clear(&mut self, file: u32, first_unit: u64, units: u64) {
         let Some(known) = self.known.get(file as usize) else { return };
         let at = (known.first_word + first_unit / WORD_UNITS) as u32;
-        // A bit that is set meanwhile is lost, and what it stands for told twice.
+        // A bit set meanwhile is lost, so its unit is reported twice.
         if let Ok(before) = self.requested.get(&at, 0) {
             let _ = self.requested.set(at, before & !units, 0);
         }
@@ -300,30 +285,28 @@ impl PageWatch for PageProbe {
     }
 }
 
-// ---- byte by byte, as pages.bpf.c has it ----
+// ---- layouts of pages.bpf.c ----
 
 /// Number, first word, units, salt, is_grown.
 type FileRecord = [u32; 5];
 
-/// Role and file; first, last, pages, again, of two each.
+/// Role, file; first, last, pages, again with two words each.
 type ProcessRecord = [u32; 10];
 
-/// Of an event: five words of 64 bits, then four of 32.
+/// Five 64-bit words and four of 32 bits.
 const EVENT_BYTES: usize = 56;
 
-/// By what the kernel knows a file of this device and inode: MKDEV of include/linux/kdev_t.h.
+/// Inode and MKDEV (include/linux/kdev_t.h).
 fn file_key(device: u64, inode: u64) -> [u64; 2] {
     [inode, pair(major(device) << 20 | minor(device), 0)]
 }
 
-/// Two numbers that stand one after the other.
 fn pair(first: u32, second: u32) -> u64 {
     let [a, b, c, d] = first.to_ne_bytes();
     let [e, f, g, h] = second.to_ne_bytes();
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// `None` of what is no event.
 fn parse_event(bytes: &[u8]) -> Option<PageEvent> {
     let bytes: &[u8; EVENT_BYTES] = bytes.try_into().ok()?;
     let word = |at: usize| bytes[at * 8..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));

@@ -1,9 +1,8 @@
-// Which blocks of a cluster's files are asked for, and which of them come into the page cache.
+// Which blocks of a cluster's files are requested and fetched into the page cache.
 //
-// A file is known by its device and inode, and has a stretch of two maps of bits: one bit for each unit of it (a block, or a page
-// where blocks are smaller). The first time that a unit is asked for, or comes, its bit is set and that is told; so what is told
-// follows the distinct blocks and not the reads. Of some units, chosen by a hash, every later time is told too. record.rs has the
-// same layout.
+// Each file (device and inode) has a range in two bitmaps, one bit per unit (a block, or a page if blocks are smaller).
+// Only the first request and fetch of a unit are reported, so events follow distinct blocks; units selected by a hash
+// are reported every time. pages/mod.rs has the same layout.
 
 #include "../kernel.h"
 
@@ -21,19 +20,19 @@ struct folio {
     struct address_space *mapping;
     unsigned long index;
     unsigned long _flags_1;
-    // Until 6.6; afterwards the lowest byte of _flags_1.
+    // Until 6.6, then the lowest byte of _flags_1.
     u8 _folio_order;
 } CORE;
 enum pageflags { PG_head = 6 };
 
-// Words of 64 units that one call looks at: beyond 4 MB of one read at blocks of 8 kB the rest comes with the calls that follow.
+// Words per call. With 8 kB blocks, a read beyond 4 MB continues in the next calls.
 #define WORDS 8
 #define LOOP_WORDS _Pragma("clang loop unroll(disable)") for (u32 step = 0; step < WORDS; step++)
 
 enum kind { REQUESTED = 1, AGAIN, FETCHED, GROWN };
 
-// Whose process it is. One that nobody has said anything about is followed: user space sorts out what it did. Of another's process only
-// its requests for what came for somebody else are told, once for each unit.
+// By default processes are followed, and user space filters. Of OTHER, only requests for units fetched by others are
+// reported, once per unit.
 enum role { FOLLOWED, OTHER, OWN, WANTED };
 
 struct key {
@@ -43,40 +42,37 @@ struct key {
 };
 
 struct file {
-    // From 1 on.
+    // From 1.
     u32 number;
-    // Its first word in the maps of bits, and the units that there is room for.
+    // Its range in the bitmaps.
     u32 first_word;
     u32 units;
-    // What a unit's number is added to before it is hashed.
+    // Added to the unit's number before hashing.
     u32 salt;
-    // It was told that the file is longer than there is room for.
     u32 is_grown;
 };
 
 struct process {
     u32 role;
-    // What it read last: a read of many pages is told in parts.
+    // Last read, because a long read arrives in parts.
     u32 file;
     u64 first;
     u64 last;
-    // Pages that it has read so far, those that were cached too.
+    // Read so far, including cached pages.
     u64 pages;
-    // Pages that came for it so far and had been there before. Of a unit that comes page by page it is too little for a moment.
+    // Fetched again so far. Briefly too low during a unit's fetch.
     s64 again;
 };
 
 struct event {
-    // By CLOCK_MONOTONIC.
+    // CLOCK_MONOTONIC.
     u64 time;
-    // The units of one word that it is about, and those of them that have come since the beginning.
+    // Units of one word, and those fetched since the beginning.
     u64 units;
     u64 fetched;
-    // The process's pages so far, and those that came again.
     u64 pages;
     s64 again;
     u32 file;
-    // The word's number in the file.
     u32 word;
     u32 pid;
     u32 kind;
@@ -90,15 +86,15 @@ MAP(requested, MAP_ARRAY, 1, u32, u64);
 
 MAP(fetched, MAP_ARRAY, 1, u32, u64);
 
-// What others have brought, or have been told to ask for.
+// Units fetched by OTHER, or already reported as requested by it.
 MAP(shared, MAP_ARRAY, 1, u32, u64);
 
 RING(events, 1 << 24);
 
-// Pids of processes that are seen for the first time: whoever waits is woken at once, while they live.
+// New pids. Wakes the reader while they live.
 RING(arrivals, 1 << 14);
 
-// What was not told for want of room; up to which hash units are told again, 0 to 2^32; and requests that were not told of who may be another.
+// Lost events; hash limit of repeated reports, 0 to 2^32; lost requests of processes that are not WANTED.
 enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
@@ -164,7 +160,7 @@ INLINE u32 hash(u32 value)
     return value ^ value >> 16;
 }
 
-// How many units these are. Without a branch, and followed by the verifier once, as what comes next.
+// Population count. As a global function it is verified only once.
 __attribute__((noinline)) u64 count_units(u64 units)
 {
     units -= units >> 1 & 0x5555555555555555ull;
@@ -173,19 +169,17 @@ __attribute__((noinline)) u64 count_units(u64 units)
     return units * 0x0101010101010101ull >> 56;
 }
 
-// Of 64 units from this one on, those whose hash is below. The verifier follows a function that is not static once by itself, and not on
-// each way that leads to it.
+// Units from `first` with a hash below the limit. As a global function it is verified only once.
 __attribute__((noinline)) u64 hashed_below(u32 first, u64 below)
 {
     u64 found = 0;
-    // Without a branch inside, or the verifier follows each way through it.
+    // Branch-free, or the verifier follows each path.
 #pragma clang loop unroll(disable)
     for (u32 bit = 0; bit < 64; bit++)
         found |= (hash(first + bit) - below) >> 63 << bit;
     return found;
 }
 
-// Of the units of a word, those that are told every time.
 INLINE u64 sampled(struct file *file, u32 word, u64 units, u32 from, u32 to)
 {
     u32 at = AGAIN_BELOW;
@@ -197,7 +191,6 @@ INLINE u64 sampled(struct file *file, u32 word, u64 units, u32 from, u32 to)
     return hashed_below(first, below) & units;
 }
 
-// The units of one word were asked for.
 INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role, struct process *process)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
@@ -221,12 +214,12 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
         before = __sync_fetch_and_or(bits, units);
         first = units & ~before;
         if (first && !tell(REQUESTED, file, word, first, *came & first, pid, process))
-            // It may be seen the next time.
+            // Retry at the next request.
             __sync_fetch_and_and(bits, ~first);
     }
     u64 again = units & before;
     if (again) {
-        // Of a process that may be another's all that came is told.
+        // Until a process is WANTED, report all its repeated requests for fetched units.
         u64 doubtful = role == WANTED ? 0 : again & *came;
         again = sampled(file, word, again, from, to) | doubtful;
         if (again)
@@ -234,7 +227,7 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
     }
 }
 
-// The units of one word came into the page cache: so many of them for the first time.
+// Returns the number of first fetches.
 INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
@@ -251,14 +244,13 @@ INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 rol
     return count_units(first);
 }
 
-// A file is longer than there is room for: that is told once, and somebody makes room.
 INLINE void tell_growth(struct file *file, u32 pid)
 {
     if (!file->is_grown && tell(GROWN, file, 0, 0, 0, pid, 0))
         file->is_grown = 1;
 }
 
-// A span of pages was asked for, or came: word after word. Of those that came: how many had been there before.
+// Returns the pages of a fetch that had been fetched before.
 INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role, struct process *process)
 {
     u64 pages = last - first + 1, come = 0;
@@ -271,7 +263,7 @@ INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 r
             tell_growth(file, pid);
         if (first >= file->units)
             return 0;
-        // Of what there is no room for it is not known.
+        // Unknown beyond the range.
         pages = 0;
         last = file->units - 1;
     }
@@ -302,7 +294,7 @@ int pages_requested(u64 *ctx)
     if (role == OWN)
         return 0;
     if (process && role != OTHER) {
-        // The rest of a read that was counted as a whole.
+        // The rest of a counted read.
         int goes_on = process->file == file->number && process->last == last && first > process->first;
         if (!goes_on)
             process->pages += last - first + 1;
@@ -323,7 +315,7 @@ int pages_fetched(u64 *ctx)
     if (!file)
         return 0;
     u64 first = folio->index, last = first;
-    // The flags come first.
+    // The first member.
     u64 flags = *(u64 *)folio;
     if (flags >> __builtin_preserve_enum_value(*(enum pageflags *)PG_head, 1) & 1) {
         u32 order;

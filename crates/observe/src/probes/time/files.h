@@ -1,26 +1,24 @@
-// What processes ask of files: calls that they sleep in, and what they write. files.rs has the same layout.
+// File calls that processes sleep in, and their writes. files.rs has the same layout.
 //
-// A call is seen when its process goes to sleep within a wait event of the class IO: the registers with which it came into the
-// kernel say which call it is, and of which descriptor. So no call is stopped at, whoever makes it, and every file system is seen. A
-// call that does not sleep is not seen, nor what it did before it slept first.
+// A call is found when its process goes to sleep in an IO wait event: the saved registers show the call and descriptor.
+// No call is intercepted, and every file system works. Time before the first sleep is not seen.
 
 #pragma once
 
 #include "../kernel.h"
 
-// Count, total, least, most and a histogram of one named thing. statistic.rs has the same buckets.
+// statistic.rs has the same buckets.
 #define BUCKETS 32
 
 struct statistic {
-    // What it is of, in a table that is looked through.
     u32 event;
     u32 is_used;
     u64 count;
-    // Charged already, also of what has not ended.
+    // Includes the wait in progress.
     u64 total;
     u64 min;
     u64 max;
-    // Bucket 0: below 1024 ns. Bucket n: from 2^(9+n) ns to twice that. The last: all that is longer.
+    // Bucket 0: below 1024 ns. Bucket n: from 2^(9+n) ns to twice that. The last is unlimited.
     u32 buckets[BUCKETS];
 };
 
@@ -39,7 +37,7 @@ INLINE u32 bucket_of(u64 ns)
     return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-// One more has ended, and was so long. Its time is in the total already.
+// Its time is already in the total.
 INLINE void count_length(struct statistic *one, u64 ns)
 {
     u32 bucket = bucket_of(ns);
@@ -88,16 +86,15 @@ struct kiocb {
 struct iov_iter {
     u64 count;
 } CORE;
-// Of x86-64. Elsewhere there are no such members, and no call is seen.
+// x86-64. Elsewhere no call is seen.
 struct pt_regs {
     u64 di;
     u64 orig_ax;
 } CORE;
 
-// PostgreSQL's class of wait events in which files are read and written.
 #define IO_EVENTS 0x0a
 #define FILES 16384
-// Names of a file and of the directories above it, and how much of each is kept.
+// Names kept per file, and bytes of each.
 #define NAMES 4
 #define NAME_BYTES 32
 
@@ -106,22 +103,22 @@ enum file_class { OTHER_FILE, WAL_FILE, TEMPORARY_FILE, FILE_CLASSES };
 
 struct file_key {
     u32 device;
-    // A file that takes the number of one that was deleted has another.
+    // Distinguishes files with a reused inode number.
     u32 generation;
     u64 inode;
 };
 
-// A call that a process sleeps in, or slept in last.
+// The current or last call with a sleep.
 struct call {
-    // When it slept first, and came back last.
+    // First sleep and last wakeup.
     u64 since;
     u64 until;
     u32 number;
     u32 descriptor;
-    // How often its process had written by then: two calls of the same kind differ in it.
+    // The process's count of writes, to distinguish calls of the same kind.
     u64 written;
     struct file_key file;
-    // Since the file's last sync, by all processes, when it began.
+    // By all processes between the file's last sync and this call.
     u64 writes;
     u64 bytes;
 };
@@ -133,15 +130,14 @@ struct known_file {
     u64 bytes;
     u64 unsynced_writes;
     u64 unsynced_bytes;
-    // Flushes, and writes that had to sleep.
+    // Flushes and writes that slept.
     u64 sleeps;
     u64 slept;
-    // Who wrote last, and in which call.
+    // Process and its count of writes.
     u64 last_write;
     char names[NAMES][NAME_BYTES];
 };
 
-// What is told of a call that was slow.
 struct slow_call {
     u64 since;
     u64 until;
@@ -159,15 +155,15 @@ struct written {
 
 MAP(files, MAP_HASH, FILES, struct file_key, struct known_file);
 
-// Zeros, which a file begins with.
+// Zeros, to initialize a file.
 MAP(new_file, MAP_ARRAY, 1, u32, struct known_file);
 
 RING(slow_calls, 1 << 18);
 
-// By the classes of files.
+// By file class.
 MAP(written, MAP_ARRAY, FILE_CLASSES, u32, struct written);
 
-// A call that is shorter is counted and not told.
+// Shorter calls are counted but not reported.
 const volatile u64 slow_call_ns = 10000000;
 
 // arch/x86/entry/syscalls/syscall_64.tbl
@@ -211,10 +207,9 @@ INLINE void read_key(struct inode *inode, struct file_key *key)
 INLINE u32 class_of(struct known_file *file)
 {
     const char *own = file->names[0], *parent = file->names[1];
-    // pgsql_tmp, and the directories below it.
     if (parent[0] == 'p' && parent[2] == 's' && parent[5] == '_' && parent[6] == 't' && parent[8] == 'p')
         return TEMPORARY_FILE;
-    // 000000010000000000000001: no other file has so long a name.
+    // 000000010000000000000001: only WAL names are this long.
     return own[23] && !own[24] && own[23] != '.' ? WAL_FILE : OTHER_FILE;
 }
 
@@ -230,7 +225,6 @@ INLINE void read_names(struct known_file *known, struct file *file, u32 count)
     }
 }
 
-// What is known of a file from now on.
 INLINE struct known_file *make_file(struct file_key *key, struct file *file)
 {
     u32 zero = 0;
@@ -255,7 +249,7 @@ INLINE void begin_call(struct call *call, struct file *file, const struct file_k
     if (!known)
         known = make_file(&key, file);
     else if (known->file_class == WAL_FILE)
-        // A segment that was recycled has another name.
+        // Recycled segments are renamed.
         read_names(known, file, 1);
     call->since = now;
     call->until = now;
@@ -298,19 +292,18 @@ INLINE void end_call(struct call *call, u32 pid)
 
 INLINE int is_same_call(const struct call *call, u32 number, u32 descriptor, u64 written, const struct file_key *file)
 {
-    // One file after the other has the same descriptor where each is closed before the next is opened, as a checkpoint does.
+    // Successive files may share a descriptor, as in a checkpoint.
     return call->number == number && call->descriptor == descriptor && call->written == written && call->file.inode == file->inode &&
            call->file.generation == file->generation && call->file.device == file->device;
 }
 
-// The process leaves its processor, to sleep within this event or because others are to have it: then there is none. Whether it is within
-// a call from now on, begun now or before.
+// Called at a switch, with event 0 if preempted. Returns whether the process is in a file call.
 INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *task, u32 event, u64 now)
 {
     if (!was_in_call && event >> 24 != IO_EVENTS)
         return 0;
     struct pt_regs *registers = bpf_task_pt_regs(task);
-    // Of one that is in no system call the register has another number.
+    // Outside system calls it has another value.
     u32 kind = EXISTS(registers->orig_ax) ? kind_of((u32)registers->orig_ax) : NO_CALL;
     if (kind) {
         u32 number = (u32)registers->orig_ax, descriptor = (u32)registers->di;
@@ -337,7 +330,6 @@ INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *ta
     return 0;
 }
 
-// A process that is followed has written to a file, in one piece of perhaps several.
 INLINE void count_write(struct inode *inode, u64 bytes)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -353,7 +345,7 @@ INLINE void count_write(struct inode *inode, u64 bytes)
         if (!known)
             return;
     }
-    // The pieces of one call are one write.
+    // Pieces of one call are one write.
     u64 call = (u64)task->pid << 32 | (u32)task->ioac.syscw;
     u32 is_new = known->last_write != call, file_class = known->file_class;
     known->last_write = call;

@@ -1,18 +1,16 @@
-//! What the program in the kernel knows of files, as words of 64 bits. files.h has the same layout.
+//! Decodes file records from 64-bit words. files.h has the same layout.
 
 use crate::Statistic;
 use crate::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, ProcessTimes, Written, WrittenTo};
 use host::linux::process::read_file_call;
 
-/// Words of a statistic, of a known file, and of its key.
+/// Sizes in words.
 pub(super) const STATISTIC_WORDS: usize = 21;
 pub(super) const FILE_WORDS: usize = STATISTIC_WORDS + 8 + NAMES * NAME_BYTES / 8;
 pub(super) const KEY_WORDS: usize = 2;
 
-/// Words of the record of a slow call.
 pub(super) const SLOW_CALL_WORDS: usize = 7;
 
-/// How many files there can be.
 pub(super) const FILES: usize = 16384;
 
 const NAMES: usize = 4;
@@ -21,7 +19,7 @@ const NAME_BYTES: usize = 32;
 pub(super) type Key = [u64; KEY_WORDS];
 pub(super) type KnownFile = [u64; FILE_WORDS];
 
-/// A slow call that has ended, without the file's name.
+/// Lacks the file's name.
 pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCall, Key)> {
     let [begin_ns, until, device, inode, writes, bytes, pid_and_number] = *words;
     let call = FileCall {
@@ -36,14 +34,14 @@ pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCal
     Some((call, [device, inode]))
 }
 
-/// The call that a process sleeps in: `words` are the part of its slot that has it.
+/// From the call's part of a slot.
 pub(super) fn parse_open_call(pid: u32, words: &[u64]) -> Option<(FileCall, Key)> {
     let [begin_ns, _, number, _, device, inode, writes, bytes] = *words.first_chunk()?;
     let (call, key) = parse_slow_call(&[begin_ns, 0, device, inode, writes, bytes, u64::from(pid) | number << 32])?;
     Some((FileCall { end_ns: None, ..call }, key))
 }
 
-/// Names, from the file's own outwards.
+/// From the file's own name outwards.
 pub(super) fn parse_name(words: &KnownFile) -> FileName {
     let bytes: Vec<u8> =
         words[FILE_WORDS - NAMES * NAME_BYTES / 8..].iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -68,13 +66,13 @@ pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
     }
 }
 
-/// By class: others, the log, temporary files.
+/// In the order others, WAL, temporary files.
 pub(super) fn parse_written(classes: [[u64; 2]; 3]) -> WrittenTo {
     let [others, wal, temporary] = classes.map(|[writes, bytes]| Written { writes, bytes });
     WrittenTo { wal, temporary, others }
 }
 
-/// Is it one of many that come and go, and has nothing happened to it since `before`?
+/// Whether a temporary file has not changed since `before`.
 pub(super) fn is_left(file: &FileTimes, before: &FileTimes) -> bool {
     file.file.kind == FileKind::Temporary && file == before
 }
@@ -87,7 +85,7 @@ pub(super) fn parse_statistic(words: &[u64]) -> Statistic {
     Statistic { count: words[1], total_ns: words[2], min_ns: length(words[3]), max_ns: length(words[4]), histogram }
 }
 
-/// By the number that x86-64 has for it (arch/x86/entry/syscalls/syscall_64.tbl).
+/// x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
 pub(super) fn kind_of(number: u32) -> Option<FileCallKind> {
     Some(match number {
         74 => FileCallKind::Fsync,
@@ -98,23 +96,22 @@ pub(super) fn kind_of(number: u32) -> Option<FileCallKind> {
     })
 }
 
-/// As the kernel has it: 20 bits of minor number (include/linux/kdev_t.h).
+/// 20 bits of minor number (include/linux/kdev_t.h).
 fn device_of(number: u32) -> (u32, u32) {
     (number >> 20, number & 0xf_ffff)
 }
 
-// ---- calls that lasted when the probe was opened ----
+// ---- calls in progress when the probe opened ----
 
-/// The class of wait events in which a process may sleep in a file, as files.h has it.
+/// As in files.h.
 pub(super) const IO_EVENTS: u32 = 0x0a;
 
-/// Those that last, each with when its process was born.
+/// With the birth of each process.
 #[derive(Debug, Default)]
 pub(super) struct CallsBefore(Vec<(u64, FileCall)>);
 
 impl CallsBefore {
-    /// Looks what a process sleeps in that was born so many ticks after the machine, and is in a wait event of IO: as in the kernel, no
-    /// other sleeps in a file. It is told from `now_ns` on.
+    /// For a process in an IO wait event. The call begins at `now_ns`.
     pub fn look(&mut self, pid: u32, start_ticks: u64, now_ns: u64) {
         let Some(seen) = read_file_call(pid) else { return };
         let Some(kind) = kind_of(seen.number) else { return };
@@ -125,7 +122,7 @@ impl CallsBefore {
         self.0.push((start_ticks, call));
     }
 
-    /// Tells a process's call while it lasts; the one that has ended is given back once.
+    /// Adds the call to its process, or returns it once it has ended.
     pub fn tell(&mut self, process: &mut ProcessTimes, at_ns: u64) -> Option<FileCall> {
         let place = self.0.iter().position(|(birth, call)| (call.pid, *birth) == (process.pid, process.birth))?;
         let has_slept_on = process.switches == 0 && process.ended_ns.is_none() && process.open.is_some();
@@ -134,7 +131,7 @@ impl CallsBefore {
             return None;
         }
         let (_, call) = self.0.swap_remove(place);
-        // What it has done since is no part of it.
+        // Later processor time is not part of the call.
         let since = process.running_ns.saturating_add(process.ready_ns.unwrap_or_default());
         Some(FileCall { end_ns: Some(at_ns.saturating_sub(since).max(call.begin_ns)), ..call })
     }

@@ -1,6 +1,4 @@
-//! The program in the kernel that charges every nanosecond of the server's processes, and what loads and reads it.
-//!
-//! `build.rs` compiles it from `time.bpf.c`: a compiler is needed where pgthaw is built, and none where it runs.
+//! Loads and reads `time.bpf.c`, which charges every nanosecond of the server's processes.
 
 mod files;
 mod slot;
@@ -27,32 +25,28 @@ use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
 
-/// A pass over all slots is done again where others had the processor for longer meanwhile, so often at most: what processes did in that
-/// time would be charged to the time before the pass.
+/// A pass over all slots is repeated after a longer interruption, whose activity would be charged to the time before.
 const LONGEST_BREAK: Duration = Duration::from_millis(1);
 const PASSES: usize = 3;
 
-/// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
 
-/// On these processors all others see stores in the order in which they are made.
+/// Whether other processors see stores in program order.
 const STORES_IN_ORDER: u32 = if cfg!(target_arch = "x86_64") { 1 } else { 0 };
 
-/// Counts what clients send.
 const RECEIVE: &str = "time_receive";
 
-/// Programs and the tracepoints that they are attached to, in the order in which that is done.
+/// In order of attachment.
 const PROGRAMS: [(&str, &str); 5] = [
     ("time_switch", "sched_switch"),
     ("time_wakeup", "sched_wakeup"),
     ("time_exit", "sched_process_exit"),
     (RECEIVE, "sock_recv_length"),
-    // From here on children are followed from their birth.
+    // From here on children are followed from birth.
     ("time_fork", "sched_process_fork"),
 ];
 
-/// Programs that count writes, each at a tracepoint of a file system, which may be a module that is not there. Other file systems do not
-/// tell of writes.
+/// Counters of writes. A module may be absent; other file systems have no write tracepoint.
 const WRITES: [(&str, &str); 4] = [
     ("time_ext4_write", "ext4_da_write_end"),
     ("time_ext4_write", "ext4_write_end"),
@@ -60,12 +54,12 @@ const WRITES: [(&str, &str); 4] = [
     ("time_xfs_write", "xfs_file_direct_write"),
 ];
 
-/// Places of what there was no room for.
+/// Indexes in `lost`.
 const LOST_PROCESSES: u32 = 0;
 const LOST_CALLS: u32 = 1;
 const LOST_OF_FILES: u32 = 2;
 
-/// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
+/// Unloaded on drop or at the end of this process.
 pub struct TimeProbe {
     ebpf: Ebpf,
     words: SharedWords,
@@ -76,20 +70,19 @@ pub struct TimeProbe {
     files: HashMap<MapData, Key, KnownFile>,
     written: Array<MapData, [u64; 2]>,
     slow_calls: RingBuf<MapData>,
-    /// `None` when receives are counted no more.
+    /// `None` if receives are not counted.
     receives: Option<BtfTracePointLinkId>,
-    /// Files as they were looked at last, and what was known of those that have been left since.
+    /// Files at the last look, and files dropped since.
     known: BTreeMap<Key, FileTimes>,
     left: Vec<FileTimes>,
     before: CallsBefore,
     cost: CostCount,
     event_word: EventWord,
-    /// Processes that were there before, and for which there was no slot.
     without_slot: u64,
     doubts: Vec<Doubt>,
 }
 
-/// A process that was ending when its slot was made: the program may have passed its end before there was a slot to find.
+/// The process was ending when its slot was made, so the program may have missed its end.
 struct Doubt {
     pid: u32,
     start_ticks: u64,
@@ -97,11 +90,10 @@ struct Doubt {
 }
 
 impl TimeProbe {
-    /// As [`super::open_time_probe`] says.
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        // Who may not read it never is certain that a process has an entry.
+        // If unreadable, no process certainly has an entry.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader
@@ -162,15 +154,13 @@ impl TimeProbe {
             if program.fd().is_err() {
                 program.load().map_err(refused)?;
             }
-            // A file system that is not there has no writes to count.
             let _ = program.attach(tracepoint);
         }
         Ok(())
     }
 
-    /// Begins with a process that was there before. It has told no event then: what it does is read from the outside.
+    /// Follows a process older than the probe, from its state in /proc.
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
-        // A process may end at any time.
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
         let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
         let is_in_io = matches!(first, First::Waiting(Some(event)) if event >> 24 == IO_EVENTS);
@@ -181,7 +171,7 @@ impl TimeProbe {
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
-        // One that was born meanwhile has a slot already.
+        // A process born meanwhile has a slot.
         if self.tasks.get(&pid, 0).is_ok_and(|number| number != 0) {
             return self.give_back(index);
         }
@@ -190,17 +180,17 @@ impl TimeProbe {
         if is_in_io {
             self.before.look(pid, start_ticks, now_ns);
         }
-        // Whoever lives from here on finds the slot when he ends.
+        // A process alive now finds its slot at exit.
         if read_stage(pid, start_ticks) != Stage::Lives {
             self.doubts.push(Doubt { pid, start_ticks, index });
         }
         Ok(())
     }
 
-    /// Whoever was ending either is told by the program as ended, or ended before he had a slot, and was none of those that are followed.
+    /// The program has reported the end, or the process ended before it had a slot.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
-            // In this order: of one that has ended the program has written all that it will.
+            // Read the stage first: once ended, the program has written everything.
             let stage = read_stage(doubt.pid, doubt.start_ticks);
             let is_told = self.words.read(doubt.index as usize * SLOT_WORDS + ENDED) != 0;
             if is_told {
@@ -210,7 +200,7 @@ impl TimeProbe {
                 self.doubts.push(doubt);
                 continue;
             }
-            // His number may be another's by now.
+            // The pid may be reused.
             if self.tasks.get(&doubt.pid, 0).is_ok_and(|number| number == doubt.index + 1) {
                 self.tasks.set(doubt.pid, 0, 0).map_err(refused)?;
             }
@@ -219,7 +209,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// With the file's name. Of a file system that tells of no write nothing is known of what a sync has to do.
+    /// Without a write tracepoint, the bytes to sync are unknown.
     fn name_call(&self, (mut call, key): (FileCall, Key)) -> FileCall {
         let words = self.files.get(&key, 0).ok();
         call.file = words.as_ref().map(parse_name).unwrap_or_default();
@@ -243,7 +233,7 @@ impl TimeProbe {
         self.lost.get(&what, 0).map_err(refused)
     }
 
-    /// The slots that somebody has, and the instant before the first of them was read.
+    /// Returns also the instant before the first slot was read.
     fn read_slots(&self) -> (u64, Vec<(usize, Vec<u64>)>) {
         let at_ns = read_monotonic().as_nanos() as u64;
         let read = |index: usize| {
@@ -254,7 +244,7 @@ impl TimeProbe {
         (at_ns, (0..SLOTS).filter_map(read).collect())
     }
 
-    /// A slot is given to the next process all zeros.
+    /// Zeroes the slot for the next process.
     fn give_back(&mut self, index: u32) -> Result<(), Error> {
         self.slots.set(index, [0; SLOT_WORDS], 0).map_err(refused)?;
         self.unused.push(index, 0).map_err(refused)
@@ -323,7 +313,7 @@ impl TimeSource for TimeProbe {
         let is_full = now.len() > FILES / 4 * 3;
         for (key, file) in &now {
             let before = self.known.get(key);
-            // Of those that stay there are few, unless there is hardly room left.
+            // Files that stay are few, unless the map is nearly full.
             if before.is_some_and(|before| is_left(file, before) || is_full && file == before) {
                 let _ = self.files.remove(key);
                 self.left.push(file.clone());
@@ -336,13 +326,13 @@ impl TimeSource for TimeProbe {
     }
 
     fn drop_receives(&mut self) -> bool {
-        // It stays loaded: what it has cost stays known.
+        // It stays loaded, so that its cost remains readable.
         let program = self.ebpf.program_mut(RECEIVE).and_then(|program| <&mut BtfTracePoint>::try_from(program).ok());
         program.zip(self.receives.take()).is_some_and(|(program, link)| program.detach(link).is_ok())
     }
 }
 
-/// Of some readings, each with the time that was lost meanwhile, the first that lost little, or else the one that lost least.
+/// The first reading with little interruption, or the least interrupted.
 fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
     let (mut least, mut lost) = read();
     for _ in 1..PASSES {

@@ -1,63 +1,57 @@
-//! A slot of the program in the kernel, as words of 64 bits. time.bpf.c has the same layout.
+//! Decodes slots from 64-bit words. time.bpf.c has the same layout.
 
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
 
-/// Different waits that one process can tell apart, and the place of all others behind them.
+/// Distinct waits of a process; others share a further statistic.
 const EVENTS: usize = 24;
 
-/// Words before the statistics, and where among them the call of a file is.
 const HEAD: usize = 32;
 pub(super) const CALL: usize = 19;
 
-/// Words from one statistic to the next: the C compiler fills each up to lines of 64 bytes.
+/// The C compiler pads a statistic to lines of 64 bytes.
 const STRIDE: usize = STATISTIC.next_multiple_of(8);
 
-/// Where the statistics of wait events begin: behind that of commands.
+/// After the statistic of commands.
 const WAITS: usize = HEAD + STRIDE;
 
-/// Which word says when the command was received that is handled now; 0: there is none.
+/// Receipt of the current command, or 0.
 const RECEIVED: usize = 9;
 
-/// Which words say what the open wait's statistic has not been charged yet, and what the scheduler had counted at the last switch.
+/// Not yet charged to the wait's statistic, and the scheduler's account at the last switch.
 const OWED: usize = 2;
 const EXEC: usize = 8;
 
-/// Which words say whose the slot is.
 const PID: usize = 15;
 const BIRTH: usize = 18;
 
-/// Words of a slot.
 pub(super) const SLOT_WORDS: usize = WAITS + (EVENTS + 1) * STRIDE;
 
-/// How many slots there are.
 pub(super) const SLOTS: usize = 2048;
 
-/// Which word says since when a process is followed; 0 in a slot that nobody has.
+/// 0 in an unused slot.
 pub(super) const STARTED: usize = 16;
 
-/// Which word says when its process ended; 0: it has not.
+/// 0 while the process lives.
 pub(super) const ENDED: usize = 17;
 
-/// Instead of wait events.
+/// Substitutes for wait events.
 const UNKNOWN: u32 = u32::MAX;
 const FURTHER: u32 = u32::MAX - 1;
 
-/// Events in which a client backend handles no command: ClientRead, as the program has it, and those of the class Activity, in the highest byte.
+/// Idle events of a client backend, as in time.bpf.c, and class Activity.
 const CLIENT_READ: u32 = 0x0600_0000;
 const ACTIVITY: u32 = 0x05;
 
-/// What a process was doing when its slot was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     /// On a processor, or ready to be.
     Ready,
-    /// Asleep, with this event; `None` where it could not be read.
+    /// Asleep in this event; `None` if unreadable.
     Waiting(Option<u32>),
 }
 
-/// The slot of a process that was there before the program: what it does, and what it has had of the processors. Of a command that it handles
-/// the receipt is this instant: the part before was not seen.
+/// For a process older than the probe. A command in progress counts as received now.
 pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
     const READY: u64 = 2;
     const WAITING: u64 = 3;
@@ -75,7 +69,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words[RECEIVED] = if is_handling { now_ns } else { 0 };
     if let First::Waiting(event) = first {
         let event = event.unwrap_or(UNKNOWN);
-        // Where the program looks first for it.
+        // As in time.bpf.c.
         let place = event.wrapping_mul(0x9e37_79b1) >> 28;
         words[3] = WAITING | u64::from(place) << 32;
         words[WAITS + place as usize * STRIDE] = u64::from(event) | 1 << 32;
@@ -83,7 +77,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words
 }
 
-/// What a slot says, with what began in it and has not ended charged until this instant. A slot that is younger stays as it is.
+/// Charges everything in progress until `at_ns`, unless the slot changed after that.
 pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     const RUNNING: u16 = 1;
     const READY: u16 = 2;
@@ -92,7 +86,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     let open_ns = at_ns.saturating_sub(words[1]);
     let (state, open_place) = (words[3] as u16, (words[3] >> 32) as usize);
     let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
-    // One that was woken in vain may go on with the same wait, and has what it waited already.
+    // A wait continues after a spurious wakeup, with its earlier length.
     let length_ns = words[4] + of(WAITING);
     let (mut waits, mut open) = (Vec::new(), None);
     for (place, statistic) in words[WAITS..].chunks_exact(STRIDE).take(EVENTS + 1).enumerate() {
@@ -102,10 +96,10 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         let (event, mut statistic) = (event_of(statistic[0] as u32), parse_statistic(statistic));
         if place == open_place.min(EVENTS) && length_ns > 0 && ended_ns.is_none() {
             statistic.total_ns += words[OWED] + of(WAITING);
-            // Who was woken and has not run since goes on with a lock's wait as a rule, and with no other.
+            // A woken process may continue only a lock wait.
             let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
             if has_ended {
-                // The program counts it, with this length, when its process runs.
+                // The program counts it once the process runs.
                 statistic.count(length_ns);
             }
             open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });
@@ -136,13 +130,13 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     }
 }
 
-/// Does its process sleep in a call of a file? One that runs may have left it untold.
+/// A running process may have left its call unnoticed.
 pub(super) fn is_in_call(words: &[u64]) -> bool {
     const RUNNING: u16 = 1;
     words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
 }
 
-/// Does a wait in this event take several sleeps? Of class Lock and for a pin, as the program in the kernel has it.
+/// Whether one wait takes several sleeps, as in time.bpf.c: class Lock and pins.
 fn may_go_on(event: &WaitEvent) -> bool {
     matches!(event, WaitEvent::Number(number) if number >> 24 == 0x03 || *number == 0x0400_0000)
 }
@@ -169,21 +163,20 @@ mod tests {
         assert_eq!((waiting.pid, waiting.birth, waiting.started_ns, waiting.running_ns), (7, 5, 1000, 0));
         assert_eq!(waiting.waits, [(WaitEvent::Number(LOCK), Statistic::of_time(0, 500))]);
         assert_eq!(waiting.open, Some(OpenWait { event: WaitEvent::Number(LOCK), length_ns: 500 }));
-        // The slot went on after the instant.
+        // The slot changed later.
         assert_eq!(parse_slot(&words, 900).waits[0].1.total_ns, 0);
-        // It was woken after 300, and is ready since 1300.
+        // Woken after 300, and ready since 1300.
         let place = (words[3] >> 32) as usize;
         (words[1], words[3], words[4]) = (1300, 2 | (place as u64) << 32, 300);
         words[WAITS + place * STRIDE + 2] = 300;
         let ready = parse_slot(&words, 1500);
         assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
         assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");
-        // Its statistic is owed some of that, which whoever woke it did not write there.
+        // The waker left this uncharged.
         words[OWED] = 100;
         let owed = parse_slot(&words, 1500);
         assert_eq!((owed.waits[0].1.total_ns, owed.open.unwrap().length_ns), (400, 300));
         words[OWED] = 0;
-        // It has ended.
         (words[1], words[3], words[4], words[ENDED]) = (1400, (place as u64) << 32, 0, 1400);
         let ended = parse_slot(&words, 1500);
         assert_eq!((ended.ended_ns, ended.open, ended.ready_ns), (Some(1400), None, Some(0)));

@@ -1,8 +1,8 @@
-// Where the time of a server's processes goes: every nanosecond from the scheduler's own tracepoints.
+// Charges every nanosecond of a server's processes, from the scheduler's tracepoints.
 //
-// A process that is followed has a slot. Its slot says what it does since when; whatever ends that charges the time to it. So
-// the times of a slot add up to its life, whatever happens. User space maps the slots and reads each under its sequence
-// count. slot.rs has the same layout.
+// Each followed process has a slot with its state and that state's start. Every change charges the time to the old
+// state, so the times add up to the process's life. User space reads each mapped slot under its sequence count. slot.rs
+// has the same layout.
 
 #include "../kernel.h"
 
@@ -23,7 +23,6 @@ struct task_struct {
     struct task_io_accounting ioac;
 } CORE;
 
-// What there was no room for: processes, records of slow calls, and calls and writes of files.
 enum { LOST_PROCESSES, LOST_CALLS, LOST_FILES, LOSSES };
 MAP(lost, MAP_ARRAY, LOSSES, u32, u64);
 
@@ -36,66 +35,65 @@ INLINE void count_lost(u32 what)
 
 #include "files.h"
 
-// Different waits that one process can tell apart; what is more goes to one place behind them.
+// Distinct waits of a process; others share a further place.
 #define EVENTS 24
 #define SLOTS 2048
-// Of who waits for his client to say something (ClientRead), the same in PostgreSQL 13 to 19.
+// The same in PostgreSQL 13 to 19.
 #define CLIENT_READ 0x06000000u
 #define BUFFER_PIN 0x04000000u
-// A sleep that a signal may interrupt (include/linux/sched.h).
+// include/linux/sched.h
 #define INTERRUPTIBLE 1
-// Instead of a wait event: its memory could not be read.
+// Instead of a wait event: memory was unreadable.
 #define UNKNOWN 0xffffffffu
-// Instead of a wait event: there was no place left for its own.
+// Instead of a wait event: no place was left.
 #define FURTHER 0xfffffffeu
 
 enum state { FREE, RUNNING, READY, WAITING };
 
-// Begins with a line of the processor's cache: what a short wait changes is in that line alone.
+// A short wait changes only one cache line.
 struct lined {
     struct statistic statistic;
 } __attribute__((aligned(64)));
 
 struct slot {
-    // Odd while it is written.
+    // Odd during a write.
     u64 sequence;
-    // When what it does began, by CLOCK_MONOTONIC.
+    // Start of the state, CLOCK_MONOTONIC.
     u64 since;
-    // What the statistic of its wait has not been charged yet. Whoever wakes a process, on another processor as a rule, touches this line alone.
+    // Not yet charged to the wait's statistic. The waker, usually on another processor, touches only this line.
     u64 owed;
     u16 state;
-    // Of a file, which it has slept in and not been seen to leave.
+    // In a file call, as far as seen.
     u16 is_in_call;
-    // Which statistic a wait belongs to.
+    // The wait's statistic.
     u32 place;
-    // How long a wait was that has not been counted.
+    // Length of a wait not yet counted.
     u64 wait;
     u64 running;
     u64 ready;
     u64 switches;
-    // ---- one line of the processor's cache until here, and one more of what else is written when a process goes to sleep ----
-    // The scheduler's account of its processor time when it was switched out last.
+    // ---- first cache line ends; the second is also written at a sleep ----
+    // Scheduler's processor time at the last switch.
     u64 exec;
-    // When the command was received that is handled now; 0: there is none.
+    // Receipt of the current command, or 0.
     u64 received;
     u64 commands;
-    // Where the number of its event is; 0: that is not certain yet.
+    // Address of the event number, or 0.
     u64 event_at;
-    // Times on a processor of which the beginning was not told, and how long they were by the scheduler's account.
+    // Runs whose start was missed, by the scheduler's account.
     u64 recovered;
     u64 recovered_ns;
-    // Ends of waits that were not told: the time ready to run is part of the wait.
+    // They include the time ready to run.
     u64 wakes_missed;
     u32 pid;
     u32 padding;
-    // ---- the second line ends ----
+    // ---- second line ends ----
     u64 started;
     u64 ended;
-    // Since the machine booted: with the pid it names a process for good.
+    // Since boot. Unique together with the pid.
     u64 birth;
-    // What it asked of a file and slept in: see files.h.
     struct call call;
-    // From a command's receipt until the process waits for the next one, or has received that. `event` says nothing here.
+    // From receipt until the wait for the next command or its receipt.
     struct lined handled;
     struct lined events[EVENTS + 1];
 } __attribute__((aligned(64)));
@@ -108,11 +106,10 @@ struct {
     __type(value, struct slot);
 } slots SEC(".maps");
 
-// By pid, the number of the slot of a process that is followed, from 1 on. It is looked at for each process that is switched, woken or
-// receives anything: the code that finds an entry of an array is a part of the program. Whoever loads this makes it as long as there are pids.
+// Slot numbers from 1, by pid. Array lookups are inlined, which matters at every switch. The loader sets the size.
 MAP(tasks, MAP_ARRAY, 1, u32, u32);
 
-// Slots that are all zeros.
+// Zeroed slots.
 struct {
     __uint(type, MAP_QUEUE);
     __uint(max_entries, SLOTS);
@@ -120,14 +117,14 @@ struct {
     __uint(value_size, 4);
 } unused SEC(".maps");
 
-// Where every process of the server has a pointer, and how far behind what it points to the event's number is; and whose children they are.
+// The pointer to the event number, and the offset from its target.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
-// What that pointer is in a process that has no entry in shared memory, as the postmaster; NOT_KNOWN: that could not be read.
+// The pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
 #define NOT_KNOWN (~0ull)
 const volatile u64 pointer_without_entry = NOT_KNOWN;
 const volatile u32 postmaster_pid = 0;
-// Do others see stores in the order in which a processor makes them, as on x86-64? Then the compiler alone has to keep it.
+// Whether stores become visible in program order, as on x86-64. Then a compiler barrier suffices.
 const volatile u32 stores_in_order = 0;
 
 INLINE struct slot *find_slot(u32 pid)
@@ -142,13 +139,13 @@ INLINE struct slot *find_slot(u32 pid)
 INLINE void begin_or_end_write(struct slot *slot)
 {
     if (stores_in_order) {
-        // A slot is written on one processor at a time, under the lock of its process's run queue or by the process itself.
+        // One writer at a time: under the run queue's lock, or the process itself.
         BARRIER();
         slot->sequence += 1;
         BARRIER();
         return;
     }
-    // An atomic operation whose result is used is a full barrier on every processor.
+    // An atomic operation with a used result is a full barrier on every processor.
     u64 before = __sync_fetch_and_add(&slot->sequence, 1);
     HIDE(before);
 }
@@ -161,7 +158,6 @@ INLINE struct statistic *statistic_at(struct slot *slot, u32 place)
     return &slot->events[place].statistic;
 }
 
-// The wait is over: it is one of its kind, with a length.
 INLINE void count_wait(struct slot *slot)
 {
     u64 wait = slot->wait;
@@ -171,7 +167,6 @@ INLINE void count_wait(struct slot *slot)
     slot->wait = 0;
 }
 
-// What was received last is handled.
 INLINE void end_command(struct slot *slot, u64 now)
 {
     if (!slot->received)
@@ -182,14 +177,13 @@ INLINE void end_command(struct slot *slot, u64 now)
     slot->received = 0;
 }
 
-// A backend sleeps several times for a lock: deadlock_timeout wakes it. The same holds for a pin of a buffer. The other events of
-// that class, since PostgreSQL 19, are lightweight locks: each sleep is a wait.
+// deadlock_timeout interrupts waits for locks and pins. In other events of the pin's class, LWLocks since PostgreSQL
+// 19, each sleep is a wait.
 INLINE int may_go_on(u32 event)
 {
     return event >> 24 == 0x03 || event == BUFFER_PIN;
 }
 
-// The statistic of the wait is charged what it is owed.
 INLINE void settle(struct slot *slot)
 {
     u64 owed = slot->owed;
@@ -208,7 +202,6 @@ INLINE void owe(struct slot *slot, u64 ns)
     slot->wait += ns;
 }
 
-// The place of an event, made where there is none yet.
 INLINE u32 place_of(struct slot *slot, u32 event)
 {
     u32 first = (event * 0x9e3779b1u) >> 28;
@@ -231,12 +224,11 @@ INLINE u32 place_of(struct slot *slot, u32 event)
     return EVENTS;
 }
 
-// Of the process that goes to sleep now, in this state: its memory is at hand. To read there is the dearest that is done here.
+// Reads the event of a process about to sleep, the most expensive step here.
 //
-// A process has one entry in shared memory from soon after its birth until just before its end, and points to that alone. So the place is
-// kept. Without an entry, in its last moments, a process still waits for disks and for memory, and then its pointer is asked again: the
-// entry may be another's by then. It is not where a signal may interrupt the sleep and the entry says that it waits for something. A
-// process without one sleeps so only where it writes a last line to a log that takes none.
+// A process keeps one shared memory entry nearly all its life, so the event's address is cached. In its last moments it
+// may wait without an entry, which may be another's by then, so the pointer is checked again. The check is skipped for
+// interruptible sleeps with an event: without an entry, these only occur when writing a last line to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;
@@ -246,7 +238,7 @@ INLINE u32 read_event(struct slot *slot, u32 state)
     if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
     slot->event_at = 0;
-    // A process of PostgreSQL 13 that has no entry in shared memory, such as the postmaster.
+    // PostgreSQL 13: no shared memory entry.
     if (!pointer)
         return 0;
     if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
@@ -256,7 +248,6 @@ INLINE u32 read_event(struct slot *slot, u32 state)
     return event;
 }
 
-// It ran until now.
 INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
 {
     u64 exec = task->se.sum_exec_runtime;
@@ -264,7 +255,7 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
     if (slot->state == RUNNING) {
         slot->running += elapsed;
     } else {
-        // It came on a processor untold, as from the idle task of some: the scheduler knows how long it had it.
+        // The start was missed, as from the idle task. The scheduler knows the length.
         u64 ran = exec - slot->exec;
         if (ran > elapsed)
             ran = elapsed;
@@ -283,7 +274,7 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
     slot->since = now;
 }
 
-// Whoever woke it has written to its slot, on another processor as a rule. So that is on its way while the other process is charged.
+// Prefetches lines written by the waker, usually on another processor.
 INLINE void ask_ahead(struct slot *slot)
 {
     u64 since = slot->since, count = statistic_at(slot, slot->place)->count;
@@ -305,7 +296,7 @@ int time_switch(u64 *ctx)
     if (next)
         ask_ahead(next);
     if (slot) {
-        // Who is preempted, or was woken on his way to sleep, can run on.
+        // Preempted, or woken before it slept.
         int can_run = (ctx[0] & 0xff) || !(u32)ctx[3];
         u32 event = can_run ? 0 : read_event(slot, (u32)ctx[3]);
         now = bpf_ktime_get_ns();
@@ -395,7 +386,7 @@ int time_fork(u64 *ctx)
             *number = index + 1;
             return 0;
         }
-        // Nobody would ever end it.
+        // No exit would end it.
         slot->ended = now;
     }
     count_lost(LOST_PROCESSES);
@@ -427,7 +418,7 @@ int time_exit(u64 *ctx)
     return 0;
 }
 
-// struct sock *sk, int ret, int flags: what a client sent was received.
+// struct sock *sk, int ret, int flags
 SEC("tp_btf/sock_recv_length")
 int time_receive(u64 *ctx)
 {
@@ -439,7 +430,7 @@ int time_receive(u64 *ctx)
     u64 now = bpf_ktime_get_ns();
     begin_or_end_write(slot);
     slot->commands += 1;
-    // Who has the next one already never waited for it.
+    // The process did not wait for a command that it already has.
     end_command(slot, now);
     slot->received = now;
     begin_or_end_write(slot);

@@ -48,7 +48,6 @@ fn of_another_source_nothing_is_added_up_that_was_before_it_began() {
     let ran = |pid, started_ns, running_ns| process(pid, started_ns, running_ns, Statistic::default());
     let mut accounting = Accounting::begin(reading(0, vec![ran(1, 0, 0)]), By::Kind, WaitNames::of_version(150_000));
     accounting.add(reading(SECOND, vec![ran(1, 0, SECOND)]), backend);
-    // The next one was opened at 0.9 s, and is read from 1.01 s on.
     let begin = reading(SECOND + 10_000_000, vec![ran(2, 900_000_000, 110_000_000)]);
     let next =
         |at_ns, begins_from| Reading { begins_from, ..reading(at_ns, vec![ran(2, 900_000_000, at_ns - 900_000_000)]) };
@@ -56,7 +55,7 @@ fn of_another_source_nothing_is_added_up_that_was_before_it_began() {
     accounting.add(next(2 * SECOND, Some(Box::new(begin.clone()))), backend);
     let shares = accounting.seconds[1].shares;
     assert_eq!((shares.lived_ns, shares.running_ns, accounting.processes), (990_000_000, 990_000_000, 2));
-    // Of the same server it has the same processes.
+    // The same server keeps its processes.
     accounting.add(next(3 * SECOND, Some(Box::new(begin))), backend);
     assert_eq!(accounting.processes, 2);
 }
@@ -168,7 +167,6 @@ fn what_nobody_knows_is_not_explained() {
 
 const MS: u64 = 1_000_000;
 
-/// Waits for the lock that have ended, with the time of one that lasts on top.
 fn waits(lengths: &[u64], lasting_ns: u64) -> Statistic {
     let mut waits = Statistic::of_time(0, lengths.iter().sum::<u64>() + lasting_ns);
     lengths.iter().for_each(|length| waits.count(*length));
@@ -180,7 +178,7 @@ fn lasting(lengths: &[u64], length_ns: u64) -> ProcessTimes {
     ProcessTimes { open, ..process(1, 0, 0, waits(lengths, length_ns)) }
 }
 
-/// The only total of a look that ended at the last of these readings, the first of which it began with.
+/// The only total of an observation over these readings.
 fn total_of(readings: Vec<(u64, ProcessTimes)>) -> Statistic {
     let mut readings = readings.into_iter().map(|(at_ns, one)| reading(at_ns, vec![one]));
     let mut accounting = Accounting::begin(readings.next().unwrap(), By::Kind, WaitNames::of_version(150_000));
@@ -192,10 +190,9 @@ fn total_of(readings: Vec<(u64, ProcessTimes)>) -> Statistic {
 
 #[test]
 fn a_wait_that_had_begun_before_the_look_begins_with_it() {
-    // 10 ms had passed when the look of 6 ms began, and it ended 3.6 ms later.
+    // The wait lasted 10 ms before the observation of 6 ms, and 3.6 ms in it.
     let alone = total_of(vec![(20 * MS, lasting(&[], 10 * MS)), (26 * MS, process(1, 0, 0, waits(&[13_600_000], 0)))]);
     assert_eq!((alone.count, alone.total_ns, alone.max_ns), (1, 3_600_000, Some(3_600_000)));
-    // Others came after it, and an earlier one was longer still.
     let before = lasting(&[50 * MS], 10 * MS);
     let others = process(1, 0, 0, waits(&[50 * MS, 10_100_000, 200_000, 300_000], 0));
     let total = total_of(vec![(100 * MS, before), (106 * MS, others)]);
@@ -204,7 +201,6 @@ fn a_wait_that_had_begun_before_the_look_begins_with_it() {
         (300_000..=600_000).contains(&total.max_ns.unwrap()) && total.quantile_ns(0.99) <= total.max_ns,
         "{total:?}"
     );
-    // It lasts until the end, over two readings.
     let lasts = [10, 13, 16].map(|ms| ((10 + ms) * MS, lasting(&[], ms * MS)));
     let total = total_of(lasts.to_vec());
     assert_eq!((total.count, total.total_ns, total.max_ns), (1, 6 * MS, Some(6 * MS)));
@@ -212,7 +208,7 @@ fn a_wait_that_had_begun_before_the_look_begins_with_it() {
 
 #[test]
 fn no_bucket_makes_a_total_longer_than_it_is() {
-    // 5 ms lie between 4.2 and 8.4 ms, and a longer wait before the look hides which of them it was.
+    // A longer wait before the observation hides which one of the bucket (4.2 to 8.4 ms) this was.
     let before = process(1, 0, 0, waits(&[50 * MS], 0));
     let total = total_of(vec![(100 * MS, before), (106 * MS, process(1, 0, 0, waits(&[50 * MS, 5 * MS], 0)))]);
     assert_eq!((total.count, total.total_ns, total.max_ns), (1, 5 * MS, Some(5 * MS)));
@@ -239,7 +235,6 @@ fn asks(query: &'static str) -> impl Fn(&ProcessTimes) -> Who {
     move |_| Who { kind: CLIENT_BACKEND.into(), query: Some(query.into()), ..Who::default() }
 }
 
-/// Name, count, total and longest of all statistics, by query.
 fn by_query(accounting: Accounting) -> Vec<(String, u64, u64, Option<u64>)> {
     let told = accounting.statistics.into_iter();
     told.map(|(name, one)| (name.place, one.count, one.total_ns, one.max_ns)).collect()
@@ -253,12 +248,12 @@ fn a_wait_has_the_query_that_it_began_in() {
         accounting.add(reading(SECOND, vec![lasting(&[], SECOND)]), asks("first"));
         accounting
     };
-    // It ends, and the second query waits for nothing.
+    // It ends, and the second query does not wait.
     let mut accounting = begin();
     accounting.add(reading(2 * SECOND, vec![process(1, 0, 0, waits(&[SECOND + 5 * MS], 0))]), asks("second"));
     accounting.finish();
     assert_eq!(by_query(accounting), [("first".to_owned(), 1, SECOND + 5 * MS, Some(SECOND + 5 * MS))]);
-    // The second waits too, and still does: from the next second on that has its own name.
+    // From the next second on, the wait of the second query has its name.
     let mut accounting = begin();
     let ended = SECOND + 5 * MS;
     let next =
@@ -313,7 +308,7 @@ fn pgthaws_own_sessions_are_in_no_figure() {
 fn who_ended_while_it_was_read_lived_as_long_as_he_was_charged() {
     let begin = reading(0, vec![process(1, 0, 0, Statistic::default())]);
     let mut accounting = Accounting::begin(begin, By::Kind, WaitNames::of_version(150_000));
-    // All slots are read one after the other, and this one 12 ms after the instant that the reading is of.
+    // The slot is read 12 ms after the reading's instant.
     let ended =
         ProcessTimes { ended_ns: Some(SECOND + 9 * MS), ..process(1, 0, SECOND + 9 * MS, Statistic::default()) };
     accounting.add(reading(SECOND, vec![ended]), backend);
