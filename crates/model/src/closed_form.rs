@@ -1,48 +1,40 @@
-//! The warm-up of one client in closed form (Fabien Coelho, "Postgres Warm-up", 2013; docs/model.md).
+//! Warm-up of one client in closed form (Fabien Coelho, "Postgres Warm-up", 2013; docs/model.md).
 
 use serde::Serialize;
 
 use super::Error;
 
-/// One client's warm-up from a cold cache that finally holds everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarmUp {
     hit_seconds: f64,
-    /// Seconds that a miss adds to the transaction; 0 or more.
+    /// Seconds that a miss adds to a transaction; 0 or more.
     miss_seconds: f64,
-    /// Each transaction reads one page of each of these numbers, all of them equally likely.
+    /// Pages of each relation. A transaction reads a random one of each.
     pages: Vec<f64>,
 }
 
-/// Where throughput rises most steeply.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Knee {
-    /// Transactions done by then.
     pub transaction: f64,
     pub seconds: f64,
-    /// Share of the pages that are cached, 0 to 1.
     pub cached_share: f64,
-    /// Transactions per second.
     pub throughput: f64,
 }
 
-/// Points of the search for the steepest of several rises.
 const LOOKS: usize = 4000;
 
-/// Warm is: a smaller share of transactions than this reads from the device.
+/// Share of reading transactions below which a server is warm.
 pub const WARM_SHARE: f64 = 0.01;
 
-/// At so many times the largest number of pages the miss share is e⁻⁴⁰.
 const END: f64 = 40.0;
 
 impl WarmUp {
-    /// One relation of `pages`; a transaction takes `read_seconds` (Td) cold and `hit_seconds` (Tc) warm.
+    /// A transaction lasts `read_seconds` (Td) cold and `hit_seconds` (Tc) warm.
     pub fn simple(pages: f64, read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         WarmUp::parallel(&[pages], read_seconds, hit_seconds)
     }
 
-    /// A number of `pages` for each relation, such as a table and its index. A transaction asks for one page of each in turn.
-    /// With one miss it takes `read_seconds` (Td); each further miss adds Td - Tc.
+    /// A transaction reads one page of each relation in turn. The first miss takes Td, each further one adds Td - Tc.
     pub fn parallel(pages: &[f64], read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         Error::check_positive("the time of a transaction that reads one page in seconds", read_seconds)?;
         if read_seconds < hit_seconds {
@@ -56,39 +48,36 @@ impl WarmUp {
         Ok(WarmUp { hit_seconds, miss_seconds: read_seconds - hit_seconds, pages: pages.to_vec() })
     }
 
-    /// d(i): seconds that transaction `i` takes on average.
+    /// d(i)
     pub fn seconds_per_transaction(&self, i: f64) -> f64 {
         self.hit_seconds + self.pages.iter().map(|pages| self.miss_seconds * (-i / pages).exp()).sum::<f64>()
     }
 
-    /// Transactions per second after `i` transactions.
     pub fn throughput(&self, i: f64) -> f64 {
         1.0 / self.seconds_per_transaction(i)
     }
 
-    /// Transactions per second when everything is cached.
     pub fn steady_throughput(&self) -> f64 {
         1.0 / self.hit_seconds
     }
 
-    /// t(i): seconds after which `i` transactions are done.
+    /// t(i)
     pub fn seconds_after(&self, i: f64) -> f64 {
         let misses = |pages: &f64| pages * self.miss_seconds * -(-i / pages).exp_m1();
         self.hit_seconds * i + self.pages.iter().map(misses).sum::<f64>()
     }
 
-    /// Transactions done after `seconds`.
     pub fn transactions_after(&self, seconds: f64) -> f64 {
         find_rise(|i| self.seconds_after(i), seconds, self.greatest_pages()).unwrap_or(f64::INFINITY)
     }
 
-    /// p(i): share of pages cached after `i` transactions, 0 to 1.
+    /// p(i), 0 to 1.
     pub fn cached_share(&self, i: f64) -> f64 {
         let cached: f64 = self.pages.iter().map(|pages| pages * -(-i / pages).exp_m1()).sum();
         cached / self.pages.iter().sum::<f64>()
     }
 
-    /// Seconds until this share of the steady throughput; 1 is never reached.
+    /// `None` for a share of 1, which is never reached.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         if share >= 1.0 && self.miss_seconds > 0.0 {
             return None;
@@ -97,18 +86,15 @@ impl WarmUp {
         Some(self.seconds_after(i))
     }
 
-    /// Seconds until fewer than 1 % of the transactions read.
     pub fn seconds_to_warm(&self) -> f64 {
         let found = |i: f64| -> f64 { 1.0 - self.pages.iter().map(|pages| (-i / pages).exp()).sum::<f64>() };
         find_rise(found, 1.0 - WARM_SHARE, self.greatest_pages()).map_or(f64::INFINITY, |i| self.seconds_after(i))
     }
 
-    /// Where throughput rises most from one transaction to the next.
     pub fn steepest_by_transaction(&self) -> Knee {
         self.knee_at(self.find_steepest(1.0, 2.0))
     }
 
-    /// Where throughput rises most from one second to the next.
     pub fn steepest_by_second(&self) -> Knee {
         self.knee_at(self.find_steepest(0.5, 3.0))
     }
@@ -122,7 +108,7 @@ impl WarmUp {
         }
     }
 
-    /// Maximises −d′ ÷ d^`power`; with one component where (Td − Tc) e^(−i/P) = `ratio` · Tc.
+    /// Maximises −d′ ÷ d^`power`. With one relation: where (Td − Tc) e^(−i/P) = `ratio` · Tc.
     fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
         if let [pages] = self.pages[..] {
             return (pages * (self.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);
@@ -142,7 +128,7 @@ impl WarmUp {
     }
 }
 
-/// Maximum of `f` between `low` and `high`, by golden section.
+/// Golden-section search.
 fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     for _ in 0..100 {
@@ -154,13 +140,11 @@ fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
 
 // ---- root ----
 
-/// Halvings after which an interval of doubles cannot shrink further in practice.
 const HALVINGS: usize = 200;
 
-/// The largest argument that is tried.
 const LARGEST: f64 = 1e300;
 
-/// The least x ≥ 0 with `f(x) >= target` for a rising `f`; `None` without one. `guess`, above 0, is the scale of x.
+/// Least x ≥ 0 with `f(x) >= target` for a rising `f`. `guess`, above 0, is the scale of x.
 pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64> {
     if f(0.0) >= target {
         return Some(0.0);
@@ -184,23 +168,20 @@ pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64>
 }
 
 // ---- fill ----
-//
-// Row density of a table, and the time to read it row by row.
 
-/// Bytes of what the slides call a megabyte.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// Row density as in Greg Smith's pgbench slides: at scale 100, 10 million rows in 1240 MB are 8064 rows per MB.
+/// As in Greg Smith's pgbench slides: at scale 100, 10 million rows in 1240 MB are 8064 rows per MB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RowDensity {
     pub bytes_per_row: f64,
     pub rows_per_page: f64,
-    /// Of 2²⁰ bytes.
+    /// Per 2²⁰ bytes.
     pub rows_per_mb: f64,
 }
 
 impl RowDensity {
-    /// Of so many rows in so many bytes, both above 0.
+    /// Both `rows` and `bytes` must be above 0.
     pub fn new(rows: f64, bytes: f64, page_bytes: f64) -> Result<RowDensity, Error> {
         let rows = Error::check_positive("the number of rows", rows)?;
         let bytes_per_row = Error::check_positive("the size of a table in bytes", bytes)? / rows;
@@ -212,19 +193,17 @@ impl RowDensity {
     }
 }
 
-/// Time to read a table row by row at random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FillTime {
     pub rows_per_second: f64,
-    /// As the slides compute it, with all rows of each MB read: 1.1 MB/s × 8064 rows read 10 million rows in 1127 s.
+    /// As in the slides, which read all rows of each MB: 1.1 MB/s × 8064 rows give 10 million rows in 1127 s.
     pub fill_seconds: f64,
-    /// By the model: one client asks for random rows, through the index if any, until under 1 % of its transactions
-    /// read.
+    /// By the model, with one client.
     pub warm_after_seconds: f64,
 }
 
 impl FillTime {
-    /// For `pages` of a table and its index. A warm transaction takes `hit_seconds`; all numbers are above 0.
+    /// `pages` are those of the table and its index. All numbers must be above 0.
     pub fn new(
         rows: f64,
         density: RowDensity,
@@ -248,7 +227,6 @@ impl FillTime {
 mod tests {
     use super::*;
 
-    /// Scale 100 on the source's laptop: 163,968 table pages and 27,392 of the index.
     const PAGES: f64 = 191_360.0;
     const COLD: f64 = 4.7e-3;
     const HIT: f64 = 0.22e-3;
@@ -263,7 +241,7 @@ mod tests {
         assert_eq!(knee.transaction.round(), 576_711.0);
         assert_eq!(knee.seconds.round(), 942.0);
         assert_eq!((knee.cached_share * 1000.0).round(), 951.0);
-        // What the article prints instead is P ln(Td/Tc), without subtracting Tc.
+        // The article prints P ln(Td/Tc), without subtracting Tc.
         let printed = PAGES * (COLD / HIT).ln();
         assert_eq!((printed / 1000.0).round(), 586.0);
         assert_eq!((source().cached_share(printed) * 1000.0).round(), 953.0);
@@ -301,7 +279,6 @@ mod tests {
     fn shares_of_the_steady_throughput_come_in_order() {
         let source = source();
         let [half, nine_tenths] = [0.5, 0.9].map(|share| source.seconds_to_share(share).unwrap());
-        // At the knee misses cost as much as a hit.
         assert!((half - source.steepest_by_transaction().seconds).abs() < 1e-6);
         assert!(half < nine_tenths);
         assert_eq!(source.seconds_to_share(1.0), None);
@@ -311,12 +288,10 @@ mod tests {
     #[test]
     fn two_components_are_the_blue_curve() {
         let both = WarmUp::parallel(&[163_968.0, 27_392.0], COLD, HIT).unwrap();
-        // Two reads: slower at the start than the simple curve, which over-estimates there.
         assert_eq!(both.throughput(0.0).round(), 109.0);
         assert_eq!(source().throughput(0.0).round(), 213.0);
         let at = |curve: &WarmUp, seconds| curve.throughput(curve.transactions_after(seconds));
         assert!([60.0, 300.0, 600.0, 800.0].iter().all(|seconds| at(&both, *seconds) < at(&source(), *seconds)));
-        // From half to nine tenths: 130 s for the simple curve, 111 s here.
         let rise = |curve: &WarmUp| [0.5, 0.9].map(|share| curve.seconds_to_share(share).unwrap().round());
         assert_eq!((rise(&both), rise(&source())), ([930.0, 1041.0], [942.0, 1072.0]));
         let knee = both.steepest_by_transaction();
@@ -367,7 +342,6 @@ mod root_tests {
 mod fill_tests {
     use super::*;
 
-    /// Scale 100 on the slides' server: 1240 MB of accounts, 171 MB of index, 1.1 MB/s of seeks.
     const ROWS: f64 = 10e6;
     const PAGE: f64 = 8192.0;
 
@@ -383,7 +357,7 @@ mod fill_tests {
         assert_eq!(density.rows_per_mb.round(), 8065.0);
         let fill = fill(ROWS, 1.1 * 128.0).unwrap();
         assert_eq!((fill.rows_per_second.round(), fill.fill_seconds.round()), (8871.0, 1127.0));
-        // The slides measured 1408 s; random rows repeat pages and need the index.
+        // The slides measured 1408 s.
         assert!((1300.0..1600.0).contains(&fill.warm_after_seconds), "{fill:?}");
     }
 

@@ -1,9 +1,6 @@
-//! What a model cannot be made of.
-
 use host::failure::{ErrorKind, Explain};
 use host::units::Bytes;
 
-/// A figure that no server can have.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     #[error("{what} is {value}: it must be a number above 0")]
@@ -70,13 +67,13 @@ pub enum Error {
 
 const SHOWN_CHARACTERS: usize = 60;
 
-/// The beginning of a line that may be anything, without what a terminal would obey.
+/// Makes untrusted input safe to print.
 fn shorten(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(SHOWN_CHARACTERS).collect()
 }
 
 impl Error {
-    /// `value` if it is a finite number above 0.
+    /// Returns `value` if it is a finite number above 0.
     pub(super) fn check_positive(what: &'static str, value: f64) -> Result<f64, Error> {
         if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Error::NotPositive { what, value }) }
     }

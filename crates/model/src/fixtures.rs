@@ -1,15 +1,12 @@
-//! What tests alone need: the rules by which the figures of one judgement must agree (docs/model.md has them in words), and a simple warmer.
+//! Test helpers: consistency rules of a judgement's figures (docs/model.md), and a simple warmer.
 
 use crate::{Judgement, PageClass, Verdict, WarmStep, Warmer, Workload};
 
-/// Tolerance of equal times, in seconds.
 const SAME_SECONDS: f64 = 1e-6;
 
-/// Difference up to which shares are equal that were computed in different ways.
 const SAME_SHARE: f64 = 1e-9;
 
 impl Judgement {
-    /// Contradictions among its figures, as sentences; none if it may be shown.
     pub fn find_contradictions(&self) -> Vec<String> {
         let is_level = matches!(self.verdict, Verdict::Steady | Verdict::Periodic);
         let verdict = self.verdict;
@@ -52,7 +49,7 @@ fn is_no_later(seconds: Option<f64>, than: f64) -> bool {
     seconds.is_some_and(|seconds| seconds <= than + SAME_SECONDS)
 }
 
-/// Reports times to 50, 90 and 95 % in the wrong order; a later one must be missing if an earlier is.
+/// Reports times to 50, 90 and 95 % that are out of order.
 pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
     let in_order = |pair: &[Option<f64>]| match (pair[0], pair[1]) {
         (Some(less), Some(more)) => less <= more,
@@ -63,7 +60,7 @@ pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
 }
 
 impl Warmer {
-    /// Reads all classes, one after the other, as their files lie: `cat` and its like.
+    /// Reads all classes in file order, like `cat`.
     pub fn in_file_order(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
         let step = |(class, one): (usize, &PageClass)| WarmStep {
             class,

@@ -1,4 +1,4 @@
-//! How a cache warms up, computed, and what a measured curve says. Pure functions; docs/model.md derives the formulas.
+//! Models of cache warm-up and judgement of measured curves. Pure functions; docs/model.md derives the formulas.
 
 mod closed_form;
 mod error;
@@ -34,7 +34,7 @@ pub use scenarios::{
 };
 pub use stall::{StallFinder, StallSpan, find_stalls};
 
-/// The median of numbers that are all finite; `None` of an empty list.
+/// All values must be finite; `None` for an empty list.
 pub fn compute_median(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len() / 2;
     if values.is_empty() {

@@ -1,5 +1,4 @@
-//! What a person asks of a forecast: how long until half of the throughput, until nearly all of it, until warm, and how
-//! sure that is.
+//! Summary of a forecast with its uncertainty.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,55 +6,46 @@ use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_
 use super::{Device, Error, PageClass};
 use host::units::Bytes;
 
-/// By how much the device and the warm transaction may differ from what was said of them, as a share. Devices are shared,
-/// and a probe is a moment.
+/// Relative uncertainty of device and warm transaction. Devices are shared, and a probe is brief.
 pub const UNCERTAINTY: f64 = 0.15;
 
-/// Points of a curve that are kept: a drawing has no more.
 const KEPT_POINTS: usize = 300;
 
-/// One warm-up to forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The scenario's name for people: `cold restart`, `with a restore`, `riops=10000`.
     pub name: String,
     pub workload: Workload,
     pub server: Server,
     pub warmer: Option<Warmer>,
 }
 
-/// Seconds, and what they are when device and processor are [`UNCERTAINTY`] better or worse than told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Span {
     pub seconds: f64,
     pub low: f64,
-    /// `None`: in the worse case not at all.
+    /// `None`: never in the worse case.
     pub high: Option<f64>,
 }
 
-/// The answer for one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlook {
     pub name: String,
-    /// Transactions per second at the start, and in the steady state.
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// Seconds until each share of `steady_tps`; `None`: never.
+    /// Until these shares of `steady_tps`; `None` is never.
     pub to_50_seconds: Option<Span>,
     pub to_90_seconds: Option<Span>,
     pub to_95_seconds: Option<Span>,
-    /// Seconds until fewer than 1 % of the transactions read from the device; `None`: never, as the cache is too small.
+    /// Until the 1 % criterion; `None` is never, as the cache is too small.
     pub warm_after_seconds: Option<Span>,
-    /// Share of the transactions that read from the device in the steady state.
     pub steady_reading_share: f64,
     pub warmer_ends_seconds: Option<f64>,
-    /// Transactions that a warm server would have served until `warm_after_seconds`, and this one does not.
+    /// Transactions that a warm server would have served more.
     pub lost_transactions: Option<f64>,
     pub points: Vec<ForecastPoint>,
 }
 
-/// Forecasts a scenario, and both ends of what it may be.
 pub fn compute_outlook(scenario: &Scenario) -> Result<Outlook, Error> {
     let run = |factor: f64| {
         let server = Server { device: scale_device(&scenario.server.device, factor), ..scenario.server.clone() };
@@ -86,7 +76,6 @@ pub fn compute_outlook(scenario: &Scenario) -> Result<Outlook, Error> {
     })
 }
 
-/// A device that is `factor` times as fast.
 fn scale_device(device: &Device, factor: f64) -> Device {
     Device {
         reads_per_second: device.reads_per_second * factor,
@@ -95,7 +84,7 @@ fn scale_device(device: &Device, factor: f64) -> Device {
     }
 }
 
-/// Points at least a small part of the whole apart, in time or in throughput.
+/// Keeps points that differ visibly in time or throughput.
 fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let highest = points.iter().map(|point| point.tps).fold(0.0, f64::max);
@@ -113,31 +102,26 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
 }
 
 // ---- instant ----
-//
-// Instants of a run in words, the same in every place that tells of one.
 
-/// What is so from its beginning on: the run began there, in its first second.
+/// From the first second on.
 pub const AT_ONCE: &str = "at once";
 
-/// What is computed to be so very soon, and is not so from its beginning on.
+/// For a computed instant after the start.
 pub const VERY_SOON: &str = "<0.1 s";
 
-/// Is it the beginning, as instants are shown?
 pub fn is_at_once(seconds: f64) -> bool {
     seconds < 0.05
 }
 
-/// `after 3.0 s`, with the instant as it is `shown`; or at once.
 pub fn tell_after(seconds: f64, shown: &str) -> String {
     tell("after", seconds, shown)
 }
 
-/// `from 3.0 s`, or at once.
 pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// A computed instant, as it is `shown`. Beside it stands what is computed of the very beginning, so that alone is at once.
+/// Only exactly 0 is shown as at once, for figures of the very start stand beside it.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
@@ -146,7 +130,7 @@ pub fn show_computed(seconds: f64, shown: String) -> String {
     }
 }
 
-/// The same in a sentence: `after 3.0 s`, within the first moment, or at once.
+/// `show_computed` within a sentence.
 pub fn tell_computed_after(seconds: f64, shown: &str) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
@@ -160,38 +144,29 @@ fn tell(word: &str, seconds: f64, shown: &str) -> String {
 }
 
 // ---- cold start ----
-//
-// A cold start on Linux as a scenario: one way for every forecast of a real server, so that none forgets what the kernel adds.
 
-/// What the kernel's work on a read takes of a processor, beyond copying a cached block: 33 µs on the machine of the lab
-/// (docs/model.md). Of a latency that was measured it is a part.
+/// Kernel CPU time of a read: 33 µs on the lab's machine (docs/model.md). Measured latencies include it.
 pub const READ_CPU_SECONDS: f64 = 33e-6;
 
-/// Reads of catalogs, one after the other, before a server that has just been started runs its first transaction: of some 160
-/// blocks, many of them read ahead (docs/model.md).
+/// Catalog reads before the first transaction: some 160 blocks, many read ahead (docs/model.md).
 const STARTUP_READS: f64 = 40.0;
 
-/// A server that has just been started, and nothing is cached.
 #[derive(Clone, Debug)]
 pub struct ColdStart {
     pub clients: u32,
     pub classes: Vec<PageClass>,
-    /// Seconds of a core that a transaction takes when all its pages are in shared_buffers.
     pub hit_seconds: f64,
     pub cores: f64,
     pub device: Device,
-    /// How far the kernel reads ahead.
     pub read_ahead: Bytes,
     pub block_bytes: f64,
-    /// Pages that fit into shared_buffers, and into the page cache; infinite where one tier holds everything.
+    /// Infinite if one tier holds everything.
     pub buffers_pages: f64,
     pub os_pages: f64,
-    /// Reads of the clients before their first transaction.
     pub client_reads: f64,
 }
 
 impl ColdStart {
-    /// The scenario of a server that nothing but its clients warms.
     pub fn scenario(self) -> Scenario {
         let workload = Workload {
             clients: self.clients,
@@ -207,7 +182,7 @@ impl ColdStart {
     }
 }
 
-/// Seconds of a core that a transaction takes on a warm server, which is bound by its cores.
+/// Assumes that the cores limit a warm server.
 pub fn compute_hit_seconds(warm_tps: f64, clients: f64, cores: f64) -> f64 {
     clients.min(cores) / warm_tps
 }
@@ -260,7 +235,7 @@ mod tests {
         assert!(outlook.steady_reading_share > 0.3 && outlook.to_50_seconds.is_some());
     }
 
-    /// A transaction that reads a whole table leaves so little missing that a probability ends below what a number holds.
+    /// A full scan makes probabilities underflow.
     #[test]
     fn however_many_pages_a_transaction_asks_for_its_times_are_finite_or_never() {
         let bins = || vec![Bin { pages: 9000.0, weight: 1.0 }, Bin { pages: 1000.0, weight: 50.0 }];

@@ -1,5 +1,4 @@
-//! The scenarios of a forecast: figures as they are typed (`hit=0.22ms`), a cold restart with and without a restore, and what would be if
-//! (`riops=10000,memory=8GiB`).
+//! Scenarios of a forecast from typed figures (`hit=0.22ms`, `riops=10000,memory=8GiB`).
 
 use std::str::FromStr;
 
@@ -11,51 +10,45 @@ use super::{
 };
 use host::units::{Bytes, counted};
 
-/// A read on a device of which only limits are known: of a common cloud volume.
+/// Latency of a common cloud volume, for a device with known limits only.
 pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 
-/// Blocks are PostgreSQL's default: bare figures do not say.
+/// PostgreSQL's default; typed figures do not say.
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// The least that PostgreSQL takes for shared_buffers is 128 kB; below a megabyte there is no page cache to speak of.
+/// shared_buffers are at least 128 kB; below 1 MB there is no page cache.
 const MEMORY_MIN: Bytes = Bytes(1 << 20);
 
-/// A restore's reads in flight beside live traffic, and the size of each (docs/plan.md).
+/// Reads in flight and their size (docs/plan.md).
 pub const RESTORE_DEPTH: u32 = 4;
 const RESTORE_READ_BYTES: f64 = 262_144.0;
 
-/// Until a restore's first read: the program starts, reads the snapshot and plans.
+/// Program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is later than nothing when it takes so many times as long to half of the throughput, and so many seconds more: what is less
-/// is the steps of the forecast.
+/// A restore is late if slower by both this factor and this difference; less is within the forecast's steps.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
-/// Keys of what a case of "what if" can change, and those that only a forecast as a whole has.
+/// Keys of a change, and keys of a whole forecast.
 const CHANGEABLE: [&str; 7] = ["riops", "rbps", "memory", "shared_buffers", "clients", "cores", "hit"];
 const WHOLE: [&str; 6] = ["pages", "miss", "tps", "accesses", "read_ahead", "popularity"];
 
-/// Figures of a server, its device and its transactions, as they are typed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Numbers {
-    /// As they were typed.
     pub text: String,
-    /// Blocks of each relation of which a transaction reads one.
+    /// Of each relation; a transaction reads one block of each.
     pub pages: Vec<f64>,
-    /// Seconds of a transaction that finds all in shared_buffers, and of one that reads a block from the device.
+    /// Of a transaction: cached, and with one device read.
     pub hit: Option<f64>,
     pub miss: Option<f64>,
-    /// Transactions per second of the warm server.
     pub tps: Option<f64>,
     pub clients: Option<u32>,
-    /// Blocks that a transaction asks for.
     pub accesses: Option<f64>,
     pub cores: Option<f64>,
-    /// Reads and bytes that the device serves in a second.
     pub riops: Option<f64>,
     pub rbps: Option<Bytes>,
-    /// For all that is cached, and what of it is shared_buffers.
+    /// Both tiers, and shared_buffers alone.
     pub memory: Option<Bytes>,
     pub shared_buffers: Option<Bytes>,
     pub read_ahead: Option<Bytes>,
@@ -79,10 +72,8 @@ impl FromStr for Numbers {
 }
 
 impl Numbers {
-    /// The changes of one case.
-    ///
     /// # Errors
-    /// When one is none that a case can have.
+    /// For a key that a change cannot have.
     pub fn parse_changes(text: &str) -> Result<Numbers, String> {
         let mut keys = text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim());
         if let Some(whole) = keys.find(|key| WHOLE.contains(key)) {
@@ -100,7 +91,7 @@ impl Numbers {
             parsed => parsed.map(Some).map_err(|error: host::units::ParseBytesError| error.to_string()),
         };
         match key {
-            // PostgreSQL numbers blocks with 32 bits (`MaxBlockNumber` in block.h).
+            // PostgreSQL has 32-bit block numbers (`MaxBlockNumber` in block.h).
             "pages" => self.pages.push(parse_between(value, 1.0, 4_294_967_295.0, "blocks")?),
             "hit" => self.hit = Some(parse_hit(value)?),
             "miss" => self.miss = Some(parse_hit(value)?),
@@ -128,27 +119,22 @@ impl Numbers {
         Ok(())
     }
 
-    /// Of figures that change memory and nothing else: the memory.
+    /// The memory, if nothing else changes.
     pub fn memory_alone(&self) -> Option<Bytes> {
         let alone = Numbers { text: self.text.clone(), memory: self.memory, ..Numbers::default() };
         self.memory.filter(|_| *self == alone)
     }
 
-    /// Are they figures of a device and its memory alone, which a film can be forecast with?
+    /// Whether only device and memory change, as a film's forecast requires.
     pub fn are_of_machine(&self) -> bool {
         let Numbers { riops, rbps, memory, .. } = *self;
         *self == Numbers { text: self.text.clone(), riops, rbps, memory, ..Numbers::default() }
     }
 
-    /// Seconds of a core that a warm transaction takes, as typed.
     pub fn hit_seconds(&self, clients: f64, cores: f64) -> Option<f64> {
         self.hit.or_else(|| self.tps.map(|tps| compute_hit_seconds(tps, clients, cores)))
     }
 
-    /// The scenario with these changes, named by them.
-    ///
-    /// # Errors
-    /// When shared_buffers do not fit into the memory.
     fn apply(&self, scenario: &Scenario) -> Result<Scenario, Error> {
         let mut changed = Scenario { name: self.text.clone(), ..scenario.clone() };
         let Scenario { server, workload, .. } = &mut changed;
@@ -166,10 +152,10 @@ impl Numbers {
         Ok(changed)
     }
 
-    /// A cold restart by these figures alone, without any server. `cores`: of this machine, where they do not say.
+    /// A cold restart without a server. `cores`: those of this machine, as the default.
     ///
     /// # Errors
-    /// When they do not say what a warm transaction or a read takes, or when no server has them.
+    /// If a figure is missing or impossible.
     pub fn bare_start(&self, cores: f64) -> Result<ColdRestart, Error> {
         let hit = self.hit.ok_or(Error::NoHit)?;
         let (clients, cores) = (self.clients.unwrap_or(1), self.cores.unwrap_or(cores));
@@ -177,7 +163,7 @@ impl Numbers {
             Some(cold_seconds) if cold_seconds < hit => {
                 return Err(Error::ColdFasterThanWarm { cold_seconds, hit_seconds: hit });
             }
-            // What one missing page adds; a transaction that lacks a page of each relation reads them one after the other.
+            // The cost of one miss; a transaction reads its missing pages in sequence.
             Some(read) => read - hit,
             None if self.riops.is_none() => return Err(Error::NoDevice),
             None => DEFAULT_LATENCY_SECONDS,
@@ -224,7 +210,7 @@ impl Numbers {
     }
 }
 
-/// Seconds of a text with a unit: `4.7ms`, `220us`, `1s`; without one it is seconds. No more and no less than a transaction may take.
+/// Seconds are the default unit: `4.7ms`, `220us`, `1s`.
 pub fn parse_hit(text: &str) -> Result<f64, String> {
     let units = [("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("s", 1.0), ("", 1.0)];
     let found = units.iter().find_map(|(unit, factor)| text.trim().strip_suffix(unit).map(|number| (number, factor)));
@@ -236,12 +222,10 @@ pub fn parse_hit(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Random reads in a second that there are devices for.
 pub fn parse_reads(text: &str) -> Result<f64, String> {
     parse_between(text, 0.01, 1e8, "reads in a second")
 }
 
-/// A number above 0, at least `least` and at most `most`: beyond them a forecast says nothing.
 fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -250,22 +234,19 @@ fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, S
     }
 }
 
-/// What all scenarios begin with, wherever it is from.
 #[derive(Debug)]
 pub struct ColdRestart {
     pub workload: Workload,
     pub server: Server,
     pub assumptions: Vec<String>,
-    /// Of the closed form, where it applies.
+    /// Only where the closed form applies.
     pub knees: Option<Knees>,
-    /// Is there a bandwidth, by which a restore can be forecast?
+    /// Required to forecast a restore.
     pub has_bandwidth: bool,
 }
 
 impl ColdRestart {
-    /// A cold restart, the same with all relations as one where there are several and the closed form applies, with a restore where a
-    /// bandwidth is known, and each case of `what_if`. `plan` is a restore in the order of its planner; where it knows none the most
-    /// popular pages come first.
+    /// `plan` is the restore's planned order; by default popular pages come first.
     pub fn scenarios(
         &self,
         what_if: &[Numbers],
@@ -283,7 +264,6 @@ impl ColdRestart {
         };
         let mut scenarios = vec![cold.clone()];
         if self.knees.is_some() && self.workload.classes.len() > 1 {
-            // The simple curve of the closed form: a transaction reads one block out of all.
             let mut one = Scenario { name: "as one relation".into(), ..cold.clone() };
             let classes = &mut one.workload.classes;
             classes[0].pages = classes.iter().map(|class| class.pages).sum();
@@ -304,11 +284,11 @@ impl ColdRestart {
     }
 }
 
-/// Each page read once, one after the other: the estimate of Coelho's "Postgres Warm-up", 191,360 × 4.7 ms = 899 s.
+/// Reads each page once, in sequence, as in Coelho's "Postgres Warm-up": 191,360 × 4.7 ms = 899 s.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RoughEstimate {
     pub pages: f64,
-    /// Of a transaction that reads one page, alone on the device.
+    /// Seconds of a transaction with one read, alone on the device.
     pub read_seconds: f64,
     pub seconds: f64,
 }
@@ -322,16 +302,12 @@ impl RoughEstimate {
     }
 }
 
-/// Where throughput rises most steeply by the closed form.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Knees {
-    /// All pages as one relation: the simple curve.
     pub simple: Steepest,
-    /// Each relation for itself.
     pub parallel: Steepest,
 }
 
-/// One knee by the transaction, one by the second.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Steepest {
     pub by_transaction: Knee,
@@ -351,7 +327,7 @@ impl Knees {
     }
 }
 
-/// Of each restore beside which half of the throughput comes later than without one: why that is. `is_of_snapshot`: in a snapshot's order.
+/// For restores that delay half of the throughput.
 pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_of_snapshot: bool) -> Vec<String> {
     let half = |outlook: &Outlook| outlook.to_50_seconds.map(|span| span.seconds);
     let explain = |(scenario, outlook): (&Scenario, &Outlook)| {

@@ -1,66 +1,59 @@
-//! Stalls: throughput far below its surroundings, in a finished trial or a running server.
+//! Detects stalls in a finished trial or on a running server.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::compute_median;
 
-/// A stalled step is below this share of the usual rate, unless by chance.
+/// Share of the usual rate below which a step is low.
 const STALLED: f64 = 0.5;
 
-/// It is also below all but this share of earlier steps: in bursty throughput an empty step is usual.
+/// Also among this lowest share of earlier steps, for bursty throughput.
 const LOWEST: f64 = 0.05;
 
-/// So many seconds of hardly any work are a stall even where such steps are usual: it comes again and again.
+/// Hardly any work for this long is always a stall.
 const STOP_SECONDS: usize = 2;
 
-/// One in 30,000 independent steps lacks so many standard deviations.
+/// Exceeded by one in 30,000 independent steps.
 const DEVIATIONS: f64 = 4.0;
 
-/// A smaller loss, in seconds of usual work, is no stall.
+/// In seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// The usual rate is the median of these seconds before, without stalls; it needs at least the second number.
+/// Window of the median, and its minimum.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
-/// So many better seconds do not end it.
+/// Better seconds that do not end a stall.
 const BETTER_SECONDS: usize = 1;
 
-/// Longer ones are a new level; those below the second share may last longer.
+/// Longer spans are a new level, unless they do hardly any work.
 const LEVEL_SECONDS: usize = 30;
 const HARDLY_ANY: f64 = 0.1;
 const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
 
-/// A span in which throughput fell far below its surroundings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StallSpan {
-    /// Of the steps that were told, counted from 0.
     pub steps: Range<usize>,
-    /// What a step has in the surroundings, and the least of the span.
+    /// Rate of a usual step, and the lowest of the span.
     pub usual: f64,
     pub least: f64,
-    /// What the span lacks.
     pub missing: f64,
-    /// Steps before were as low.
     pub is_usual: bool,
 }
 
-/// Finds the stalls in a sequence of steps.
 #[derive(Clone, Debug)]
 pub struct StallFinder {
     steps_of_second: usize,
     told: usize,
-    /// The latest steps without those of stalls.
     before: VecDeque<f64>,
     low: Option<Low>,
 }
 
-/// Steps that may be a stall.
 #[derive(Clone, Debug)]
 struct Low {
     begin: usize,
-    /// Behind the last step that was low.
+    /// Exclusive.
     end: usize,
     usual: f64,
     is_usual: bool,
@@ -68,12 +61,12 @@ struct Low {
 }
 
 impl StallFinder {
-    /// With so many steps in each second, one at least.
+    /// Requires at least one step per second.
     pub fn new(steps_of_second: usize) -> StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Adds a step's transactions; returns a stall that it ended (with the second good second).
+    /// Returns a stall once the second better second ends it.
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;
@@ -88,7 +81,7 @@ impl StallFinder {
             return None;
         };
         low.rates.push(rate);
-        // What is usual anyway takes in no better steps, or it would never end.
+        // A usual low admits no better steps, or it would never end.
         let (goes_on, better_seconds) = match low.is_usual {
             true => (rate < STALLED * low.usual, 0),
             false => (self.is_low(rate, low.usual), BETTER_SECONDS),
@@ -112,12 +105,10 @@ impl StallFinder {
         found
     }
 
-    /// The stall under way.
     pub fn open(&self) -> Option<StallSpan> {
         self.low.as_ref().and_then(|low| self.judge(low))
     }
 
-    /// The stall at the end, unless it has become a level.
     pub fn finish(self) -> Option<StallSpan> {
         let open = self.open()?;
         let level = open.usual - open.missing / open.steps.len() as f64;
@@ -130,7 +121,6 @@ impl StallFinder {
         is_enough.then(|| compute_median(self.before.iter().copied().collect())).flatten()
     }
 
-    /// Few steps are so low, or there is hardly any work in it.
     fn is_low(&self, rate: f64, usual: f64) -> bool {
         rate < HARDLY_ANY * usual || rate < STALLED * usual && !self.is_usual(rate)
     }
@@ -169,7 +159,6 @@ impl StallFinder {
     }
 }
 
-/// All stalls of what is over.
 pub fn find_stalls(rates: &[f64], steps_of_second: usize) -> Vec<StallSpan> {
     let mut finder = StallFinder::new(steps_of_second);
     let mut found: Vec<StallSpan> = rates.iter().filter_map(|rate| finder.add(*rate)).collect();
@@ -194,12 +183,10 @@ mod tests {
         let mut rates = flat(1000.0, 60);
         rates[20..23].fill(100.0);
         assert_eq!(spans(&rates), [(20..23, 1000.0)]);
-        // A warm-up, and levels that stay lower.
         let warm_up: Vec<f64> = (0..60).map(|second| 50.0 * f64::from(second)).collect();
         assert!(spans(&warm_up).is_empty());
         assert!(spans(&[flat(1000.0, 40), flat(300.0, 40)].concat()).is_empty());
         assert!(spans(&[flat(1000.0, 40), flat(300.0, 10)].concat()).is_empty());
-        // One that the trial ends in.
         assert_eq!(spans(&[flat(1000.0, 40), flat(0.0, 2)].concat()), [(40..42, 1000.0)]);
     }
 
@@ -208,7 +195,7 @@ mod tests {
         let mut rates = flat(10.0, 40);
         rates[20] = 2.0;
         assert!(spans(&rates).is_empty());
-        // Several that follow each other are no chance any more.
+        // Several in a row are not chance.
         rates[20..25].fill(2.0);
         assert_eq!(spans(&rates), [(20..25, 10.0)]);
     }
@@ -240,7 +227,7 @@ mod tests {
         assert_eq!(finder.open().unwrap().steps, 40..44);
     }
 
-    /// A checkpoint every eleven seconds, in one of which the look began.
+    /// A checkpoint every eleven seconds; the recording started within one.
     #[test]
     fn a_stop_that_comes_again_is_a_stall_each_time() {
         let rates: Vec<f64> = (0..44 * 4).map(|step| if step % 44 < 16 { 5.0 } else { 300.0 }).collect();
@@ -251,7 +238,7 @@ mod tests {
         assert!(found.iter().all(|one| one.usual == 300.0), "{found:?}");
     }
 
-    /// On a crowded machine each third step has less than half.
+    /// On a crowded machine every third step is below half.
     #[test]
     fn a_stop_in_uneven_work_is_found_and_ends() {
         let uneven = [250.0, 250.0, 100.0].repeat(20);

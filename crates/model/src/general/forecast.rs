@@ -1,7 +1,4 @@
-//! Integrates the warm-up over transactions.
-//!
-//! The state is how likely a page of each bin is still missing. That depends on the transactions done, on what the kernel
-//! read ahead by the way, and on what the warmer has read; the speed with which transactions are done depends on it in turn.
+//! Integrates the warm-up over transactions: each page's probability of being missing determines throughput.
 
 use serde::Serialize;
 
@@ -10,30 +7,27 @@ use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
 use crate::Error;
 use crate::closed_form::{WARM_SHARE, find_rise};
 
-/// A step is this share of the transactions done so far, and at least the first step.
+/// A step is this share of the transactions done so far, but at least `FIRST_STEP`.
 const STEP: f64 = 0.03;
 const FIRST_STEP: f64 = 0.5;
 
 /// A step takes at most this share of the time that the warmer needs alone.
 const WARMER_STEP: f64 = 0.01;
 
-/// The end: so close to the steady throughput and to its reads.
+/// Relative distance to the steady state at the end.
 const CLOSE: f64 = 1e-3;
 
-/// Rounds in which marks of a full cache find their number.
 const MARK_ROUNDS: usize = 30;
 
-/// The kernel's work on a page that comes with another in one read, as a share of that on a read: a cached page takes 3.4 µs to
-/// copy, a read 33 µs (docs/model.md).
+/// Kernel CPU time of a further page in a read, as a share of a read's: 3.4 µs for a copy, 33 µs for a read
+/// (docs/model.md).
 const PAGE_WORK: f64 = 0.1;
 
-/// A forecast ends here in any case.
 const MOST_STEPS: usize = 5000;
 
-/// A hundred years: what takes longer is not of this world, and so are the figures that say so.
+/// 100 years; a longer forecast is an error.
 const LONGEST_SECONDS: f64 = 100.0 * 366.0 * 24.0 * 3600.0;
 
-/// What a warm-up does over time, from what is cached at the start until the steady state.
 pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Warmer>) -> Result<Forecast, Error> {
     workload.check()?;
     server.check()?;
@@ -59,7 +53,6 @@ pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Wa
     })
 }
 
-/// What ranges take of each class that is asked for in ranges.
 fn compute_runs(workload: &Workload, server: &Server) -> Vec<Option<Runs>> {
     let asked: f64 = workload.classes.iter().map(|class| class.accesses).sum();
     let overlap = workload.hit_seconds / asked / server.device.latency_at(1.0).max(f64::MIN_POSITIVE);
@@ -76,7 +69,6 @@ enum Moment {
     Steady,
 }
 
-/// What a look at a moment tells.
 #[derive(Clone, Debug)]
 struct View {
     point: ForecastPoint,
@@ -84,21 +76,19 @@ struct View {
     by_class: Vec<ClassView>,
 }
 
-/// What a transaction does to a class.
 #[derive(Clone, Debug, Default)]
 struct ClassView {
     /// Reads that it waits for.
     misses: f64,
-    /// Its pages or ranges that need a read.
+    /// Pages or ranges that need a read.
     reading: f64,
-    /// The kernel's work for it, in reads of one page that nobody read ahead.
+    /// Kernel CPU time, in single-page reads.
     work: f64,
-    /// Pages read, and reads of the device, with what is read ahead.
+    /// Pages read and device reads, including read-ahead.
     read_pages: f64,
     reads: f64,
-    /// How likely a missing page of each bin is read ahead.
+    /// Probability that a missing page of each bin is read ahead.
     ahead: Vec<f64>,
-    /// By how many the marked pages of each bin become more.
     marks: Vec<f64>,
 }
 
@@ -109,23 +99,23 @@ struct Model<'a> {
     warmer: Option<&'a Warmer>,
     bins: Vec<Vec<Bin>>,
     runs: &'a [Option<Runs>],
-    /// How likely an access of each class and bin misses in the steady state.
+    /// Steady-state miss probability by class and bin.
     steady: Vec<Vec<f64>>,
     seconds: f64,
     transactions: f64,
-    /// What read-ahead brought of each class and bin, as the exponent of the probability that it missed a page.
+    /// Exponent of the probability that read-ahead missed a page.
     ahead: Vec<Vec<f64>>,
-    /// Pages of each class and bin at which the kernel reads on; also in the steady state.
+    /// Pages that trigger the next read-ahead, by class and bin.
     marks: Vec<Vec<f64>>,
     steady_marks: Vec<Vec<f64>>,
-    /// The share of each class and bin that the warmer has not read, and what it was when the warmer's step began.
+    /// Share that the warmer has not read, now and at the start of its current step.
     unwarmed: Vec<Vec<f64>>,
     unwarmed_before: Vec<Vec<f64>>,
-    /// The warmer's step, and the reads of it that are done.
+    /// The warmer's current step and its reads so far.
     warm_step: usize,
     warm_reads: f64,
     warmer_ended: Option<f64>,
-    /// Transactions when the page cache was full.
+    /// Transactions done when the larger tier filled up.
     full_since: Option<f64>,
 }
 
@@ -162,7 +152,6 @@ impl<'a> Model<'a> {
         model
     }
 
-    /// Where a full cache drops marked pages as fast as others are marked.
     fn settle_steady_marks(&mut self) {
         let missing = self.all_missing(Moment::Steady);
         let reads_ahead = self.workload.read_ahead_pages >= 3.0;
@@ -176,7 +165,7 @@ impl<'a> Model<'a> {
             for (class, view) in views.iter().enumerate() {
                 for (bin, change) in view.marks.iter().enumerate() {
                     let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
-                    // Newton's step towards as many as come and go: each goes when it is asked for, or dropped.
+                    // Newton's step: a mark disappears when its page is requested or evicted.
                     let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
                     self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
                 }
@@ -189,7 +178,6 @@ impl<'a> Model<'a> {
         (0..self.bins.len()).map(of).collect()
     }
 
-    /// The probability that a page of a bin is not cached anywhere.
     fn missing(&self, class: usize, bin: usize, moment: Moment) -> f64 {
         let steady = self.steady[class][bin];
         if moment == Moment::Steady {
@@ -198,7 +186,7 @@ impl<'a> Model<'a> {
         let until = self.full_since.unwrap_or(self.transactions);
         let filled =
             survival(self.bins[class][bin].weight, until) * (-self.ahead[class][bin]).exp() * self.unwarmed[class][bin];
-        // A full cache forgets what it holds by accident within as many transactions as filled it.
+        // A full cache loses its initial contents within as many transactions as filled it.
         let age = self.full_since.map_or(0.0, |since| (self.transactions - since) / since.max(1.0));
         filled + (steady - filled) * age.min(1.0)
     }
@@ -243,7 +231,6 @@ impl<'a> Model<'a> {
         View { point, warmer_reads: flow.warmer_reads, by_class }
     }
 
-    /// What a transaction reads of a class, and what the kernel reads beside it.
     fn look_at_class(&self, class: usize, missing: &[f64], moment: Moment) -> ClassView {
         match &self.runs[class] {
             Some(runs) => self.look_at_ranges(class, missing, runs),
@@ -251,7 +238,6 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What ranges take, by the share that is missing around them.
     fn look_at_ranges(&self, class: usize, missing: &[f64], runs: &Runs) -> ClassView {
         let bins = &self.bins[class];
         let mut view = ClassView { marks: vec![0.0; bins.len()], ahead: vec![0.0; bins.len()], ..ClassView::default() };
@@ -277,7 +263,6 @@ impl<'a> Model<'a> {
         let is_scattered = self.workload.classes[class].popularity.is_scattered();
         let all_marks = if moment == Moment::Steady { &self.steady_marks } else { &self.marks };
         let mut view = ClassView { marks: vec![0.0; bins.len()], ahead: vec![0.0; bins.len()], ..ClassView::default() };
-        // What is read ahead and marked anywhere in the class.
         let (mut anywhere, mut marked) = (0.0, 0.0);
         let mut around = (behind_a_miss(gaps / pages, window), behind_a_mark(gaps / pages, window));
         for (place, bin) in bins.iter().enumerate() {
@@ -311,7 +296,6 @@ impl<'a> Model<'a> {
         view
     }
 
-    /// Pages that fill the larger tier: until then nothing is forgotten by both.
     fn capacity(&self) -> f64 {
         let Server { buffers_pages, os_pages, .. } = self.server;
         if buffers_pages.is_finite() { os_pages.max(*buffers_pages) } else { *os_pages }
@@ -322,7 +306,6 @@ impl<'a> Model<'a> {
             .is_some_and(|warmer| self.warm_step < warmer.steps.len() && self.seconds >= warmer.begins_after_seconds)
     }
 
-    /// One step, by what the middle of it looks like.
     fn step(&mut self) {
         let view = self.look(Moment::Now);
         let mut transactions = (STEP * self.transactions).max(FIRST_STEP);
@@ -334,7 +317,6 @@ impl<'a> Model<'a> {
         }
         let mut middle = self.clone();
         middle.advance(transactions / 2.0, &view);
-        // A warmer that ends in the first half of the step has to end in the step too.
         let ends = self.is_warming() && !middle.is_warming();
         let view = if ends { view } else { middle.look(Moment::Now) };
         self.advance(transactions, &view);
@@ -368,7 +350,7 @@ impl<'a> Model<'a> {
         self.advance_warmer(view.warmer_reads * seconds);
     }
 
-    /// The warmer does so many reads. Where the workload was sooner there is nothing left to read from the device.
+    /// Pages that the workload has read already cost the warmer nothing.
     fn advance_warmer(&mut self, mut reads: f64) {
         while let Some(step) = self.warmer.and_then(|warmer| warmer.steps.get(self.warm_step)).copied() {
             let bins = step.bin.map_or(0..self.bins[step.class].len(), |bin| bin..bin + 1);
@@ -399,7 +381,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Where transactions that read are few, each may still read much ahead: what gets warm has to be warm by the pages too.
+    /// A rare read may read far ahead, so the pages must be warm too.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
@@ -410,31 +392,27 @@ impl<'a> Model<'a> {
 
 // ---- curve ----
 
-/// The state at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ForecastPoint {
     pub seconds: f64,
-    /// Done since the start.
     pub transactions: f64,
-    /// Transactions per second.
     pub tps: f64,
-    /// Reads from the device per second, by the workload.
+    /// Reads by the workload alone.
     pub reads_per_second: f64,
-    /// Share of transactions that read from the device, 0 to 1.
+    /// 0 to 1.
     pub reading_share: f64,
-    /// Pages that the workload reads from the device for a transaction, those that are read ahead included.
+    /// Read by the workload, including read-ahead.
     pub pages_per_transaction: f64,
-    /// Share of the pages that are cached, 0 to 1.
+    /// 0 to 1.
     pub resident_share: f64,
 }
 
 impl ForecastPoint {
-    /// Do fewer than 1 % of transactions read from the device, by the pages that are read?
+    /// Whether the pages read per transaction are below 1 %.
     pub(super) fn is_warm(&self) -> bool {
         self.pages_per_transaction < WARM_SHARE
     }
 
-    /// Are these figures that can be told?
     pub(super) fn is_finite(&self) -> bool {
         let ForecastPoint { seconds, transactions, tps, reads_per_second, .. } = *self;
         let ForecastPoint { reading_share, pages_per_transaction, resident_share, .. } = *self;
@@ -444,33 +422,28 @@ impl ForecastPoint {
     }
 }
 
-/// The course of a warm-up, from its start to its steady state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     pub points: Vec<ForecastPoint>,
-    /// Transactions per second in the steady state.
     pub steady_tps: f64,
-    /// Share of transactions that read from the device in the steady state: 0 where the cache holds everything.
+    /// Share of transactions that read from the device; 0 if everything fits.
     pub steady_reading_share: f64,
-    /// When the warmer is done; `None` without one, or when it does not get there.
+    /// `None` without a warmer, or if it never finishes.
     pub warmer_ends_seconds: Option<f64>,
 }
 
 impl Forecast {
-    /// Seconds until throughput is `share` of the steady one, and stays there.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         let level = share * self.steady_tps;
         self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
     }
 
-    /// Seconds until fewer than 1 % of transactions read from the device, by the pages that are read, as `bench` measures it;
-    /// `None` when they always do.
+    /// Seconds until a transaction reads fewer than 0.01 pages.
     pub fn seconds_to_warm(&self) -> Option<f64> {
         let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
         self.last_crossing(ForecastPoint::is_warm, excess)
     }
 
-    /// Transactions done after `seconds`; after the last point at the steady rate.
     pub fn transactions_after(&self, seconds: f64) -> f64 {
         let next = self.points.partition_point(|point| point.seconds < seconds);
         match (next.checked_sub(1).and_then(|before| self.points.get(before)), self.points.get(next)) {
@@ -483,7 +456,6 @@ impl Forecast {
         }
     }
 
-    /// When the last point that is not `there` is left behind, between points by the signed `excess`.
     fn last_crossing(
         &self,
         there: impl Fn(&ForecastPoint) -> bool,
@@ -501,32 +473,26 @@ impl Forecast {
 
 // ---- network ----
 //
-// Throughput of clients that go round between cores and device: a closed queueing network of two stations.
-//
-// With exponential times the number of clients at the device has the product form of Gordon and Newell (1967); with one
-// client, and where one station is the limit, the result does not depend on how times are distributed.
+// A closed queueing network of cores and device. Exponential times give the product form of Gordon and Newell (1967);
+// with one client or at a station's limit the distribution does not matter.
 
-/// What the clients ask for in one transaction, on average.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
     pub cpu_seconds: f64,
     /// Reads that a client waits for.
     pub misses: f64,
-    /// All reads, and their bytes: also those of what is read ahead.
+    /// Including read-ahead.
     pub reads: f64,
     pub bytes: f64,
 }
 
-/// What comes of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// Transactions per second.
     pub tps: f64,
-    /// Reads per second of the warmer.
     pub warmer_reads: f64,
 }
 
-/// Solves the network for so many clients. `warmer` keeps its reads in flight all the time.
+/// `warmer` always keeps its reads in flight.
 pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, warmer: Option<&Warmer>) -> Flow {
     let clients = clients as usize;
     let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };
@@ -534,7 +500,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
         Some(warmer) => warmer.shared_cycle_seconds(device, depth as f64, read_bytes),
         None => device.latency_at(depth as f64),
     };
-    // Logarithms of the unnormalised probabilities of so many clients at each station.
+    // Logarithms of unnormalised probabilities, by clients at the station.
     let mut at_device = Vec::with_capacity(clients + 1);
     let mut at_cpu = Vec::with_capacity(clients + 1);
     let (mut device_sum, mut cpu_sum) = (0.0, 0.0);
@@ -549,7 +515,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
     let normal = |clients: usize| log_sum((0..=clients).map(|depth| at_device[depth] + at_cpu[clients - depth]));
     let total = normal(clients);
     let flowing = (normal(clients - 1) - total).exp();
-    // A budget of reads or bytes per second delays nobody as long as it lasts; then it is what there is.
+    // Limits are budgets: they delay nothing until exhausted.
     let tps = if warmer.is_none() { flowing.min(device.most_per_second(demand.reads, demand.bytes)) } else { flowing };
     let rate = |warmer: &Warmer| {
         let share = |depth: usize| (at_device[depth] + at_cpu[clients - depth] - total).exp();
@@ -558,7 +524,6 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
     Flow { tps, warmer_reads: warmer.map_or(0.0, rate) }
 }
 
-/// The logarithm of a sum of exponentials.
 fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
     let greatest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
     greatest + logs.map(|log| (log - greatest).exp()).sum::<f64>().ln()
@@ -591,7 +556,7 @@ mod curve_tests {
         compute_forecast(&workload, &server, None).unwrap()
     }
 
-    /// The farther the kernel reads ahead, the more pages a rare read brings: transactions that read are no measure of them.
+    /// With a large window rare reads fetch many pages.
     #[test]
     fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
         let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window.is_multiple_of(37));
@@ -601,7 +566,7 @@ mod curve_tests {
             let warm = forecast.seconds_to_warm();
             let seconds = warm.unwrap_or_else(|| panic!("{window} pages: {:?}", forecast.points.last()));
             assert!(forecast.points.last().is_some_and(ForecastPoint::is_warm), "{window}");
-            // From one window to the next by no leap.
+            // No jump between neighbouring windows.
             assert!(
                 before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))),
                 "{window}: {before:?} {seconds}"
@@ -650,11 +615,10 @@ mod network_tests {
 
 // ---- tiers ----
 //
-// Caches smaller than the data: Che, Tung and Wang's approximation (2002), with two tiers as Martina, Garetto and Leonardi
-// (2014) put them behind each other. A cache that drops what was used least recently keeps a page for about the same time T, the
-// characteristic time, after each use, whichever page it is.
+// Che, Tung and Wang (2002), with two tiers in series as in Martina, Garetto and Leonardi (2014): an LRU cache keeps
+// every page for about the time T after its last use.
 
-/// The characteristic time of a cache of `capacity` pages, in transactions; infinite when everything that is ever used fits.
+/// In transactions; infinite if all used pages fit.
 fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, capacity: f64) -> f64 {
     let used: f64 = bins.clone().filter(|bin| bin.weight > 0.0).map(|bin| bin.pages).sum();
     if capacity >= used {
@@ -664,24 +628,22 @@ fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, cap
     find_rise(occupied, capacity, 1.0).unwrap_or(f64::INFINITY)
 }
 
-/// e^(-rate × time), also where one is 0 and the other infinite: a page that is never used is never there.
+/// e^(-rate × time), and 1 if the rate is 0 and the time infinite.
 fn survival(rate: f64, time: f64) -> f64 {
     if rate == 0.0 { 1.0 } else { (-rate * time).exp() }
 }
 
-/// The share of each bin's accesses that go to the device in the steady state of shared_buffers before the page cache, by class as in
-/// [`super::Workload::bins`].
+/// Share of each bin's accesses that reach the device in the steady state.
 fn compute_steady_misses(bins: &[Vec<Bin>], buffers_pages: f64, os_pages: f64) -> Vec<Vec<f64>> {
     let all = bins.iter().flatten();
     let buffers_time = find_characteristic_time(all.clone(), buffers_pages);
-    // The page cache is asked only for what is not in shared_buffers. Where these are not told apart, it is the only tier.
+    // Only misses in shared_buffers reach the page cache.
     let is_single = buffers_pages.is_infinite();
     let behind = |bin: &Bin| if is_single { bin.weight } else { bin.weight * survival(bin.weight, buffers_time) };
     let asked: Vec<Bin> = all.map(|bin| Bin { weight: behind(bin), ..*bin }).collect();
     let os_time = find_characteristic_time(asked.iter(), os_pages);
     let device = |bin: &Bin| match is_single {
         true => survival(bin.weight, os_time),
-        // shared_buffers hold all that is used.
         false if buffers_time.is_infinite() => survival(bin.weight, buffers_time),
         false => {
             let beyond = (os_time - buffers_time).max(0.0);
@@ -717,7 +679,7 @@ mod tiers_tests {
 
     #[test]
     fn shared_buffers_before_the_page_cache_add_little_to_it() {
-        // What is in shared_buffers was read through the page cache: of equal pages both hold their share independently.
+        // Pages in shared_buffers were read through the page cache, so both tiers hold their share independently.
         let misses = compute_steady_misses(&uniform(1000.0), 200.0, 600.0);
         assert!(misses[0][0] < 0.4 && misses[0][0] > 0.25, "{misses:?}");
     }

@@ -1,5 +1,5 @@
-//! The general model: clients in a closed loop, classes of pages by popularity, a device with limits, cores, two tiers of
-//! cache, and a warmer beside. docs/model.md has the equations and what they leave out.
+//! The general model: clients in a closed loop, page classes by popularity, a device with limits, cores, two cache
+//! tiers and a concurrent warmer. docs/model.md has the equations and their limits.
 
 mod forecast;
 mod runs;

@@ -1,58 +1,51 @@
-//! What a range costs: neighbouring pages that a transaction asks for one after the other.
-//!
-//! How many reads that takes depends on which of them are cached, how these lie, and where the kernel left its marks. No
-//! closed form holds all of it. So a file is filled up range by range as Linux does it (mm/readahead.c, 6.16 and later), and what each range took
-//! is kept by the share of the pages that was missing then.
+//! Cost of ranges of neighbouring pages, for which there is no closed form. Simulates how Linux fills a file
+//! (mm/readahead.c, 6.16 and later) and records costs by the share of missing pages.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-/// Pages of the file that is filled up, unless the class has fewer; and pages of one of its ranges. Longer ranges take as much
-/// for each page.
+/// Limits of the simulation. Longer ranges cost as much per page.
 const FILE_PAGES: usize = 1 << 15;
 const MOST_RUN_PAGES: usize = 1 << 10;
 
-/// Ranges are kept apart by how little was missing: by the logarithm of its share, in steps of a half, down to e^-6.
+/// Costs are grouped by the logarithm of the missing share, down to e^-6.
 const STEPS: usize = 12;
 const STEP: f64 = 0.5;
 
-/// A file is full when a smaller share than this is missing.
+/// Missing share below which a file counts as full.
 const FULL: f64 = 1e-4;
 
-/// The kernel's pages of 4 kB in a block.
 const KERNEL_PAGES: usize = 2;
 
-/// A small file is filled up at most so often.
 const MOST_FILLS: usize = 64;
 
-/// What ranges took, for each of their pages that was missing.
+/// Cost per missing page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// Times that the client waited, in reads: what is read ahead is on its way while it works on the pages before.
+    /// Waits, in reads. Read-ahead overlaps with the work on earlier pages.
     pub waits: f64,
-    /// Reads of the device, with those that nobody waits for.
+    /// Includes reads that delay no client.
     pub reads: f64,
-    /// Missing pages behind the range's end that came too.
+    /// Missing pages read beyond the range.
     pub beyond: f64,
-    /// Ranges that read from the device at all.
+    /// Ranges that read from the device.
     pub reading: f64,
 }
 
-/// What ranges of one length take, by the share of the pages that is missing.
 #[derive(Clone, Debug)]
 pub struct Runs {
     steps: Vec<Taken>,
 }
 
 impl Runs {
-    /// Ranges of `run` pages on average that begin anywhere among `pages`, where the kernel reads at most `window` pages at once.
-    /// `overlap` is the client's work on a page, as a share of the time of a read.
+    /// `run`: mean length. `window`: largest read in pages. `overlap`: the client's work on a page as a share of a
+    /// read.
     pub fn new(pages: f64, run: f64, window: f64, overlap: f64) -> Runs {
         let is_whole = run >= pages;
         let pages = (pages.ceil() as usize).clamp(1, FILE_PAGES);
         let run = if is_whole { pages as f64 } else { run.clamp(1.0, MOST_RUN_PAGES.min(pages) as f64) };
         let mut sums = vec![(Taken::default(), 0.0); STEPS];
-        // The same for the same question.
+        // A fixed seed makes forecasts repeatable.
         let mut random = StdRng::seed_from_u64(1);
         for _ in 0..(FILE_PAGES / pages).clamp(1, MOST_FILLS) {
             let mut file = File::new(pages, window as usize);
@@ -74,7 +67,7 @@ impl Runs {
         Runs { steps: average(&sums) }
     }
 
-    /// Where such a share of the pages is missing, 0 to 1.
+    /// `missing` is the missing share of the pages, 0 to 1.
     pub fn at(&self, missing: f64) -> Taken {
         let place = (-missing.max(f64::MIN_POSITIVE).ln() / STEP - 0.5).clamp(0.0, (self.steps.len() - 1) as f64);
         let (below, above) = (self.steps[place as usize], self.steps[place.ceil() as usize]);
@@ -93,7 +86,7 @@ impl Taken {
     }
 }
 
-/// For each missing page. A step that no range saw is as the one before it.
+/// A step without samples repeats the previous one.
 fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
     let each = |(sum, misses): &(Taken, f64)| {
@@ -105,22 +98,21 @@ fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     sums.iter().map(each).collect()
 }
 
-/// A file of which pages are cached, and the kernel's state of the one who reads it (`file_ra_state`).
+/// A file's cached pages and the state of its reader (`file_ra_state`).
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) cached: Vec<bool>,
-    /// Pages at which the kernel reads on.
+    /// Pages that trigger the next read-ahead.
     marked: Vec<bool>,
     missing: usize,
-    /// Pages that are read at once at most.
     window: usize,
-    /// What was read ahead last: its first page, its pages, the page that was to be marked.
+    /// The latest read-ahead, and the page to mark.
     start: usize,
     size: usize,
     mark: usize,
-    /// Its ends are those of so large stretches: the logarithm, in the kernel's pages.
+    /// log2 of the 4 kB pages to which the next read-ahead is aligned.
     order: u32,
-    /// The page after the one that was read last.
+    /// Expected by a sequential reader.
     next: Option<usize>,
 }
 
@@ -139,7 +131,6 @@ impl File {
         }
     }
 
-    /// Waits and reads that the pages from `start` to before `end` take, one after the other.
     pub(super) fn read_range(&mut self, start: usize, end: usize, overlap: f64) -> (f64, f64) {
         let (mut waits, mut all_reads) = (0.0, 0);
         for page in start..end {
@@ -158,7 +149,7 @@ impl File {
         (waits, f64::from(all_reads))
     }
 
-    /// `page_cache_sync_ra`: of a page that is not cached. The first page that it brings, and its reads.
+    /// `page_cache_sync_ra`. Returns the first page fetched and the number of reads.
     fn read_missing(&mut self, page: usize) -> (Option<usize>, u32) {
         let order = std::mem::take(&mut self.order);
         let cached_before = (0..page).rev().take(self.window).take_while(|before| self.cached[*before]).count();
@@ -166,7 +157,7 @@ impl File {
             (self.start, self.size) = (page, self.first_size());
             self.mark = page + 1;
         } else if cached_before <= 1 || self.window < 3 {
-            // One that stands alone leaves no trace.
+            // An isolated miss leaves the state unchanged.
             self.order = order;
             return self.fetch(page, page + 1, usize::MAX);
         } else {
@@ -177,7 +168,7 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// `page_cache_async_ra`: at a marked page. The first page that it brings, and its reads.
+    /// `page_cache_async_ra` at a marked page.
     fn read_on(&mut self, page: usize) -> (Option<usize>, u32) {
         if page == self.mark {
             self.start += self.size;
@@ -187,7 +178,7 @@ impl File {
             let Some(gap) = behind.into_iter().find(|behind| !self.cached[*behind]) else { return (None, 0) };
             (self.start, self.size) = (gap, (2 * (gap - page) + 1).min(self.window));
         }
-        // Since 6.16 it ends where a larger folio would, of four times the size each time.
+        // Since 6.16 the read ends at the boundary of a folio that grows fourfold each time.
         self.order += 2;
         let most = (self.window * KERNEL_PAGES).max(1).ilog2();
         let align = ((1 << self.order.min(most)) / KERNEL_PAGES).max(1);
@@ -197,7 +188,7 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// Brings what is missing of these pages; a stretch without a gap is one read.
+    /// A run of missing pages without a gap is one read.
     fn fetch(&mut self, start: usize, end: usize, mark: usize) -> (Option<usize>, u32) {
         let (mut first, mut reads, mut is_one_read) = (None, 0, false);
         for page in start..end.min(self.cached.len()) {
@@ -214,7 +205,7 @@ impl File {
         (first, reads)
     }
 
-    /// `get_init_ra_size` for a block of two of the kernel's pages.
+    /// `get_init_ra_size`, in blocks of two kernel pages.
     fn first_size(&self) -> usize {
         match self.window {
             32.. => 4,
@@ -237,51 +228,44 @@ impl File {
 
 // ---- read ahead ----
 //
-// What the kernel reads beside the page that was asked for, while a relation fills up in random order.
-//
-// Linux (mm/readahead.c, 6.x) takes a random read for the next of a sequence when the pages before it are cached: more of
-// them than the read has pages. Then it reads as far ahead as that run is long, and marks the last page of what it read.
-// Whoever comes by a mark makes it read on from the next gap, twice as far as the gap is away, and the mark moves there.
+// Linux takes a random read for sequential if more cached pages precede it than it reads. It reads ahead by the
+// length of that run and marks the last page. A request for a marked page reads on from the next gap, twice the gap's
+// distance, and moves the mark there.
 
-/// What a read ahead comes to on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {
-    /// Missing pages that it brings.
     pub pages: f64,
-    /// Reads of the device that it takes: neighbouring pages share one.
+    /// Neighbouring pages share one.
     pub reads: f64,
-    /// Pages that are marked afterwards.
     pub marks: f64,
 }
 
-/// How likely one of so many pages is missing: 1 - (1 - missing)^pages, also where so little is missing that 1 - missing is 1.
+/// 1 - (1 - missing)^pages, exact also for tiny `missing`.
 fn any_missing(missing: f64, pages: f64) -> f64 {
     if pages > 0.0 { -(pages * (-missing).ln_1p()).exp_m1() } else { 0.0 }
 }
 
-/// Beside a page that was missing where a share `missing` of the pages around is, 0 to 1. `window` is the most that is read at
-/// once, in pages.
+/// `missing`: share of the surrounding pages, 0 to 1. `window`: largest read in pages.
 pub fn behind_a_miss(missing: f64, window: f64) -> Ahead {
     let most = window - 1.0;
     if most < 2.0 || missing <= 0.0 {
         return Ahead::default();
     }
     let cached = 1.0 - missing;
-    // The mean length of the run before it, if it is longer than one page and as far as it counts.
+    // Mean cached run before the miss, within the window.
     let long = cached * cached;
     let run = 2.0 * long + long * cached * any_missing(missing, most - 2.0) / missing;
     Ahead { pages: missing * run, reads: missing * cached * (run - long), marks: long * missing }
 }
 
-/// When a marked page is asked for.
 pub fn behind_a_mark(missing: f64, window: f64) -> Ahead {
     if window < 3.0 || missing <= 0.0 {
         return Ahead::default();
     }
     let cached = 1.0 - missing;
-    // A gap farther away than the window is left alone, and the mark is gone.
+    // A gap beyond the window is ignored, and the mark disappears.
     let found = any_missing(missing, window);
-    // The mean of what is read from the gap on: 2 k + 1 pages for a gap k pages away, as far as the window.
+    // 2 k + 1 pages for a gap k pages away, within the window.
     let doubled = ((window - 1.0) / 2.0).floor();
     let beyond = cached.powf(window);
     let length = found + 2.0 * (any_missing(missing, doubled) / missing - doubled * beyond);
@@ -298,13 +282,11 @@ mod tests {
 
     #[test]
     fn a_cold_range_comes_in_few_reads_that_grow() {
-        // One block that stands alone, two, then those to 106, to 112, and 12 for which nobody waits.
+        // One isolated block, two, then those up to 106, up to 112, and 12 that delay nobody.
         let mut file = File::new(1000, 16);
         assert_eq!(file.read_range(100, 110, 0.0), (4.0, 5.0));
         assert_eq!(file.cached.iter().filter(|cached| **cached).count(), 24);
-        // The same again is cached, and its marks are used up.
         assert_eq!(file.read_range(100, 107, 0.0), (0.0, 0.0));
-        // From the file's start on it counts as a sequence at once.
         let mut file = File::new(62, 16);
         assert_eq!(file.read_range(0, 62, 0.0), (9.0, 9.0));
     }
@@ -312,7 +294,7 @@ mod tests {
     #[test]
     fn what_is_read_ahead_early_enough_is_not_waited_for() {
         let mut file = File::new(1000, 16);
-        // The third read is asked for one page ahead, the fourth three pages.
+        // The third read starts one page ahead, the fourth three pages.
         assert_eq!(file.read_range(100, 110, 0.25), (3.0, 5.0));
     }
 
@@ -333,13 +315,11 @@ mod tests {
         let cold = runs.at(1.0);
         assert!((0.3..0.7).contains(&cold.reads) && (1.0..2.5).contains(&cold.beyond), "{cold:?}");
         assert!(runs.at(0.01).reads > cold.reads, "{:?}", runs.at(0.01));
-        // A whole table: 16 pages a read in the end.
         let whole = Runs::new(1000.0, 1000.0, 16.0, 0.0).at(1.0);
         assert!((whole.reads * 1000.0 - 65.0).abs() < 8.0 && whole.beyond == 0.0, "{whole:?}");
     }
 
-    /// Blocks and reads that a file of 20,000 blocks took of Linux 6.18 with a read-ahead of 128 KiB, by ranges that began at random, when
-    /// as many were asked for as the file has times each number.
+    /// Measured on Linux 6.18: 20,000 blocks, 128 KiB of read-ahead, random ranges covering the file 0.25 to 2 times.
     #[test]
     fn ranges_take_what_the_kernel_took() {
         for (run, seen) in [
@@ -370,7 +350,6 @@ mod tests {
 mod read_ahead_tests {
     use super::*;
 
-    /// The sums over all lengths of a run, and all places of the next gap.
     fn summed(missing: f64, window: u32) -> (Ahead, Ahead) {
         let cached = 1.0 - missing;
         let (mut miss, mut mark) = (Ahead::default(), Ahead::default());

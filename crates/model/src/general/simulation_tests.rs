@@ -1,4 +1,4 @@
-//! The model against a simulation that knows every page and every client.
+//! Compares the model with a simulation of every page and every client.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::{Bin, Device, PageClass, Popularity, Server, Warmer, Workload, comput
 
 const BLOCK: f64 = 8192.0;
 
-/// A cache of so many pages that forgets what was used least recently: a stamp for each page, and a queue of uses.
+/// LRU by stamps and a queue of uses.
 struct Lru {
     capacity: usize,
     stamps: Vec<u64>,
@@ -48,28 +48,23 @@ impl Lru {
     }
 }
 
-/// A client, and the reads of its transaction that are still to be done: of a page, or of pages of a range.
+/// A client and the remaining reads of its transaction: of a page (`Some`) or within a range.
 #[derive(Default)]
 struct Client {
     reads: Vec<Option<usize>>,
 }
 
-/// What the simulation keeps.
 struct Simulation<'a> {
     workload: &'a Workload,
     server: &'a Server,
     random: StdRng,
-    /// For each class the cumulated weights of its bins, and the first page of each bin.
     choices: Vec<(Vec<f64>, Vec<usize>, usize)>,
-    /// Where a page lies, of classes whose popular pages lie anywhere.
     places: Vec<usize>,
     buffers: Lru,
     os: Lru,
-    /// Pages at which the kernel reads on.
     marked: Vec<bool>,
-    /// Of classes that are asked for in ranges.
     files: Vec<Option<File>>,
-    /// Reads that the device's limit still owes or is owed: a budget that fills up, at most to a tenth of a second's.
+    /// Negative while in debt; saves up at most a tenth of a second's reads.
     budget: f64,
     seconds: f64,
     transactions: u64,
@@ -129,10 +124,9 @@ impl<'a> Simulation<'a> {
         -mean * (1.0 - self.random.random::<f64>()).ln()
     }
 
-    /// Runs until so many transactions are done; returns the time of each of the `marks`.
     fn run(&mut self, marks: &[u64]) -> Vec<f64> {
         let mut at_cpu: Vec<Client> = (0..self.workload.clients).map(|_| Client::default()).collect();
-        // Those that wait for the budget, and those whose read is under way.
+        // Clients that wait for the budget, and clients with a read in flight.
         let mut waiting: VecDeque<Client> = Default::default();
         let mut at_device: VecDeque<Client> = Default::default();
         let mut times = Vec::new();
@@ -142,7 +136,7 @@ impl<'a> Simulation<'a> {
                 self.budget -= 1.0;
                 at_device.extend(waiting.pop_front());
             }
-            // Memoryless stations: the rates are those of the state, whatever was before.
+            // Memoryless stations: rates depend on the current state alone.
             let cpu_rate = (at_cpu.len() as f64).min(self.server.cores) / self.workload.hit_seconds;
             let depth = at_device.len() as f64;
             let device_rate = depth / self.server.device.latency_at(depth.max(1.0));
@@ -176,7 +170,6 @@ impl<'a> Simulation<'a> {
         times
     }
 
-    /// A transaction is done when nothing is left to be read.
     fn pass_on(&mut self, client: Client, at_cpu: &mut Vec<Client>, waiting: &mut VecDeque<Client>) {
         if client.reads.is_empty() {
             self.transactions += 1;
@@ -186,7 +179,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A transaction's pages: what is nowhere has to be read.
     fn ask(&mut self, client: &mut Client) {
         for class in 0..self.workload.classes.len() {
             if self.files[class].is_some() {
@@ -213,13 +205,11 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// A class whose accesses are one range, in a file of its own.
 fn make_file(class: &PageClass, window: f64) -> Option<File> {
     (class.run_pages > 1.0).then(|| File::new(class.pages as usize, window as usize))
 }
 
 impl Simulation<'_> {
-    /// One range: it waits for so many reads, and the others use up the budget.
     fn ask_for_a_range(&mut self, class: usize, client: &mut Client) {
         let PageClass { pages, run_pages, .. } = &self.workload.classes[class];
         let length = run_pages.floor() as usize + usize::from(self.random.random::<f64>() < run_pages.fract());
@@ -234,7 +224,6 @@ impl Simulation<'_> {
     }
 }
 
-/// Reads ahead as the kernel does, page by page.
 impl Simulation<'_> {
     fn window(&self) -> usize {
         self.workload.read_ahead_pages as usize
@@ -271,7 +260,6 @@ impl Simulation<'_> {
         }
     }
 
-    /// What is missing from `start` on; a stretch without a gap is one read, and so is what continues the read before.
     fn fetch(&mut self, start: usize, end: usize, mut is_one_read: bool) {
         for page in start..end {
             let is_missing = !self.os.holds(page);
@@ -308,11 +296,9 @@ fn server(reads_per_second: f64, buffers_pages: f64, os_pages: f64) -> Server {
     Server { device, cores: 2.0, buffers_pages, os_pages, block_bytes: BLOCK }
 }
 
-/// Compares the times after which so many transactions are done, and the reads until the last.
 fn compare(name: &str, workload: &Workload, server: &Server, tolerance: f64) {
     let marks: Vec<u64> = [1e4, 3e4, 6e4].into_iter().map(|mark| mark as u64).collect();
     let forecast = compute_forecast(workload, server, None).unwrap();
-    // The mean of a few runs: the early marks are few transactions.
     let runs: Vec<Vec<f64>> = (0..3).map(|seed| Simulation::new(workload, server, seed).run(&marks)).collect();
     for (place, mark) in marks.iter().enumerate() {
         let simulated = runs.iter().map(|times| times[place]).sum::<f64>() / runs.len() as f64;
@@ -349,7 +335,7 @@ fn the_kernel_reads_ahead_where_it_was_read_before() {
     }
 }
 
-/// The model knows of a range what it takes on average; the simulation reads each one, page by page.
+/// The model knows only a range's mean cost; the simulation reads page by page.
 #[test]
 fn ranges_of_neighbours_come_in_few_reads() {
     for (run_pages, window, clients) in
@@ -360,7 +346,7 @@ fn ranges_of_neighbours_come_in_few_reads() {
         workload.classes[2] =
             PageClass { pages: 160_394.0, run_pages, accesses: run_pages, ..workload.classes[2].clone() };
         let mut server = server(3000.0, f64::INFINITY, 1e9);
-        // Of the limits the simulation knows that of reads alone.
+        // The simulation implements the limit on reads alone.
         server.device.bandwidth = f64::INFINITY;
         compare(&name, &workload, &server, 0.03);
     }
@@ -449,7 +435,7 @@ fn a_million_pages_are_quick() {
     let server = server(3000.0, 131_072.0, 500_000.0);
     let started = std::time::Instant::now();
     let forecast = compute_forecast(&workload, &server, None).unwrap();
-    // Under 100 ms when optimised (benches would say so); here the number of steps stands for it.
+    // Optimised code takes under 100 ms; the number of steps stands for it here.
     assert!(forecast.points.len() < 1500, "{} points in {:?}", forecast.points.len(), started.elapsed());
     assert!(forecast.steady_reading_share > 0.0 && forecast.seconds_to_share(0.5).is_some());
 }

@@ -1,5 +1,3 @@
-//! What is asked of a server, and what the server has.
-
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,45 +9,38 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use host::units::Bytes;
 
-/// Pages that transactions choose from in the same way: an index's root, its inner pages, its leaves, the heap, TOAST.
+/// Pages accessed alike: an index's root, its leaves, the heap, TOAST.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageClass {
     pub name: String,
     pub pages: f64,
-    /// Pages of it that a transaction asks for, on average.
     pub accesses: f64,
-    /// Neighbouring pages that it asks for one after the other, on average: 1 is a page here and there, all pages a whole table.
+    /// Mean length of a range in pages: 1 is random access, all pages are a full scan.
     pub run_pages: f64,
     pub popularity: Popularity,
 }
 
-/// How a transaction asks for pages of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessKind {
-    /// A page here and there.
     Point,
-    /// Neighbours, from anywhere on.
     Range,
-    /// All pages in their order.
     Scan,
 }
 
-/// What a transaction asks for of a class, for people and for `--json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Access {
     pub name: String,
     pub kind: AccessKind,
     pub blocks: f64,
-    /// Blocks that it asks for one after the other, and how often a transaction does.
     pub run_blocks: f64,
     pub runs_per_transaction: f64,
 }
 
-/// Shorter runs are no ranges: a row's second block now and then.
+/// Shorter runs count as single pages.
 const LONGEST_POINT: f64 = 1.05;
 
-/// Longer ones are whole tables.
+/// Share of the class from which a run is a full scan.
 const SHORTEST_SCAN: f64 = 0.9;
 
 impl fmt::Display for Access {
@@ -68,7 +59,6 @@ impl fmt::Display for Access {
 }
 
 impl PageClass {
-    /// How a transaction asks for it.
     pub fn access(&self) -> Access {
         let kind = match self.run_pages {
             run if run < LONGEST_POINT => AccessKind::Point,
@@ -85,60 +75,51 @@ impl PageClass {
     }
 }
 
-/// What clients do, each waiting for its answer before it asks again.
+/// A closed loop of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     pub clients: u32,
     pub classes: Vec<PageClass>,
-    /// Seconds of a core that a transaction takes when all its pages are in shared_buffers, the client's own time included.
+    /// CPU seconds with all pages in shared_buffers, including the client's.
     pub hit_seconds: f64,
-    /// Seconds of a core that a page costs that is read from the device.
+    /// CPU seconds of a device read.
     pub read_seconds: f64,
-    /// Pages that the kernel reads ahead at most: 1 or less without read-ahead.
+    /// Largest read-ahead; 1 or less is none.
     pub read_ahead_pages: f64,
-    /// Reads of the device, one after the other, before the first transaction: of the catalogs, by a server that has just
-    /// been started.
+    /// Such as a freshly started server's catalog reads.
     pub startup_reads: f64,
 }
 
-/// What the server has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     pub device: Device,
-    /// Cores that server and clients share.
     pub cores: f64,
-    /// Pages that fit into shared_buffers; infinite where one tier holds everything.
+    /// Infinite if one tier holds everything.
     pub buffers_pages: f64,
-    /// Pages that fit into the page cache.
     pub os_pages: f64,
     pub block_bytes: f64,
 }
 
-/// What reads beside the workload, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warmer {
     pub steps: Vec<WarmStep>,
-    /// Reads in flight.
     pub depth: u32,
     pub read_bytes: f64,
     pub begins_after_seconds: f64,
 }
 
-/// Pages that are read before those of the next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmStep {
-    /// Place of the class in the workload.
     pub class: usize,
-    /// The bin of [`Popularity::bins`], the most popular first; `None`: all pages as they lie in the file.
+    /// Index in `Popularity::bins`; `None`: all pages in file order.
     pub bin: Option<usize>,
-    /// Share of these pages that it brings, 0 to 1: the steps of one bin bring all of it at most.
+    /// Share of the pages read, 0 to 1; one bin's shares add up to at most 1.
     pub share: f64,
-    /// Reads of the warmer's size that it takes, gaps included.
+    /// Of the warmer's size, including gaps.
     pub reads: f64,
 }
 
 impl Workload {
-    /// Refuses what no server can have.
     pub fn check(&self) -> Result<(), Error> {
         Error::check_positive("the number of clients", self.clients.into())?;
         Error::check_positive("the time of a cached transaction in seconds", self.hit_seconds)?;
@@ -153,7 +134,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The bins of each class, by expected accesses of a page in a transaction.
+    /// Weighted by a page's expected accesses per transaction.
     pub(super) fn bins(&self) -> Vec<Vec<Bin>> {
         let of = |class: &PageClass| {
             let bins = class.popularity.bins(class.pages);
@@ -164,16 +145,15 @@ impl Workload {
 }
 
 impl Server {
-    /// Memory that shared_buffers and the page cache share, in pages; infinite where everything fits.
+    /// Both tiers; infinite if everything fits.
     pub fn memory_pages(&self) -> f64 {
         self.os_pages + if self.buffers_pages.is_finite() { self.buffers_pages } else { 0.0 }
     }
 
-    /// Gives shared_buffers their part of the memory, and what is left to the page cache; infinite `buffers_pages` are none of
-    /// their own.
+    /// The page cache gets the rest. Infinite `buffers_pages` mean a single tier.
     ///
     /// # Errors
-    /// When the memory does not hold them.
+    /// If shared_buffers exceed the memory.
     pub fn divide_memory(&mut self, memory_pages: f64, buffers_pages: f64) -> Result<(), Error> {
         self.buffers_pages = buffers_pages;
         self.os_pages = memory_pages;
@@ -182,16 +162,15 @@ impl Server {
                 let bytes = |pages: f64| Bytes((pages * self.block_bytes) as u64);
                 return Err(Error::BuffersBeyondMemory { buffers: bytes(buffers_pages), memory: bytes(memory_pages) });
             }
-            // Where there is no room the server has one page of it at a time.
+            // At least one page of page cache.
             self.os_pages = (memory_pages - buffers_pages).max(1.0);
         }
         Ok(())
     }
 
-    /// Refuses what no server can have.
     pub fn check(&self) -> Result<(), Error> {
         let device = &self.device;
-        // No limit is as good as any.
+        // Infinity, no limit, is valid.
         for (what, value) in [
             ("the number of cores", self.cores),
             ("the reads per second of the device", device.reads_per_second),
@@ -208,8 +187,7 @@ impl Server {
 }
 
 impl Warmer {
-    /// Reads the most popular pages of all classes first, in reads of full size: `pgthaw restore` where what is hot lies
-    /// together.
+    /// Models `pgthaw restore` when hot pages are contiguous.
     pub fn hottest_first(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
         let bins = workload.bins();
         let mut steps: Vec<(f64, WarmStep)> = Vec::new();
@@ -224,9 +202,8 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds until all that is in flight on the device is served once: `depth` reads of `bytes` of the workload, and its own,
-    /// which keep the device at its limit. The limits hold for the sum; a queue serves who waits in turn, so each gets its share of
-    /// what is in flight.
+    /// Seconds to serve everything in flight, with `depth` reads of `bytes`. The limits apply to the sum, and the
+    /// queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
         let reads = depth + beside;
@@ -237,50 +214,46 @@ impl Warmer {
 
 // ---- popularity ----
 //
-// How often each page of a class is asked for.
-//
-// Pages of like popularity share a bin, so that a class of a million pages is some hundred numbers.
+// Pages of similar popularity share a bin.
 
-/// Bins of a smooth distribution over the positions of a table.
 const SMOOTH_BINS: usize = 256;
 
-/// pgbench takes no greater parameter of a zipfian distribution (`MAX_ZIPFIAN_PARAM` in pgbench.c); of the others one that is as great
-/// leaves a single row.
+/// pgbench's limit for zipfian (`MAX_ZIPFIAN_PARAM` in pgbench.c); elsewhere such a value selects a single row.
 const PARAMETER_MAX: f64 = 1000.0;
 
-/// Rows of pgbench_accounts on a page, where rows and pages have to be distinguished.
+/// Rows of pgbench_accounts on a page.
 const ROWS_PER_PAGE: f64 = 61.0;
 
-/// How a class's pages are chosen. As text it is named as pgbench's random functions are: `zipfian:1.07`.
+/// Text form as pgbench's random functions: `zipfian:1.07`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
     Uniform,
-    /// pgbench's `random_zipfian(1, rows, exponent)` over the rows of a table.
+    /// pgbench's `random_zipfian(1, rows, exponent)`.
     Zipfian {
         exponent: f64,
         rows_per_page: f64,
-        /// Are the popular rows scattered (`permute`), or do they lie side by side?
+        /// Whether popular rows are scattered (`permute`) or adjacent.
         is_permuted: bool,
     },
-    /// pgbench's `random_gaussian(1, rows, parameter)`: the middle of the table.
+    /// `random_gaussian(1, rows, parameter)`: hot in the middle.
     Gaussian {
         parameter: f64,
     },
-    /// pgbench's `random_exponential(1, rows, parameter)`: its beginning.
+    /// `random_exponential(1, rows, parameter)`: hot at the beginning.
     Exponential {
         parameter: f64,
     },
-    /// A share of the pages gets a share of the accesses, such as the newest tenth 99 %.
+    /// Such as 99 % of the accesses to the newest tenth.
     Hot {
         page_share: f64,
         access_share: f64,
     },
-    /// Measured: numbers of pages, and how often one of them is asked for, relative to the others.
+    /// Weights are relative.
     Measured(Vec<Bin>),
 }
 
 impl Popularity {
-    /// Over a relation with so many rows on a page, where that is known.
+    /// Applies the rows per page, if known.
     pub fn over(&self, rows_per_page: Option<f64>) -> Popularity {
         match (self, rows_per_page) {
             (Popularity::Zipfian { exponent, is_permuted, .. }, Some(rows_per_page)) => {
@@ -290,12 +263,12 @@ impl Popularity {
         }
     }
 
-    /// Do pages of like popularity lie anywhere, or side by side? Of what was measured it is not known.
+    /// Measured distributions count as scattered.
     pub fn is_scattered(&self) -> bool {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
     }
 
-    /// Bins of a class of `pages`, the most popular first; all accesses together are 1.
+    /// Most popular first; all accesses add up to 1.
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {
             Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],
@@ -323,7 +296,6 @@ impl Popularity {
     }
 }
 
-/// Equal stretches of the table, each with the density in its middle.
 fn smooth_bins(pages: f64, density: impl Fn(f64) -> f64) -> Vec<Bin> {
     let bins = SMOOTH_BINS.min(pages.ceil() as usize).max(1);
     let bin = |place| Bin { pages: pages / bins as f64, weight: density((f64::from(place) + 0.5) / bins as f64) };
@@ -332,29 +304,28 @@ fn smooth_bins(pages: f64, density: impl Fn(f64) -> f64) -> Vec<Bin> {
 
 // ---- zipf ----
 
-/// Pages of like popularity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
     pub pages: f64,
-    /// Share of the accesses that each single page gets.
+    /// Share of the accesses to each page.
     pub weight: f64,
 }
 
-/// Neighbouring ranks of side-by-side rows share a bin when they differ by less than this factor.
+/// Neighbouring ranks share a bin if they differ by less than this factor.
 const RATIO: f64 = 1.05;
 
-/// The most popular rows that get a page of their own when rows are scattered.
+/// The most popular scattered rows, which get a page of their own.
 const HEAD_ROWS: f64 = 1024.0;
 
-/// Pages that stand for all others when rows are scattered, the rows of a page that are drawn, and bins made of them.
+/// Scattered rows beyond `HEAD_ROWS`: sampled pages, sampled rows per page, and bins made of them.
 const SAMPLED_PAGES: usize = 2048;
 const SAMPLED_ROWS: usize = 64;
 const SAMPLED_BINS: usize = 64;
 
-/// Terms of the generalised harmonic number that are summed one by one.
+/// Terms of the harmonic number that are summed exactly.
 const EXACT_TERMS: u32 = 64;
 
-/// Σ k^-s for k from 1 to `n`, n any number above 0: Euler and Maclaurin's formula behind the first terms.
+/// Σ k^-s for k from 1 to `n`, by Euler and Maclaurin's formula after the exact terms.
 fn harmonic(n: f64, s: f64) -> f64 {
     if n < 1.0 {
         return n.max(0.0);
@@ -364,11 +335,10 @@ fn harmonic(n: f64, s: f64) -> f64 {
     let integral = |a: f64, b: f64| {
         if (s - 1.0).abs() < 1e-12 { (b / a).ln() } else { (b.powf(1.0 - s) - a.powf(1.0 - s)) / (1.0 - s) }
     };
-    // From half a term below to half a term above: the midpoint rule.
+    // Midpoint rule.
     if n > exact { sum + integral(exact + 0.5, n + 0.5) } else { sum }
 }
 
-/// Rows in the order of their popularity on the pages of a table.
 pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     let accesses = |page: f64| harmonic(page * rows_per_page, exponent);
     let mut bins = Vec::new();
@@ -381,8 +351,7 @@ pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     bins
 }
 
-/// Rows anywhere: each of the most popular ones is alone on its page with rows that hardly count; of the other pages a
-/// sample is filled with rows drawn evenly from the rest, and stands for all.
+/// For scattered rows: the most popular rows dominate a page each, a sample represents all other pages.
 pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     let rows = (pages * rows_per_page).max(1.0);
     let head = HEAD_ROWS.min((pages / 4.0).floor());
@@ -400,10 +369,9 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Weights of pages whose rows are drawn evenly: `weight` is that of the row at a share of all ranks. Each place on a page
-/// takes its rows from all strata once, so little is left to chance.
+/// Stratified: each row slot takes every stratum once. `weight` is that of the row at a share of all ranks.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
-    // The same forecast for the same question.
+    // A fixed seed makes forecasts repeatable.
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);
     let mut pages = vec![0.0; SAMPLED_PAGES];
@@ -419,27 +387,22 @@ fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
 }
 
 // ---- device ----
-//
-// What a block device gives, by how much is asked of it at once.
 
-/// A device's limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Random reads that it serves in a second; infinite where there is no limit.
+    /// Infinite without a limit.
     pub reads_per_second: f64,
-    /// Bytes that it delivers in a second; infinite where there is no limit.
+    /// Infinite without a limit.
     pub bandwidth: f64,
-    /// Seconds of one read with so many in flight, by rising depth; beyond the last the latency grows with the depth.
+    /// Seconds of a read by rising depth. Beyond the last depth, latency grows in proportion.
     pub latency: Vec<(f64, f64)>,
 }
 
 impl Device {
-    /// A device whose latency is the same at every depth until a limit is reached.
     pub fn with_limits(reads_per_second: f64, bandwidth: f64, latency_seconds: f64) -> Device {
         Device { reads_per_second, bandwidth, latency: vec![(1.0, latency_seconds), (1e9, latency_seconds)] }
     }
 
-    /// Seconds of a read with `depth` in flight.
     pub fn latency_at(&self, depth: f64) -> f64 {
         let Some(next) = self.latency.iter().position(|(at, _)| *at >= depth) else {
             let (deepest, seconds) = self.latency.last().copied().unwrap_or((1.0, 0.0));
@@ -453,7 +416,6 @@ impl Device {
         seconds_before + (seconds - seconds_before) * (depth - before) / (at - before)
     }
 
-    /// How often in a second `reads` with `bytes` in all can be done: by the limits alone, which are budgets.
     pub fn most_per_second(&self, reads: f64, bytes: f64) -> f64 {
         let by_reads = if reads > 0.0 { self.reads_per_second / reads } else { f64::INFINITY };
         let by_bytes = if bytes > 0.0 { self.bandwidth / bytes } else { f64::INFINITY };
@@ -550,7 +512,7 @@ mod popularity_tests {
         }
     }
 
-    /// Share of the accesses that go to the most popular `share` of the pages.
+    /// Share of the accesses to the most popular `share` of the pages.
     fn head(popularity: &Popularity, share: f64) -> f64 {
         let pages = 1e5;
         let mut left = share * pages;
@@ -564,10 +526,10 @@ mod popularity_tests {
 
     #[test]
     fn pgbenchs_distributions_are_what_its_manual_says() {
-        // random_gaussian: 67 % of the values fall into the middle 1/parameter of the range, 95 % into 2/parameter.
+        // random_gaussian: 67 % of the values are in the middle 1/parameter of the range, 95 % in 2/parameter.
         let gaussian = Popularity::Gaussian { parameter: 5.0 };
         assert!((head(&gaussian, 0.2) - 0.6827).abs() < 0.01 && (head(&gaussian, 0.4) - 0.9545).abs() < 0.01);
-        // random_exponential: the first value's share is (1 - e^(-parameter/n)) / (1 - e^(-parameter)).
+        // random_exponential: the first value has a share of (1 - e^(-parameter/n)) / (1 - e^(-parameter)).
         let exponential = Popularity::Exponential { parameter: 3.0 };
         let expected = (1.0 - (-0.3_f64).exp()) / (1.0 - (-3.0_f64).exp());
         assert!((head(&exponential, 0.1) - expected).abs() < 1e-3);
@@ -589,8 +551,8 @@ mod zipf_tests {
 
     #[test]
     fn scattered_rows_make_the_pages_that_theory_expects() {
-        // Of pages with r rows each, drawn independently, a share φ(i)^r is untouched after i accesses, where φ is the
-        // mean of e^(-i q) over the rows.
+        // With r independent rows per page a share φ(i)^r is untouched after i accesses, where φ is the mean of e^(-i
+        // q) over the rows.
         let (pages, rows_per_page, exponent) = (20_000.0, 61.0, 1.07);
         let bins = Popularity::Zipfian { exponent, rows_per_page, is_permuted: true }.bins(pages);
         let rows = (pages * rows_per_page) as u32;

@@ -1,7 +1,5 @@
-//! The parameters of a measured warm-up: Td, Tc and P of the closed form, with intervals.
-//!
-//! Fits the logarithm of a transaction's time, so that cold and warm seconds count alike. Tukey's biweight (iterated)
-//! takes the weight from stalls and outliers.
+//! Fits the closed form (Td, Tc, P) to a measured warm-up. Logarithms of times make cold and warm seconds count
+//! alike; Tukey's biweight discounts stalls and outliers.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
@@ -12,7 +10,7 @@ use super::series::Series;
 use super::tail::{compute_error_inflation, compute_robust_sigma};
 use crate::{Error, WarmUp, compute_median};
 
-/// A parameter with its 95 % interval; `None` for an unknown bound.
+/// With a 95 % interval; `None` is an unknown bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Estimate {
@@ -22,57 +20,53 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Does the interval say that it is not this?
     pub fn excludes(&self, value: f64) -> bool {
         self.low.is_some_and(|low| value < low) || self.high.is_some_and(|high| value > high)
     }
 }
 
-/// The closed form that fits a measurement best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Fit {
-    /// Seconds of one client's transaction with nothing cached (Td) and everything (Tc); without a known number of
-    /// clients, the interval between transactions.
+    /// Seconds of one client's transaction, uncached (Td) and cached (Tc); without a known number of clients, between
+    /// transactions.
     pub cold_seconds: Estimate,
     pub hit_seconds: Estimate,
-    /// Pages that the workload chooses from (P), if all were equally likely.
+    /// P, as if all pages were equally likely.
     pub pages: Estimate,
-    /// Typical deviation from the curve, as a share.
+    /// Typical relative deviation from the curve.
     pub residual_share: f64,
-    /// Clients by which the times were multiplied; 1 when not known.
+    /// 1 if unknown.
     pub clients: u32,
 }
 
 const MOST_BUCKETS: usize = 200;
 
-/// Rounds of reweighting to compare starts, and to finish: weights settle in four or five.
+/// Reweighting settles in four or five rounds.
 const TRIAL_ROUNDS: usize = 2;
 const ROUNDS: usize = 6;
 
-/// Tukey's constant: larger residuals, in standard deviations, have no weight. 95 % efficient on normal noise.
+/// In standard deviations: 95 % efficient on normal noise.
 const TUKEY: f64 = 4.685;
 
-/// A parameter that may be wrong by such a factor is not known.
+/// A larger uncertainty means unknown.
 const UNKNOWN_FACTOR: f64 = 30.0;
 
-/// Standard errors on either side of a 95 % interval.
 const INTERVAL: f64 = 1.96;
 
 impl Fit {
-    /// The curve of throughput of all clients together.
     pub fn curve(&self) -> Result<WarmUp, Error> {
         let clients = f64::from(self.clients);
         WarmUp::simple(self.pages.value, self.cold_seconds.value / clients, self.hit_seconds.value / clients)
     }
 
-    /// Does it exclude this number of pages? Without an interval, half or twice as many do.
+    /// Without an interval, a factor of two counts as a contradiction.
     pub fn contradicts(&self, pages: f64) -> bool {
         self.pages.excludes(pages) || (self.pages.low.is_none() && !(0.5..2.0).contains(&(self.pages.value / pages)))
     }
 }
 
-/// Fits the closed form; `None` without a rise or a close curve.
+/// `None` without a rise or a close curve.
 pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     let points = read_points(&series.coarsened(MOST_BUCKETS));
     let total = points.last()?.to;
@@ -93,7 +87,6 @@ pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     describe(&problem, series.facts.clients.unwrap_or(1).max(1))
 }
 
-/// Transactions `from` to `to` took so many seconds each.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     from: f64,
@@ -101,7 +94,6 @@ struct Point {
     log_seconds: f64,
 }
 
-/// Buckets in which something was served, by the number of transactions before them.
 fn read_points(series: &Series) -> Vec<Point> {
     let mut done = 0.0;
     let mut points = Vec::new();
@@ -110,7 +102,7 @@ fn read_points(series: &Series) -> Vec<Point> {
         let from = done;
         match bucket.rate().filter(|rate| *rate > 0.0) {
             Some(rate) => {
-                // What is not covered went on as before.
+                // Gaps continue at the previous rate.
                 done += rate * series.width_seconds;
                 last_rate = Some(rate);
                 points.push(Point { from, to: done, log_seconds: -rate.ln() });
@@ -122,7 +114,7 @@ fn read_points(series: &Series) -> Vec<Point> {
     points
 }
 
-/// A weighted fit of (ln Tc, ln (Td − Tc), ln P).
+/// Parameters: (ln Tc, ln (Td − Tc), ln P).
 #[derive(Clone, Debug)]
 struct Problem<'a> {
     points: &'a [Point],
@@ -131,12 +123,11 @@ struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    /// Mean seconds of a transaction of `point`, and their derivatives.
     fn model(&self, point: &Point) -> (f64, [f64; 3]) {
         let [hit, extra, pages] = [0, 1, 2].map(|place| self.parameters[place].clamp(-200.0, 200.0).exp());
         let Point { from, to, .. } = *point;
         let (before, after) = ((-from / pages).exp(), (-to / pages).exp());
-        // The mean of e^(-i/P) over the bucket; its middle where the difference would cancel.
+        // The mean of e^(-i/P) over the bucket; its start if the difference would cancel.
         let is_small = (to - from) < 1e-6 * pages;
         let mean = if is_small { before } else { pages * (before - after) / (to - from) };
         let by_pages = match is_small {
@@ -181,7 +172,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
-/// Alternates fitting and weighing; returns the median absolute residual too.
+/// Alternates fitting and weighting. Also returns the median absolute residual.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);
@@ -191,7 +182,6 @@ fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)
         }
         let residuals = problem.raw_residuals();
         let sigma = compute_robust_sigma(&residuals).max(1e-9);
-        // The square root of the biweight.
         problem.weights = residuals.iter().map(|r| (1.0 - (r / (TUKEY * sigma)).powi(2)).max(0.0)).collect();
     }
     let error = compute_median(problem.raw_residuals().into_iter().map(f64::abs).collect())?;
@@ -208,15 +198,16 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let covariance = normal.try_inverse().unwrap_or_else(|| Matrix3::from_element(f64::INFINITY));
     let error = |variance: f64| variance.max(0.0).sqrt() * sigma * compute_error_inflation(&kept) * INTERVAL;
     let [hit, extra, pages] = [0, 1, 2].map(|place| problem.parameters[place].exp());
-    // An unseen warm end may be fitted as almost 0.
+    // A warm end that was not seen may be fitted as almost 0.
     if !hit.is_finite() || !extra.is_normal() || !pages.is_normal() {
         return None;
     }
-    // Variance of ln Td = ln (Tc + A), a weighted sum of logarithms.
+    // Variance of ln Td = ln (Tc + A).
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];
     let scale = f64::from(clients);
-    // Several clients at a device's limit warm up more steeply than the form, so the scatter underestimates the error.
+    // Several clients at a device's limit warm up more steeply than the form, so the scatter underestimates the
+    // error.
     let of_one_client = |found: Estimate| if clients > 1 { Estimate { low: None, high: None, ..found } } else { found };
     Some(Fit {
         cold_seconds: of_one_client(estimate((hit + extra) * scale, error(cold_variance))),

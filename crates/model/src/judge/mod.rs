@@ -1,10 +1,6 @@
-//! Two answers over a measured curve: does it keep a level, and is that level a warm server's? docs/model.md gives the
-//! reasons.
+//! Judges whether a measured curve keeps a level, and whether that level is a warm server's (docs/model.md).
 //!
-//! A warm-up only rises, so the falls of a curve measure its noise. Penalised segmentation finds levels; a walk back
-//! from the end finds where the last one began. That tail must be long enough, without a trend beyond its noise. Whether
-//! it is warm is a matter of reads, of the way it rose, and of the pages that its transactions can have read. Often the
-//! curve alone does not say.
+//! A warm-up only rises, so a curve's falls measure its noise. Penalised segmentation finds the final level.
 
 mod fit;
 mod judgement;

@@ -1,5 +1,3 @@
-//! From the curve to the verdict.
-
 use super::judgement::{LEAST_TAIL_SHARE, Reason, tell_error};
 use super::series::tell_rate;
 use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend, compute_running_median};
@@ -8,67 +6,59 @@ use super::{Bucket, Fit, Series, fit_warm_up};
 use super::{Judgement, Undecided, Verdict};
 use crate::compute_median;
 
-/// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
 
-/// Where reads prove that it is warm, fewer values are enough.
+/// Enough values if reads prove that it is warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// A tail is steady if it falls by less than this, or rises by less than the same level. A larger rise within its own
-/// 95 % interval is none. A fall needs fewer standard errors: a false one can be seen on the curve.
+/// Largest fall of a steady tail. It needs fewer standard errors than a rise: a false fall is visible on the curve.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
-/// Standard errors on either side of a 95 % interval, and its least share of the level. The noise is measured from the
-/// judged curve, which hardly shows slow noise: 1.96 held the true level in 77 % of the warm curves of lab/verdicts,
-/// these in 94 %.
+/// Standard errors of a level's 95 % interval, and its minimum share. Slow noise hardly shows in the judged curve:
+/// 1.96 covered the true level in 77 % of the warm curves of lab/verdicts, 4.5 in 94 %.
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// The largest error of a level's logarithm. A curve with a larger one is too noisy for a level.
+/// Maximum error of a level's logarithm.
 const TOLD_LEVEL: f64 = 1.0;
 
-/// The most values for which a level can be told.
 const MOST_TOLD_VALUES: usize = 20_000;
 
-/// Largest last rise of a finished warm-up.
 const LEVELLED_RISE: f64 = 0.08;
 
-/// A rise is over if the tail's second half rises by less than this, or this part of the tail's rise (a straight one
-/// has half there), or within these errors.
+/// A rise is over if the tail's second half rises less than this, than this share of the tail's rise (half if
+/// straight), or than these errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
 
-/// A lower level is the steady one from this share of the run on.
+/// As a share of the run: a lower level from there is the steady one.
 const NEW_LEVEL_SHARE: f64 = 0.5;
 
-/// A period shows when it is seen so often.
 const PERIODS: f64 = 3.0;
 
-/// Share of the steady throughput at the start of steady, and by the fit at the end.
+/// Share of steady throughput where steady starts.
 const REACHED_SHARE: f64 = 0.95;
 
-/// Share of the level that dates a rise, and below which a second is slow.
+/// Shares of the level: end of a rise, and slow second.
 const DATED_SHARE: f64 = 0.98;
 const SLOW_SECOND: f64 = 0.92;
 
-/// A level that begins after this share of the run says little of how it goes on.
+/// Share of the run after which a level says little.
 const LATE_LEVEL: f64 = 0.5;
 
-/// A longer stall at the end does not recover.
+/// A longer final stall is a degradation.
 const SILENT_SECONDS: f64 = 5.0;
 
-/// Throughput below this share of the level stands still, and is named if it does so for as long.
+/// A standstill: share of the level, and duration.
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// A level whose end differs by more from its own median (in logarithms) is a part of something slower, such as a period
-/// that the run does not show four times.
+/// A level whose median differs more (in logarithms) belongs to something slower, such as a long period.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
-/// Judges a run of a workload with this number of pages, if known.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
@@ -92,7 +82,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     judgement
 }
 
-/// The fit, or why there is none.
+/// Returns the reason if no fit applies.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
         return Err("a warmer read beside the workload");
@@ -106,16 +96,16 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("the closed form comes nowhere near the curve")
 }
 
-/// The first value at a level whose running median is there too: one lucky second is no arrival.
+/// A single fast second does not count.
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     let smooth = compute_running_median(rates);
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
 }
 
-/// Has it a level? The rules stand in the order of what they would hide.
+/// The rules are ordered by what they would hide.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    // Arrivals at random have no other noise that a fall could hide in.
+    // Random arrivals have no other noise to hide a fall.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
@@ -157,22 +147,20 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     }
 }
 
-/// The 95 % interval of a level of so many values. A level lies within what the curve moved between.
 fn level_error(tail: &Tail, values: usize) -> f64 {
     let reach = tail.span[1].max(-tail.span[0]);
     (INTERVAL * tail.noise.level_error(values)).min(reach).hypot(LEAST_INTERVAL)
 }
 
-/// The tail's median as a share of the level, where it differs much and by more than single transactions.
+/// `None` if the difference is small.
 fn find_unlike(tail: &Tail) -> Option<f64> {
     let middle = compute_median(tail.logs[tail.start..].to_vec())?;
     let differs = middle.abs() > UNLIKE && middle.exp_m1().abs() * tail.level * tail.width > LEAST_COUNTED;
     differs.then_some(middle.exp())
 }
 
-/// Seconds after which the tail's level would be long enough, and distinguishable from noise.
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
-    // What came back twice comes back four times.
+    // A pattern seen twice needs twice the time to be seen four times.
     let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
@@ -181,19 +169,17 @@ fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
     Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)).max(again))
 }
 
-/// A finished warm-up arrives from a few percent below; an unfinished rise goes on in the second half.
+/// A finished warm-up approaches from a few percent below.
 fn has_levelled_off(tail: &Tail) -> bool {
     let Trend { change, .. } = tail.trend;
     change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
 }
 
-/// Seconds of an unfinished stall at the end.
 fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
     let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
     series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
 }
 
-/// Names the times from then on in which it served next to nothing.
 fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     let width = series.width_seconds;
     let is_still = |place: &usize| series.buckets[*place].rate().is_some_and(|rate| rate < STILL_SHARE * tail.level);
@@ -206,7 +192,7 @@ fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     Some(format!("standstills within its level: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"))
 }
 
-/// The start of steady: where it has risen to its level, if enough is left.
+/// The end of the rise, if enough remains.
 fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
     let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
@@ -214,7 +200,7 @@ fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     // Noise moves the start of a small rise.
     let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
     let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
-    // Of several seconds that are one value, the first may have been slow.
+    // If a value merges several seconds, the first may have been slow.
     let first = (from / series.width_seconds).round() as usize;
     let is_slow = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate < SLOW_SECOND * tail.level);
     let group = (tail.width / series.width_seconds) as usize - 1;
@@ -229,9 +215,9 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let curve = fit.as_ref().and_then(|fit| fit.curve().ok());
     let steady_tps = match verdict {
         Verdict::Steady => Some(tail.level),
-        // With its dips, for they belong to it.
+        // Dips belong to a periodic level.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
-        // The fit's promise, where the measurement bounds it.
+        // Only if the measurement bounds it.
         Verdict::NotReached => fit
             .as_ref()
             .filter(|fit| fit.hit_seconds.low.is_some())
@@ -242,7 +228,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
     let reached = |share: f64| {
         let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
-        // What the measurement does not show comes after it, whatever the fit says.
+        // Never before the end of the run.
         let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
         measured.or_else(|| if is_level { None } else { promised() })
     };

@@ -1,4 +1,4 @@
-//! Curves with a known truth, for the tests of fit and verdict.
+//! Curves with a known truth, for tests.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -6,12 +6,11 @@ use rand::{Rng as _, SeedableRng as _};
 use super::series::{Collector, Facts, Series};
 use crate::WarmUp;
 
-/// What the throughput would be without noise.
+/// Throughput without noise.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape<'a> {
     Warming(&'a WarmUp),
-    /// A cold server with clients at a device's limit: each transaction reads a table page and one of an index a sixth
-    /// as large.
+    /// Cold, with clients at a device's limit. A transaction reads a table page and one of an index a sixth as large.
     DeviceLimited {
         table_pages: f64,
         reads_per_second: f64,
@@ -19,7 +18,7 @@ pub enum Shape<'a> {
     Flat(f64),
 }
 
-/// First-order noise as shares of the throughput, and stalls of one to three seconds.
+/// First-order noise as shares of throughput; stalls last one to three seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
     pub sigma: f64,
@@ -33,18 +32,16 @@ impl Noise {
     }
 }
 
-/// A second each.
 pub fn make_series(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64) -> Series {
     make_modulated(shape, seconds, noise, seed, |_| 1.0)
 }
 
-/// [`make_series`] with a factor on each second.
 pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, factor: impl Fn(f64) -> f64) -> Series {
     let mut random = StdRng::seed_from_u64(seed);
     let mut collector = Collector::new(1.0);
     let (mut done, mut wander, mut stalled) = (0.0, 0.0, 0);
     for second in 0..seconds {
-        // The sum of twelve even numbers is as good as normal here.
+        // The sum of twelve uniform numbers is close to normal.
         let normal: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
         wander = noise.rho * wander + (1.0 - noise.rho * noise.rho).sqrt() * noise.sigma * normal;
         if random.random::<f64>() < noise.stalls_per_second {
@@ -69,10 +66,8 @@ pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, f
     collector.finish(Facts::default(), Vec::new())
 }
 
-/// Index pages of such a shape are a table's by this.
 const TABLE_PER_INDEX_PAGES: f64 = 6.0;
 
-/// Transactions in a second of so many reads, after `done`.
 fn serve_device_limited(table_pages: f64, reads: f64, done: f64) -> f64 {
     const STEPS: u32 = 10;
     let miss = |done: f64| (-done / table_pages).exp() + (-TABLE_PER_INDEX_PAGES * done / table_pages).exp();

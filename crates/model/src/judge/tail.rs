@@ -5,47 +5,47 @@ use std::ops::Range;
 use super::Series;
 use crate::compute_median;
 
-/// Judged values at most; segmentation is quadratic.
+/// Segmentation is quadratic.
 const MOST_VALUES: usize = 400;
 
-/// The level of the end is that of the last so much.
+/// Share of the curve that defines the final level.
 const END_SHARE: f64 = 0.2;
 
-/// A warm-up in this part does not hide a later period.
+/// Ignored in the search for a period, because of the warm-up.
 const EARLY_SHARE: f64 = 0.3;
 
-/// Levels are the same within this share, or this many standard deviations.
+/// Levels are equal within this share or this many standard deviations.
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// It was faster before if segments of this share of the run exceed the level by this, and by as many deviations.
+/// Segments of `FASTER_SHARE` of the run must exceed the level by `FASTER_BEFORE`.
 const FASTER_BEFORE: f64 = 0.08;
 const FASTER_SHARE: f64 = 0.05;
 
-/// Below this share of the end's level, the run's beginning shows a warm-up.
+/// A start below this share of the final level is a warm-up.
 const WARMING_SHARE: f64 = 0.75;
 
-/// Values whose mean decides how much of a difference between levels is noise.
+/// Levels of this many values separate noise from differences.
 const SHORT_LEVEL: usize = 8;
 
-/// A leap is looked for up to this share of the level. Without one, at least half of the rise (in logarithms), less
-/// noise, is done after half of its transactions.
+/// Without a leap, half of the transactions below this share bring at least half of the rise in logarithms, less
+/// noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
-/// What begins above this share rises too little to tell how.
+/// A higher start shows too little of a rise.
 const LEAP_FROM: f64 = 0.35;
 
-/// The share of values that may lie outside of what a curve moved between, at either end.
+/// Share of values ignored at each end of the span.
 const FEW: f64 = 0.05;
 
-/// Values before a leap, for it to be one.
+/// Minimum values before a leap.
 const LEAST_BEFORE_LEAP: usize = 6;
 
-/// Throughput below this share of the level is a stall, however deep.
+/// Floor of a stall's depth, as a share of the level.
 pub(super) const DEEPEST: f64 = 0.02;
 
-/// A change over a stretch with its standard error, in logarithms.
+/// In logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     pub change: f64,
@@ -53,13 +53,11 @@ pub(super) struct Trend {
 }
 
 impl Trend {
-    /// Is the change above `least`, and not by chance?
     pub fn exceeds(&self, least: f64, errors: f64) -> bool {
         self.change > least && self.change > errors * self.error
     }
 }
 
-/// The regression line, and the noise's effect on it.
 pub(super) fn fit_trend(values: &[f64], noise: &Noise) -> Trend {
     let n = values.len() as f64;
     let middle = (n - 1.0) / 2.0;
@@ -72,40 +70,32 @@ pub(super) fn fit_trend(values: &[f64], noise: &Noise) -> Trend {
     Trend { change, error: noise.error_of(&weights) }
 }
 
-/// The stretch that has kept the level of the end.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// Seconds of a value.
     pub width: f64,
     pub rates: Vec<f64>,
     pub start: usize,
-    /// Transactions per second at the end.
     pub level: f64,
-    /// Logarithms of the rates as shares of the level, without single dips.
+    /// Relative to the level, with single dips smoothed.
     pub logs: Vec<f64>,
-    /// The rising values that come nearest to them.
+    /// Isotonic regression of `logs`.
     pub risen: Vec<f64>,
-    /// What the curve's falls say of its noise.
+    /// Measured by the curve's falls.
     pub noise: Noise,
-    /// Seconds that the trends are of.
     pub trend_seconds: f64,
-    /// The tail's trend, judged by falls and by rises.
+    /// The same trend against the noise of falls, and of rises.
     pub trend: Trend,
     pub fall: Trend,
-    /// The trend of the tail's second half.
     pub late_trend: Trend,
-    /// The period, in values.
     pub period: Option<usize>,
-    /// Did it begin clearly slower, and until which value?
+    /// Whether and until which value it was clearly slower.
     pub has_warm_up: bool,
     pub slow_until: usize,
-    /// The share of the level that it began with.
     pub first_share: f64,
-    /// The trend of all that followed the slow beginning.
     pub rise_since_slow: Trend,
-    /// A faster earlier level, as a share of the end's.
+    /// As a share of the final level.
     pub faster_before: Option<f64>,
-    /// Logarithms between which the tail moved, but for some of its values.
+    /// In logarithms, without outliers.
     pub span: [f64; 2],
 }
 
@@ -125,13 +115,13 @@ impl Tail {
         let half = rates.len() / 2;
         let counted = level * width;
         let measure = |logs: &[f64], certain: f64| match series.facts.is_rate_limited {
-            // pgbench draws the moments at random, so that counts scatter by their root.
+            // pgbench draws random arrivals, so counts scatter by their square root.
             true => Noise::measure(logs, certain).at_least((1.0 / counted).min(1.0)),
             false => Noise::measure(logs, certain),
         };
         let noise = measure(&logs[slow_until.unwrap_or(0).min(half)..], FALLS);
         let risen = compute_rising_means(&logs);
-        // Its rises are those of noise from where it has risen.
+        // Rises are noise once the curve has risen.
         let has_risen = risen.iter().position(|log| *log > -SAME_LEVEL).unwrap_or(half).min(half);
         let noise_of_rises = measure(&logs[has_risen..], RISES);
         let error = |length: usize, is_above: bool| {
@@ -146,12 +136,12 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // A rising end stands above its own median.
+        // A rising end exceeds its own median.
         let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
         let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
         let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(SAME_ERRORS * error));
-        // From the end of the rise, if enough is left, or that would be a trend.
+        // From the end of the rise, which would count as a trend.
         let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
         let settled = &logs[start.max(has_come)..];
         let from_slow = slow_until.unwrap_or(0).min(start);
@@ -178,7 +168,6 @@ impl Tail {
         }
     }
 
-    /// Transactions before the middle of each value.
     pub fn count_done(&self) -> Vec<f64> {
         let mut done = 0.0;
         let mut add = |rate: &f64| {
@@ -188,13 +177,13 @@ impl Tail {
         self.rates.iter().map(&mut add).collect()
     }
 
-    /// The first value from which the monotone curve stays above this share of the level.
+    /// First value from which the monotone curve stays at this share.
     pub fn find_risen(&self, share: f64) -> usize {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Did something other than the workload's own reads raise it? Those raise throughput gradually: after half of the
-    /// transactions up to a share, by at least the root of that rise.
+    /// Whether something else warmed the cache: its own reads would bring at least the root of the rise by half of
+    /// the transactions.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -219,7 +208,6 @@ impl Tail {
     }
 }
 
-/// Between which values all but [`FEW`] at either end are.
 fn find_span(values: &[f64]) -> [f64; 2] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -228,7 +216,7 @@ fn find_span(values: &[f64]) -> [f64; 2] {
     [at(few).min(0.0), at((sorted.len() - few).saturating_sub(1)).max(0.0)]
 }
 
-/// The rates; if they are periodic later, their means over a period: recurring dips belong to a level.
+/// Averages a periodic curve, as dips belong to its level.
 fn without_period(rates: &[f64]) -> Vec<f64> {
     let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
     let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
@@ -242,8 +230,7 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Rates in at most [`MOST_VALUES`] values, by median, so that a stall of a second vanishes in hours. Gaps repeat the
-/// last.
+/// Medians hide a stall of a second in hours. Gaps repeat the last value.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -257,34 +244,33 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 
 // ---- noise ----
 //
-// The noise of a curve, from the curve itself: how much means over stretches differ by chance. A warm-up only rises, so
-// its falls measure symmetric noise. To judge a fall, the rises do.
+// A warm-up only rises, so its falls measure symmetric noise; to judge a fall, the rises do.
 
-/// Correlation times of the noise's parts, in values.
+/// In values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
-/// The signs of movements.
+/// Sign of the movements.
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
-/// Rounds of the estimate; half of them come within 1 %.
+/// Half of them already come within 1 %.
 const ROUNDS: usize = 60;
 
-/// Values farther from their neighbours' median, in standard deviations, are clamped.
+/// In standard deviations.
 const DRAWN_IN: f64 = 3.5;
 
-/// The least standard deviation of a value. Counts of transactions are no smoother.
+/// Counts of transactions are no smoother.
 const LEAST_SIGMA: f64 = 2e-3;
 
-/// A stationary noise: the sum of first-order processes with fixed correlation times.
+/// A sum of first-order processes with fixed correlation times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     variances: [f64; TIMES.len()],
 }
 
 impl Noise {
-    /// Measures the noise from differences between means of neighbouring stretches of 1, 2, 4, ... values, by maximum
-    /// likelihood. `certain` is the sign of the movements that are certainly noise.
+    /// Fits differences of neighbouring means over 1, 2, 4, ... values by maximum likelihood. `certain` is the sign
+    /// of certain noise.
     pub fn measure(values: &[f64], certain: f64) -> Noise {
         let mut seen = Vec::new();
         let mut length = 1;
@@ -299,7 +285,7 @@ impl Noise {
         let begin = seen.first().map_or(0.0, |(square, ..)| square / 2.0).max(LEAST_SIGMA.powi(2));
         let mut variances = [begin / TIMES.len() as f64; TIMES.len()];
         for _ in 0..ROUNDS {
-            // Multiplicative steps towards the greatest likelihood of gamma-distributed squares.
+            // Multiplicative steps, for gamma-distributed squares.
             let expected: Vec<f64> = seen.iter().map(|(.., parts)| sum_of(&variances, parts)).collect();
             for (place, variance) in variances.iter_mut().enumerate() {
                 let of = |power: i32, with_square: bool| -> f64 {
@@ -318,7 +304,6 @@ impl Noise {
         Noise { variances }
     }
 
-    /// This noise, of values that scatter independently by at least this variance.
     fn at_least(mut self, variance: f64) -> Noise {
         self.variances[0] = self.variances[0].max(variance);
         self
@@ -332,7 +317,7 @@ impl Noise {
         })
     }
 
-    /// Standard deviation of the sum of values with these weights.
+    /// Standard deviation of the weighted sum.
     pub fn error_of(&self, weights: &[f64]) -> f64 {
         let of_part = |time: f64| {
             let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
@@ -348,18 +333,17 @@ impl Noise {
         squares.map(|(time, variance)| variance * of_part(*time)).sum::<f64>().max(0.0).sqrt()
     }
 
-    /// Standard deviation of the mean of so many values, 1 or more.
+    /// Standard deviation of the mean.
     pub fn level_error(&self, values: usize) -> f64 {
         self.error_of(&vec![1.0 / values as f64; values])
     }
 
-    /// Standard deviation of the step between neighbouring means.
     pub fn step_error(&self, before: usize, after: usize) -> f64 {
         self.error_of(&contrast(before, after))
     }
 }
 
-/// Weights of the later mean minus the earlier one.
+/// Later mean minus earlier.
 fn contrast(before: usize, after: usize) -> Vec<f64> {
     let mut weights = vec![-1.0 / before as f64; before];
     weights.resize(before + after, 1.0 / after as f64);
@@ -370,14 +354,13 @@ fn sum_of(variances: &[f64; TIMES.len()], parts: &[f64; TIMES.len()]) -> f64 {
     variances.iter().zip(parts).map(|(variance, part)| variance * part).sum::<f64>().max(f64::MIN_POSITIVE)
 }
 
-/// Differences between the means of all pairs of neighbouring stretches of `length` values.
 fn compute_differences(values: &[f64], length: usize) -> Vec<f64> {
     let sums = prefix_sums(values, |value| value);
     let at = |from: usize| (sums[from + 2 * length] - 2.0 * sums[from + length] + sums[from]) / length as f64;
     (0..=values.len() - 2 * length).map(at).collect()
 }
 
-/// The values with single dips and peaks drawn towards their nine neighbours' median.
+/// Clamps outliers towards the median of nine neighbours.
 pub fn draw_in(values: &[f64]) -> Vec<f64> {
     let middles = compute_medians_around(values, 4);
     let away: Vec<f64> = values.iter().zip(&middles).map(|(value, middle)| value - middle).collect();
@@ -386,32 +369,26 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 }
 
 // ---- period ----
-//
-// Recurring dips, as of checkpoints.
 
-/// A period must be seen so often.
 const FEWEST_PERIODS: usize = 3;
 
-/// Dips of a period. Three have two intervals, which may agree by chance; for averaging that does no harm.
+/// Three dips have two intervals, which may agree by chance; averaging tolerates that.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 
-/// Fewer values cannot show a dip and a recovery.
 const SHORTEST: usize = 3;
 
-/// Least autocorrelation one period later, and least prominence.
 const LEAST_AUTOCORRELATION: f64 = 0.3;
 const LEAST_PROMINENCE: f64 = 0.25;
 
-/// Without a period the autocorrelation has a standard error of 1 ÷ √n. A value beyond so many is not chance, even over
-/// many lags.
+/// Standard errors (1 ÷ √n) that exclude chance over many lags.
 const ERRORS: f64 = 3.0;
 
-/// A period explains at least this much of the variance, and spans this much of the throughput.
+/// Minimum shares: of the variance explained, and of throughput spanned.
 const LEAST_EXPLAINED: f64 = 0.3;
 const LEAST_SPAN: f64 = 0.08;
 
-/// The period in values, shown by at least so many dips. `values` are shares of the level, without trend.
+/// In values. `values` are shares of the level without trend.
 pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     let longest = values.len() / FEWEST_PERIODS;
     let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
@@ -423,7 +400,7 @@ pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
         least = least.min(correlation);
         let is_top = correlation >= correlations[lag - 1] && correlation >= correlations[lag + 1];
         let stands_out = correlation >= least_correlation && correlation - least >= LEAST_PROMINENCE;
-        // Multiples of a period are better only by chance.
+        // Multiples of a period exceed it by chance only.
         let is_better = best.is_none_or(|(_, so_far)| correlation > so_far * 1.15);
         if lag >= SHORTEST && is_top && stands_out && is_better {
             best = Some((lag, correlation));
@@ -437,19 +414,19 @@ pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
 }
 
 fn fold(values: &[f64], period: usize) -> Vec<f64> {
-    // A pause that fell somewhere once is not the course.
+    // A median ignores a single pause.
     let usual = |phase| compute_median(values.iter().skip(phase).step_by(period).copied().collect()).unwrap_or(0.0);
     (0..period).map(usual).collect()
 }
 
-/// Compares the usual course with what is left.
+/// Compares the course with what it leaves unexplained.
 fn is_explained(values: &[f64], course: &[f64]) -> bool {
     let period = course.len();
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let left: f64 = values.iter().enumerate().map(|(place, value)| (value - course[place % period]).powi(2)).sum();
     let (n, p) = (values.len() as f64, period as f64);
-    // Adjusted for the course having as many parameters as the period has values.
+    // Adjusted for one parameter per value of the period.
     let explained = 1.0 - (left / (n - p).max(1.0)) / (total / (n - 1.0).max(1.0));
     let span =
         course.iter().copied().fold(f64::NEG_INFINITY, f64::max) - course.iter().copied().fold(f64::INFINITY, f64::min);
@@ -458,13 +435,13 @@ fn is_explained(values: &[f64], course: &[f64]) -> bool {
 
 // ---- segment ----
 
-/// Penalty of another level, in variances times ln n. The variance includes autocorrelation.
+/// Cost of another segment, in variances (with autocorrelation) times ln n.
 const PENALTY: f64 = 6.0;
 
 /// A shorter dip that recovers does not end a level.
 const DIP_SHARE: f64 = 0.1;
 
-/// Cuts where the mean changes: least squares plus penalty, exactly, in n² steps.
+/// Exact least-squares segmentation with a penalty, in O(n²).
 pub fn find_segments(values: &[f64], sigma: f64) -> Vec<Range<usize>> {
     let n = values.len();
     let sums = prefix_sums(values, |value| value);
@@ -500,8 +477,7 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// Finds the start of the stretch that has kept the end's level. `mean` is the level of a segment, as the logarithm of
-/// its share of the end's; `tolerance` the allowed difference for so many values, below or above it.
+/// `mean` is a segment's log level; `tolerance` the allowed difference by length and side.
 pub fn find_tail_start(
     segments: &[Range<usize>],
     mean: impl Fn(&Range<usize>) -> f64,
@@ -527,20 +503,16 @@ pub fn find_tail_start(
 }
 
 // ---- statistics ----
-//
-// Small statistics of noisy, autocorrelated series.
 
-/// Standard deviation of normal noise ÷ its median absolute deviation.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// A standard deviation that outliers do not move; 0 of an empty list.
 pub fn compute_robust_sigma(values: &[f64]) -> f64 {
     let Some(median) = compute_median(values.to_vec()) else { return 0.0 };
     let deviations = values.iter().map(|value| (value - median).abs()).collect();
     MAD_TO_SIGMA * compute_median(deviations).unwrap_or(0.0)
 }
 
-/// Autocorrelation at `lag`, -1 to 1; 0 for a constant series.
+/// -1 to 1; 0 if constant.
 pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -549,7 +521,7 @@ pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Factor of autocorrelation on a standard error: √((1 + ρ) ÷ (1 − ρ)) of a first-order process.
+/// Factor on a standard error: √((1 + ρ) ÷ (1 − ρ)) of a first-order process.
 pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     // Small samples underestimate ρ by about (1 + 3ρ) ÷ n (Kendall 1954).
     let estimate = compute_autocorrelation(residuals, 1);
@@ -558,7 +530,7 @@ pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-/// The median of five neighbours.
+/// Over five neighbours.
 pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     compute_medians_around(values, 2)
 }
@@ -568,7 +540,7 @@ fn compute_medians_around(values: &[f64], reach: usize) -> Vec<f64> {
     (0..values.len()).filter_map(|place| compute_median(window(place).to_vec())).collect()
 }
 
-/// The nearest rising values (isotonic regression): nothing below a later fall is reached before it.
+/// Isotonic regression: the nearest rising values.
 pub fn compute_rising_means(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for value in values {
@@ -589,7 +561,6 @@ mod noise_tests {
 
     use super::*;
 
-    /// First-order noise of a standard deviation of 0.1.
     fn noise(count: usize, rho: f64, seed: u64) -> Vec<f64> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut value = 0.0;
@@ -658,7 +629,7 @@ mod period_tests {
         let seen = |values: usize, dips_wanted| find_period(&(0..values).map(dips).collect::<Vec<_>>(), dips_wanted);
         assert_eq!((seen(90, FEWEST_DIPS), seen(90, AVERAGED_DIPS)), (None, Some(30)));
         assert_eq!(seen(96, FEWEST_DIPS), Some(30), "the fourth is there");
-        // Of so few values chance has such intervals, however deep the dips are.
+        // Chance alone gives so few values such intervals.
         let short = |place: usize| if place % 4 == 2 { 0.5 } else { 1.0 };
         for values in [14, 15] {
             assert_eq!(find_period(&(0..values).map(short).collect::<Vec<_>>(), AVERAGED_DIPS), None, "of {values}");

@@ -8,21 +8,19 @@ use super::{Bucket, Collector, Facts, Series, Undecided};
 use super::{Judgement, Verdict, judge};
 use crate::{WarmUp, compute_median};
 
-/// Curves of each kind.
 const EACH: u64 = 25;
 const KINDS: u64 = 11;
 
-/// A curve, and what is to be said of it.
 struct Case {
     kind: &'static str,
     series: Series,
     truth: Verdict,
-    /// Steady between these seconds.
+    /// Range in seconds.
     steady_from: Option<(f64, f64)>,
     period: Option<f64>,
 }
 
-/// Its level is one of a cold server, whatever the curve looks like.
+/// A cold level, whatever the curve looks like.
 fn is_never_warm(case: &Case) -> bool {
     case.truth == Verdict::NotReached
 }
@@ -41,7 +39,6 @@ fn random_noise(random: &mut StdRng) -> Noise {
     Noise { sigma: random.random_range(0.01..0.04), rho: random.random_range(0.0..0.6), stalls_per_second: 0.0 }
 }
 
-/// A pace that reaches a share of `curve` after so many seconds.
 fn stretched(curve: &WarmUp, share: f64, seconds: f64) -> WarmUp {
     let factor = curve.seconds_to_share(share).unwrap() / seconds;
     let [cold, hit] = [curve.seconds_per_transaction(0.0), 1.0 / curve.steady_throughput()];
@@ -72,7 +69,7 @@ fn make_case(kind: u64, seed: u64) -> Case {
         2 => {
             let seconds: u32 = random.random_range(60..600);
             let cold = 10_f64.powf(random.random_range(-3.0..-1.5));
-            // Beyond 32 GB the plateau is the steady state of most servers.
+            // Beyond 32 GB the plateau is most servers' steady state.
             let pages = (f64::from(seconds) / cold / random.random_range(0.005..0.15)).min(4e6);
             let curve = WarmUp::simple(pages, cold, cold / random.random_range(4.0..60.0)).unwrap();
             case("cold plateau", make_series(Shape::Warming(&curve), seconds, noise, seed), Verdict::NotReached)
@@ -127,14 +124,13 @@ fn make_slow_start(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let pace = random.random_range(0.1..0.7);
     let start = |second: f64| if second < slow { pace } else { 1.0 };
     let mut series = make_modulated(Shape::Warming(&curve), seconds, noise, seed, start);
-    // Every other one tells its size.
     let scale = seed.is_multiple_of(2).then_some((pages / 1913.0).ceil() as u32);
     series.facts = Facts { clients: Some(8), scale, ..Facts::default() };
     let kind = "slow start of a cold plateau";
     Case { kind, series, truth: Verdict::NotReached, steady_from: None, period: None }
 }
 
-/// Table and index, cold at a device's limit until the end, partly read.
+/// Cold at a device's limit until the end, partly read.
 fn make_device_limited(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let seconds: u32 = random.random_range(30..600);
     let reads_per_second = 10_f64.powf(random.random_range(2.0..4.0));
@@ -142,7 +138,6 @@ fn make_device_limited(random: &mut StdRng, noise: Noise, seed: u64) -> Case {
     let pages = (read / random.random_range(0.2..0.85)).min(4e6).max(read / 0.85);
     let table_pages = pages * 6.0 / 7.0;
     let mut series = make_series(Shape::DeviceLimited { table_pages, reads_per_second }, seconds, noise, seed);
-    // Every other one tells its size.
     let scale = seed.is_multiple_of(2).then_some((pages / 1913.0).ceil() as u32);
     series.facts = Facts { clients: Some(8), scale, ..Facts::default() };
     Case { kind: "table and index at the limit", series, truth: Verdict::NotReached, steady_from: None, period: None }
@@ -153,7 +148,7 @@ fn is_right(case: &Case, judgement: &Judgement) -> bool {
     let is_from = case.steady_from.is_none_or(|(early, late)| early <= from && from <= late);
     let found = judgement.period_seconds.unwrap_or(0.0);
     let is_period = case.period.is_none_or(|period| (found / period - 1.0).abs() < 0.1);
-    // A cold level is one too: it is wrong to call it warm.
+    // A cold level counts too, unless it is called warm.
     let is_level = is_never_warm(case) && !is_called(judgement, true);
     let is_verdict = judgement.verdict == case.truth && !is_called(judgement, false);
     is_level || is_verdict && is_from && is_period
@@ -238,7 +233,7 @@ fn a_limited_rate_proves_nothing_but_its_reads_may() {
     assert_eq!(warmth(series(Some(3.0), true)).is_warm, Some(true));
 }
 
-/// Of `pgbench --rate` the moments are drawn at random: counts scatter by their root.
+/// `pgbench --rate` draws random arrivals: counts scatter by their square root.
 #[test]
 fn counts_at_random_are_no_trend() {
     let mut moved = Vec::new();
@@ -291,7 +286,6 @@ fn a_run_that_ends_in_a_stall_is_not_steady() {
     }
 }
 
-/// Neighbours: levels 15 % up or down for 5 to 40 s.
 fn neighbours(seconds: u32, seed: u64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut factors = Vec::new();
@@ -344,7 +338,7 @@ fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
     assert_eq!(warmth(Some(0.05 * pages)).is_warm, Some(true));
 }
 
-/// cat reads beside the load: throughput leaps long before the load has read its pages.
+/// `cat` runs beside the load: throughput leaps long before the load has read its pages.
 #[test]
 fn a_level_that_something_else_warmed_is_one() {
     let quiet = Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 };
@@ -354,7 +348,7 @@ fn a_level_that_something_else_warmed_is_one() {
     let judged = judge(&series, None);
     assert_eq!((judged.verdict, judged.exit_code()), (Verdict::Steady, 0), "{judged:?}");
     assert!((8.0..12.0).contains(&judged.steady_from_seconds.unwrap()), "{judged:?}");
-    // A cold server would have become visibly faster within so many transactions.
+    // A cold server would have become visibly faster.
     assert_eq!(judged.warmth.unwrap().is_warm, Some(true));
 }
 
@@ -364,7 +358,7 @@ fn a_level_says_how_sure_it_is() {
         let noise = Noise { sigma, rho: 0.0, stalls_per_second: 0.0 };
         judge(&make_series(Shape::Flat(40_000.0), 400, noise, 5), None).level_error_share.unwrap()
     };
-    // σ ÷ √400, of independent seconds, times what makes 95 % of it.
+    // σ ÷ √400 for independent seconds, times the factor for 95 %.
     assert!((2.0..6.0).contains(&(error(0.05) / (0.05 / 20.0))), "{}", error(0.05));
     assert!(error(0.1) > 1.5 * error(0.05));
 }
@@ -387,7 +381,7 @@ proptest::proptest! {
     }
 }
 
-/// Fewer than four periods are none, and the end of one is no level.
+/// The curve shows fewer than four periods.
 #[test]
 fn an_end_unlike_the_rest_is_no_level() {
     let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };
@@ -430,7 +424,7 @@ fn standstills_within_a_level_are_named() {
     assert_eq!(told(&[(20, 23), (60, 65), (75, 79)]), many);
 }
 
-/// A fall just before the stretch whose median is the level.
+/// The fall is just before the stretch that defines the level.
 #[test]
 fn a_fall_in_the_last_fifth_is_one() {
     let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };

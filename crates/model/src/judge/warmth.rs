@@ -1,29 +1,26 @@
-//! Is a level that of a warm server? By its reads from the device where these are known, else by the way it rose, by how
-//! long its transactions took, and by the pages that they can have read.
+//! Decides whether a level is a warm server's.
 
 use super::judgement::{Warmth, percent};
 use super::tail::{Noise, Tail};
 use super::{Bucket, Series};
 use crate::WARM_SHARE;
 
-/// A rise that is not over with a higher probability is one of a cold server; above the lower one it may be.
+/// Probability of an unfinished rise above which the level is cold, and unknown.
 const CERTAIN: f64 = 0.95;
 const LIKELY: f64 = 0.35;
 
-/// Reads per transaction at their floor fall at most by this share between the tail's halves.
+/// Tolerated fall between the tail's halves.
 const READS_FALL: f64 = 0.15;
 
-/// What the reads say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Floor {
-    /// Hardly any.
     Warm,
-    /// So many per transaction, and as many as before.
+    /// Constant reads per transaction.
     Reached(f64),
     Falling,
 }
 
-/// `None` when reads are not known.
+/// `None` without reads.
 pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     if !series.has_reads {
         return None;
@@ -43,8 +40,7 @@ pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// The warmth of the tail's level, of a workload with this number of pages, if known. `late`: did it begin in the run's
-/// second half?
+/// `late`: the level began in the run's second half.
 pub(super) fn find_warmth(
     series: &Series,
     tail: &Tail,
@@ -74,7 +70,6 @@ pub(super) fn find_warmth(
     }
 }
 
-/// The same by the curve alone.
 fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bool) -> Warmth {
     let unknown = |evidence: String| Warmth::unknown(pages.is_some(), evidence);
     if series.facts.is_rate_limited {
@@ -92,7 +87,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
             false => unknown(format!("by the way it rose it may have been at {share} of its final level")),
         };
     }
-    // What is warm in a hot part alone, or rises slowly, looks the same for so short a time.
+    // A warm hot part or a slow rise looks the same for a short time.
     if late {
         return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
     }
@@ -103,8 +98,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
         return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is not known".to_owned()));
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
-    // With P equally likely pages throughput rises from a share r of the level to a share s in at least P ln(s ÷ r)
-    // transactions, even where the device's limit decides. A faster rise was that of a hot part, or something else read.
+    // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions,
+    // even at the device's limit. A faster one was a hot part's, or something else read.
     if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
         return unknown(format!(
             "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest is \
@@ -114,13 +109,12 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     if let Some(fast) = find_like_memory(series, tail) {
         return fast;
     }
-    // Throughput of a cold server rises by about i ÷ P in i transactions, which a large P hides. The told number is
-    // inexact, and a visible rise may be a cold server's.
+    // A cold server's throughput rises by about i ÷ P in i transactions, which a large P hides. P is inexact.
     let transactions = series.transactions() - series.transactions_until(slow_seconds);
     let rise = &tail.rise_since_slow;
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
     let has_warmed = series.transactions_until(slow_seconds) >= pages;
-    // A rise may be that of a hot part: each page must have been asked for often enough that 95 % were read.
+    // A rise may be a hot part's: 95 % of all pages must have been read.
     let could_read = !tail.has_warm_up || series.transactions() >= READ_PAGES * pages;
     match could_read && (has_warmed || transactions >= TOLD_PAGES * pages * hidden_rise) {
         true => Warmth::known(
@@ -135,42 +129,37 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 // ---- approach ----
 //
-// How far a rising curve has come: a probability for each share of its final level.
-//
-// A warm-up ends as T = Tc × (1 + a e^(-i/P)), or, held back by the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼.
-// Every share, every P and both forms are compared with the last part of the curve and weighed by the noise.
+// A warm-up ends as T = Tc × (1 + a e^(-i/P)) or, at the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Every
+// share, P and form is weighed against the end of the curve.
 
-/// Stretches that are compared with the forms, at most.
 const MOST_STRETCHES: usize = 60;
 
-/// The curve before this share says more of the first pages than of the last.
+/// The earlier part shows the first pages.
 const FROM: f64 = 0.5;
 
-/// By how much real curves differ from these forms, as a share.
+/// Relative difference between real curves and these forms.
 const MISFIT: f64 = 0.015;
 
-/// Residuals beyond so many standard deviations are clamped.
+/// Clamps residuals, in standard deviations.
 const FARTHEST: f64 = 4.0;
 
-/// Tried shares at the end, and P as shares of the transactions. Slower rises look like plateaus, which other rules
-/// judge.
+/// Shares reached at the end, and P as shares of the transactions. Other rules judge slower rises.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
-/// A rising level is below this share of the final one.
+/// Share of the final level.
 const UNFINISHED: f64 = 0.9;
 
-/// Shares of the final level at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Approach {
-    /// The mean over all forms.
+    /// Mean over all forms.
     pub share: f64,
-    /// The probability that it is below 90 %.
+    /// Probability of less than 90 %.
     pub unfinished: f64,
 }
 
-/// Judges the end of a curve. `logs` are logarithms of throughput relative to the end's level, `done` the transactions
-/// up to the middle of each; P is at least `least_pages`.
+/// `logs` are relative to the final level, `done` the transactions at the middle of each. P is at least
+/// `least_pages`.
 pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
     let from = (logs.len() as f64 * FROM) as usize;
     let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);
@@ -178,7 +167,7 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     let ys: Vec<f64> = logs[from..].chunks_exact(group).map(mean).collect();
     let all = done.last().copied().unwrap_or(0.0) - done.get(from).copied().unwrap_or(0.0);
     let end = done.last().copied().unwrap_or(0.0);
-    // Transactions that were still to come, as shares of all.
+    // Remaining transactions as shares of all.
     let left: Vec<f64> = done[from..].chunks_exact(group).map(|chunk| (end - mean(chunk)) / all.max(1.0)).collect();
     let sigma = noise.level_error(group).hypot(MISFIT);
     let inflation = compute_inflation(noise, group, ys.len(), sigma);
@@ -200,7 +189,7 @@ pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64
     Approach { share: share / total, unfinished: unfinished / total }
 }
 
-/// By how much dependence of the stretches inflates the sum of squares.
+/// Factor by which dependence between stretches inflates the sum of squares.
 fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) -> f64 {
     let middle = (stretches as f64 - 1.0) / 2.0;
     let line = |place: usize| (place / group) as f64 - middle;
@@ -209,7 +198,6 @@ fn compute_inflation(noise: &Noise, group: usize, stretches: usize, sigma: f64) 
     (noise.error_of(&weights) / white.max(f64::MIN_POSITIVE)).powi(2).max(1.0)
 }
 
-/// The likelihood of the curve when it is this form times a level.
 fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
     let level = ys.iter().zip(form).map(|(y, form)| y - form).sum::<f64>() / ys.len() as f64;
     let squares = ys.iter().zip(form).map(|(y, form)| ((y - form - level) / sigma).clamp(-FARTHEST, FARTHEST).powi(2));
@@ -217,34 +205,30 @@ fn weigh(ys: &[f64], form: &[f64], sigma: f64, inflation: f64) -> f64 {
 }
 
 // ---- plateau ----
-//
-// What transactions say: too few to read the pages, or to tell a cold plateau.
 
-/// A faster transaction hardly waits for a device: flash takes 0.1 ms a read, and an index lookup needs two.
+/// A faster transaction does not wait for a device: flash takes 0.1 ms a read, and an index lookup needs two.
 const MEMORY_SECONDS: f64 = 0.15e-3;
 
 /// Clients that share a core without much waiting.
 const CLIENTS_OF_CORES: f64 = 4.0;
 
-/// A shorter slow start is one of connections, catalogs and limiter bursts, unless the number of pages says more.
+/// A shorter slow start may be due to connections, catalogs and limiter bursts.
 const SLOW_START_SECONDS: f64 = 10.0;
 
-/// A hidden rise exceeds the seen one by more standard errors once in 160 times.
+/// Standard errors exceeded once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
-/// A plateau needs transactions for so many times the known pages.
+/// Minimum transactions of a plateau, in pages.
 const TOLD_PAGES: f64 = 1.5;
 
-/// Times that each page was asked for when e^-3, 5 %, are not read yet.
+/// Requests per page that leave e^-3, 5 %, unread.
 const READ_PAGES: f64 = 3.0;
 
-/// Share of the level by which a rise is measured, past most of it but visible in noise.
 const RISEN_SHARE: f64 = 0.8;
 
-/// Least share of the minimal transactions of an own rise; read-ahead and other pages explain as little as this.
+/// Share of the minimal transactions; allows for read-ahead and other pages.
 const OWN_RISE: f64 = 0.5;
 
-/// Is it faster than a device?
 fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {
     let clients = f64::from(series.facts.clients?);
     let seconds = clients / tail.level;

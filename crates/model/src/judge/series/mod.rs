@@ -1,4 +1,4 @@
-//! A throughput curve in equal stretches, from pgbench's or anybody's file.
+//! A throughput curve in equal buckets.
 
 mod reader;
 
@@ -7,24 +7,20 @@ use pgbench::{BUILTIN_SCRIPTS, PgbenchReport};
 
 pub use reader::Reader;
 
-/// Fewer intervals say nothing about a trend.
 const FEWEST_INTERVALS: usize = 10;
 
-/// No server does so many transactions in a second, or in an interval.
 const MOST_RATE: f64 = 1e12;
 
-/// What happened in one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bucket {
     pub transactions: f64,
-    /// Seconds with figures.
+    /// Seconds with data.
     pub covered_seconds: f64,
-    /// Reads from the device by the workload.
+    /// Device reads by the workload.
     pub reads: f64,
 }
 
 impl Bucket {
-    /// Transactions per second; `None` where there are no figures.
     pub fn rate(&self) -> Option<f64> {
         (self.covered_seconds > 0.0).then(|| self.transactions / self.covered_seconds)
     }
@@ -38,36 +34,30 @@ impl Bucket {
     }
 }
 
-/// A throughput curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Seconds that each bucket stands for.
     pub width_seconds: f64,
-    /// The curve's buckets without gaps, from the start of the workload on.
+    /// Without gaps.
     pub buckets: Vec<Bucket>,
-    /// Are `reads` measured?
     pub has_reads: bool,
     pub facts: Facts,
-    /// What the reader should know, for people.
     pub remarks: Vec<String>,
 }
 
-/// What the source tells beside the curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Facts {
     pub clients: Option<u32>,
-    /// pgbench's scaling factor.
     pub scale: Option<u32>,
-    /// A script of the user's? Then the scale says nothing about pages.
+    /// Then the scale says nothing about pages.
     pub is_own_script: bool,
-    /// Did something else read the data? Then the closed form does not apply.
+    /// The closed form does not apply if something else read the data.
     pub has_warmer: bool,
-    /// Under `pgbench --rate` throughput does not show the server's capacity.
+    /// `pgbench --rate`: throughput does not show capacity.
     pub is_rate_limited: bool,
 }
 
 impl Facts {
-    /// Facts from pgbench's report. It reports scale 1 for scripts without one; a larger scale was given by the user.
+    /// Scale 1 is pgbench's default for scripts; a larger one was set by the user.
     pub fn of(report: &PgbenchReport) -> Facts {
         let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
         Facts {
@@ -79,8 +69,8 @@ impl Facts {
         }
     }
 
-    /// Pages of pgbench's built-in scripts, by scale: heap and primary key of pgbench_accounts at the default fill
-    /// factor (61 rows per page of 8 kB, 366 entries per leaf).
+    /// Pages of pgbench's built-in scripts: heap and primary key of pgbench_accounts at the default fill factor (61
+    /// rows per 8 kB page, 366 entries per leaf).
     pub fn pages(&self) -> Option<f64> {
         let rows = f64::from(self.scale?) * 100_000.0;
         (!self.is_own_script).then_some(rows / 61.0 + rows / 366.0)
@@ -88,7 +78,8 @@ impl Facts {
 }
 
 impl Series {
-    /// The series, if it says anything at all of what a server serves.
+    /// # Errors
+    /// If the series is too short or served nothing.
     pub fn check(self) -> Result<Series, Error> {
         if self.transactions() <= 0.0 && self.intervals() > 0 {
             return Err(Error::NoTransactions);
@@ -96,7 +87,6 @@ impl Series {
         self.check_length()
     }
 
-    /// The series, if long enough, even with nothing served.
     pub fn check_length(self) -> Result<Series, Error> {
         match self.intervals() {
             intervals if intervals < FEWEST_INTERVALS => Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS }),
@@ -108,28 +98,24 @@ impl Series {
         self.buckets.iter().filter(|bucket| bucket.covered_seconds > 0.0).count()
     }
 
-    /// How long it is.
     pub fn seconds(&self) -> f64 {
         self.width_seconds * self.buckets.len() as f64
     }
 
-    /// Transactions in all.
     pub fn transactions(&self) -> f64 {
         self.buckets.iter().map(|bucket| bucket.transactions).sum()
     }
 
-    /// Transactions in the buckets that begin before `seconds`.
     pub fn transactions_until(&self, seconds: f64) -> f64 {
         let buckets = (seconds / self.width_seconds).ceil().max(0.0) as usize;
         self.buckets.iter().take(buckets).map(|bucket| bucket.transactions).sum()
     }
 
-    /// Seconds for which there are figures.
     pub fn covered_seconds(&self) -> f64 {
         self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
     }
 
-    /// This curve in at most `most` buckets; drops an incomplete last one.
+    /// Merges into at most `most` buckets; drops an incomplete last one.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
         Series {
@@ -140,7 +126,6 @@ impl Series {
     }
 }
 
-/// A rate as sentences have it.
 pub fn tell_rate(rate: f64) -> String {
     let digits = if rate < 10.0 { 1 } else { 0 };
     format!("{rate:.digits$}")
@@ -148,12 +133,11 @@ pub fn tell_rate(rate: f64) -> String {
 
 // ---- collector ----
 //
-// Counts over time in bounded memory, by joining pairs of buckets.
+// Bounded memory: pairs of buckets are merged.
 
-/// Buckets at most. A run of an hour in seconds fits.
+/// Holds an hour in seconds.
 const MOST_BUCKETS: usize = 4096;
 
-/// Counts by time since the start of the workload.
 #[derive(Debug)]
 pub struct Collector {
     width_seconds: f64,
@@ -162,17 +146,16 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Buckets of `width_seconds`, above 0, until there are too many.
+    /// `width_seconds` (above 0) doubles when there are too many buckets.
     pub fn new(width_seconds: f64) -> Collector {
         Collector { width_seconds, buckets: Vec::new(), has_reads: false }
     }
 
-    /// Spreads transactions evenly between two times; ignores empty intervals.
     pub fn add(&mut self, start: f64, end: f64, transactions: f64, reads: Option<f64>) {
         self.spread(start, end, transactions, reads, true);
     }
 
-    /// Adds what another thread served; only the first thread's intervals say which time is covered.
+    /// Another thread's transactions; the first thread's intervals define the covered time.
     pub fn add_beside(&mut self, start: f64, end: f64, transactions: f64) {
         self.spread(start, end, transactions, None, false);
     }
@@ -198,26 +181,23 @@ impl Collector {
         }
     }
 
-    /// Transactions per second of all that is covered.
     pub fn mean_rate(&self) -> f64 {
         let Bucket { transactions, covered_seconds, .. } = Bucket::sum(&self.buckets);
         transactions / covered_seconds.max(f64::MIN_POSITIVE)
     }
 
-    /// Counts one transaction that ended at `time`; all time until then is covered.
     pub fn count(&mut self, time: f64) {
         if !(0.0..f64::MAX).contains(&time) {
             return;
         }
         self.make_room(time);
-        // The exact end of the last bucket belongs to it.
+        // The end of the last bucket belongs to it.
         let place = ((time / self.width_seconds) as usize).min(self.buckets.len().saturating_sub(1));
         if let Some(bucket) = self.buckets.get_mut(place) {
             bucket.transactions += 1.0;
         }
     }
 
-    /// Says that everything until `end` was measured, also where nothing was counted.
     pub fn cover_until(&mut self, end: f64) {
         self.make_room(end);
         let width = self.width_seconds;
@@ -226,7 +206,7 @@ impl Collector {
         }
     }
 
-    /// The series, without a last bucket covered to less than half.
+    /// Drops a last bucket that is covered to less than half.
     pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();
@@ -234,13 +214,12 @@ impl Collector {
         Series { width_seconds: self.width_seconds, buckets: self.buckets, has_reads: self.has_reads, facts, remarks }
     }
 
-    /// Makes buckets until `end`, of twice the width as often as needed.
     fn make_room(&mut self, end: f64) {
         while end / self.width_seconds > MOST_BUCKETS as f64 {
             self.buckets = self.buckets.chunks(2).map(Bucket::sum).collect();
             self.width_seconds *= 2.0;
         }
-        // Rounding must not make a bucket of a billionth of a second.
+        // Avoids a bucket of a nanosecond by rounding.
         let needed = (end / self.width_seconds - 1e-9).ceil().max(1.0) as usize;
         if needed > self.buckets.len() {
             self.buckets.resize(needed, Bucket::default());

@@ -1,4 +1,4 @@
-//! Reads a file line by line, detects its format, and makes a [`Series`] in bounded memory.
+//! Reads a curve line by line in bounded memory and detects its format.
 
 use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series, tell_rate};
 use crate::Error;
@@ -8,43 +8,38 @@ use pgbench::{
     parse_transaction,
 };
 
-/// Lateness of another thread's transactions in a log.
+/// Maximum delay between threads in a log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
-/// A time beyond it is none in seconds.
+/// A later time is not in seconds.
 const LATEST_EPOCH: f64 = 1e11;
 
-/// No run lasts longer.
 const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 
-/// Samples that show how the run began, and how long an interval is.
+/// Samples that show the run's start and interval.
 const FIRST_SAMPLES: usize = 3;
 
-/// Reads one file, or the logs of one run's threads one after the other.
+/// Reads a file, or a run's logs one after the other.
 #[derive(Debug, Default)]
 pub struct Reader {
     line: u64,
     format: Format,
     prefix: Prefix,
-    /// What pgbench says of the run.
     report: PgbenchReport,
-    /// The first samples until there are [`FIRST_SAMPLES`].
     first: Vec<Sample>,
-    /// The interval of a log whose end is not known before the next.
+    /// The end of a log's interval is known only from the next one.
     open: Option<Sample>,
     origin: f64,
     last_time: f64,
-    /// The latest time of the logs that were read before this one; `None` for the first.
+    /// Latest time of the previous logs; `None` in the first.
     covered: Option<f64>,
-    /// As many clients as a log numbers.
+    /// Highest client number of a log, plus 1.
     clients: u32,
-    /// What the beginning says, for people.
     begins: Option<String>,
     collector: Option<Collector>,
-    /// Sum and number of throughput × latency over lines that have both.
+    /// Sum and count of throughput × latency.
     in_flight: f64,
     latencies: u64,
-    /// Intervals with a figure, and without.
     figures: u64,
     missing: u64,
     cut_short: u64,
@@ -60,7 +55,7 @@ enum Format {
     Columns(Columns),
 }
 
-/// What was measured up to a time. Rates are per second, or counts of the interval; NaN where the cell is empty.
+/// Rates per second or counts; NaN if empty.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     end: f64,
@@ -70,7 +65,6 @@ struct Sample {
 }
 
 impl Reader {
-    /// Takes the next line, with or without its end.
     pub fn push_line(&mut self, line: &str) -> Result<(), Error> {
         self.line += 1;
         let line = self.prefix.strip(line.trim()).trim();
@@ -95,12 +89,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Is it a log, of which each of pgbench's threads writes its own?
     pub fn is_log(&self) -> bool {
         matches!(self.format, Format::Intervals | Format::Transactions)
     }
 
-    /// Says that the next lines are the log of another thread of the same run.
+    /// Starts the log of another thread of the same run.
     pub fn next_log(&mut self) {
         self.covered = Some(self.latest());
         (self.line, self.open, self.last_time) = (0, None, f64::NEG_INFINITY);
@@ -110,7 +103,6 @@ impl Reader {
         self.covered.map_or(self.last_time, |covered| covered.max(self.last_time))
     }
 
-    /// What was read.
     pub fn finish(mut self) -> Result<Series, Error> {
         self.begin_with_first()?;
         match self.format {
@@ -138,7 +130,7 @@ impl Reader {
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         let mut facts = Facts::of(&self.report);
         facts.clients = facts.clients.or((self.clients > 0).then_some(self.clients));
-        // Little's law, unless clients hold back.
+        // Little's law, unless clients are throttled.
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
         }
@@ -152,7 +144,7 @@ impl Reader {
                 tell_rate(served),
                 lag.unwrap_or_default()
             ));
-            // The server decided how many were served.
+            // The server's capacity decided, not the rate limit.
             facts.is_rate_limited = false;
         }
         collector.finish(facts, remarks).check_length()
@@ -201,7 +193,7 @@ impl Reader {
         if self.first.len() == FIRST_SAMPLES { self.begin_with_first() } else { Ok(()) }
     }
 
-    /// Begins the curve where the first samples say that the run began.
+    /// Derives the curve's start from the first samples.
     fn begin_with_first(&mut self) -> Result<(), Error> {
         let is_progress = self.format == Format::Progress;
         let needed = if is_progress { 1 } else { 2 };
@@ -212,7 +204,7 @@ impl Reader {
         let found = Beginning::of(first.iter().map(|one| (one.end, one.rate))).unwrap_or_default();
         let (mut origin, start, width) = match is_progress {
             true => (found.start_seconds, found.start_seconds, found.width_seconds),
-            // A column of times counts from anywhere.
+            // A time column may start anywhere.
             false => {
                 let width = first[1].end - first[0].end;
                 (first[0].end - width, first[0].end - width, width)
@@ -223,7 +215,7 @@ impl Reader {
                 true => format!("left out: the first {start:.1} s, while pgbench connected"),
                 false => format!("the file begins {start:.0} s into the run: times count from there"),
             });
-            // The second line may come early. Later ones are whole intervals apart.
+            // The second line may be early; later ones are regular.
             let second = first.get(1).map_or(start + width, |second| second.end);
             origin = second - width * ((second - start) / width - ALIGNED).ceil().max(1.0);
         }
@@ -264,11 +256,11 @@ impl Reader {
         Ok(())
     }
 
-    /// An interval ends where the next begins; the last one is incomplete and dropped.
+    /// An interval ends where the next begins; the last is dropped.
     fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
         let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
         let Some(whole) = self.open.replace(next) else { return Ok(()) };
-        // Joined and sorted logs repeat intervals for each thread.
+        // Merged, sorted logs repeat intervals for each thread.
         if whole.end == start {
             self.open = Some(Sample { rate: whole.rate + transactions, ..whole });
             return Ok(());
@@ -294,7 +286,7 @@ impl Reader {
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
         self.clients = self.clients.max(logged.client.saturating_add(1));
-        // Failed and skipped transactions are not served, but prove coverage.
+        // Failed and skipped transactions only prove coverage.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
@@ -313,10 +305,9 @@ impl Reader {
     }
 }
 
-/// A share of an interval by which lines come too early or late.
+/// Tolerance, as a share of an interval.
 const ALIGNED: f64 = 0.1;
 
-/// What the first line with figures is.
 fn detect(line: &str) -> Format {
     if parse_progress(line).is_some() {
         Format::Progress
@@ -330,17 +321,14 @@ fn detect(line: &str) -> Format {
 }
 
 // ---- csv ----
-//
-// Columns of time and rate, by header or the first two.
 
-/// Where the columns are, and what separates them.
 #[derive(Clone, Debug, PartialEq)]
 struct Columns {
     separator: char,
     count: usize,
     time: usize,
     rate: usize,
-    /// Is the column transactions in the interval, and not in a second?
+    /// Transactions per interval rather than per second.
     is_count: bool,
     reads: Option<usize>,
 }
@@ -352,7 +340,7 @@ const COUNTS: [&str; 2] = ["transactions", "count"];
 const READS: [&str; 4] = ["reads", "device_reads", "reads_per_second", "foreground_reads"];
 
 impl Columns {
-    /// The columns, by the first line with figures or names.
+    /// Uses a header, or the first two columns if numeric.
     fn detect(line: &str) -> Option<Columns> {
         let separator = [';', '\t', ','].into_iter().find(|separator| line.contains(*separator))?;
         let cells: Vec<String> = line.split(separator).map(normalise).collect();
@@ -368,12 +356,10 @@ impl Columns {
         are_numbers.then_some(Columns { separator, count, time: 0, rate: 1, is_count: false, reads: None })
     }
 
-    /// Is this the line that names the columns?
     fn is_header(&self, line: &str) -> bool {
         line.split(self.separator).nth(self.time).is_some_and(|cell| TIMES.contains(&normalise(cell).as_str()))
     }
 
-    /// The figures of line `number` of the file.
     fn parse(&self, line: &str, number: u64) -> Result<Sample, Error> {
         let cells: Vec<&str> = line.split(self.separator).map(|cell| cell.trim().trim_matches('"')).collect();
         if cells.len() == 2 * self.count && self.separator == ',' {
@@ -402,7 +388,7 @@ fn normalise(cell: &str) -> String {
 
 // ---- time ----
 
-/// A number, or a time of day as seconds since 1970.
+/// Accepts a number or a timestamp, as seconds since 1970.
 pub fn parse_time(text: &str) -> Option<f64> {
     let text = text.trim();
     let of_day = || {
@@ -588,7 +574,7 @@ mod tests {
         let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
         assert_eq!(read(&only_nan), Err(Error::NoFigures { intervals: 20 }));
         assert!(matches!(read("1,1e300\n2,1e300\n"), Err(Error::BadNumber { .. })));
-        // A number beyond all that a float holds is read as infinite.
+        // Overflows a float.
         for absurd in ["1700000005 5e999 1 1 1 1", "1e999 5 1 1 1 1", "0 1 2 0 1e999 7"] {
             assert!(read(&format!("{absurd}\n{absurd}\n")).is_err(), "{absurd}");
         }
