@@ -1,7 +1,5 @@
-//! Which snapshot a restore should take: a pure function of what is kept, and of when the server was last started.
-//!
-//! A take that goes on after a restart keeps a cold server. So the newest snapshot is the right one only where the server
-//! never restarted; otherwise it is the warmest of those from before.
+//! Choice of the snapshot to restore. Scheduled snapshots after a restart record a cold server, so the newest is right
+//! only if the server never restarted.
 
 use std::collections::BTreeSet;
 
@@ -11,80 +9,68 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
-/// Nearly as warm: at least this part of each tier. Among such the newest is taken, as what is used moves on.
+/// Share of each tier that counts as nearly as warm. The newest of these wins, because the working set shifts.
 pub const NEARLY: f64 = 0.95;
 
-/// Less than this part of a tier is clearly colder. Between the two a cache that is warm comes and goes by itself, and a
-/// snapshot of an hour ago is no better than one of now for being a little larger.
+/// Below this share of a tier, a snapshot is clearly colder. Smaller differences are normal fluctuation.
 pub const CLEARLY: f64 = 0.8;
 
-/// When the server was last started, as far as that is known. The reboot of a host is a start too.
+/// A reboot of the host counts as a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
-    /// It runs since then.
     At(Timestamp),
-    /// None runs: whatever was taken, was taken before the next start.
+    /// No server runs: all snapshots are from before the next start.
     NotRunning,
-    /// Nobody says. It is taken for one that does not run.
+    /// Treated as `NotRunning`.
     Unknown,
 }
 
-/// What a choice depends on beside the snapshots themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Situation {
     pub start: LastStart,
-    /// Which tiers are to be brought back.
     pub tiers: Tiers,
     pub now: Timestamp,
-    /// Which databases are there; `None`: nobody knows, so all are.
+    /// `None` if unknown: all count as existing.
     pub databases: Option<Databases>,
 }
 
 impl Situation {
-    /// The situation at this moment.
     pub fn now(start: LastStart, tiers: Tiers) -> Situation {
         Situation { start, tiers, now: Timestamp::now(), databases: None }
     }
 
-    /// The same, where it is known which databases are there.
     pub fn among(self, databases: Option<Databases>) -> Situation {
         Situation { databases, ..self }
     }
 
-    /// What these say of themselves, as far as it can still come back.
+    /// Subtracts the blocks of dropped databases.
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
         self.databases.as_ref().map_or_else(|| headers.to_vec(), |databases| databases.count(headers))
     }
 }
 
-/// Why a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The user named it.
     Named,
-    /// The user asked for the newest, and it is the newest that can be read.
     NewestReadable,
-    /// It is the warmest from before the server's last start, or the newest that is nearly as warm.
     WarmestBeforeStart,
-    /// It was taken since the server's last start, and is as warm as the warmest from before.
+    /// Nearly as warm as the warmest from before the start.
     AsWarmSinceStart,
-    /// None that holds something is from before the server's last start, and of the others it is the newest.
+    /// No non-empty snapshot is older than the start.
     NewestSinceStart,
-    /// No server runs, so that all are from before its next start: the warmest, or the newest that is nearly as warm.
+    /// No server runs.
     WarmestOfAll,
-    /// As the last, for nobody could say when the server was started.
     WarmestStartUnknown,
 }
 
-/// Chooses the snapshot to restore. `None`: none holds anything of the tiers that are meant.
+/// Chooses the snapshot to restore. `None` if all are empty in the requested tiers.
 ///
-/// The rule begins with the warmest from before the server's last start. Of all that are nearly as warm, 95 % of each tier
-/// ([`NEARLY`]), it takes the newest. Where none is from before that start, it takes the newest. It never takes an empty one.
+/// Finds the warmest from before the server's last start, and takes the newest that is nearly as warm (`NEARLY`).
+/// Without any from before that start, takes the newest.
 ///
-/// `headers` are in the order in which a store has them, the one taken last first: that is known, where times are only what a
-/// clock said. They are as [`Situation::count`] counts them. Where the clock was set back after a snapshot, its time says
-/// nothing ([`says_nothing`]): it counts as one from before the start.
+/// `headers` are counted by `Situation::count`. They are newest first in the store's order, which clock changes do not
+/// affect. A snapshot with an unreliable timestamp (`says_nothing`) counts as taken before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
@@ -106,7 +92,7 @@ pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usiz
     Some((chosen, reason))
 }
 
-/// The warmest, or the newest that is nearly as warm, where `than` holds clearly less of a tier ([`CLEARLY`]).
+/// `None` unless `than` is clearly colder (`CLEARLY`).
 pub fn find_warmer(
     headers: &[SnapshotHeader],
     than: &SnapshotHeader,
@@ -118,36 +104,32 @@ pub fn find_warmer(
     is_clearly_colder(than, &headers[warmer], tiers).then_some(warmer)
 }
 
-/// Those of `among` that are nearly as warm as one ([`NEARLY`]), itself included.
 fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers: Tiers) -> Vec<usize> {
     let Some(least) = Warmth::of(&headers[warmest], tiers) else { return Vec::new() };
     let is_as_warm = |at: &usize| Warmth::of(&headers[*at], tiers).is_some_and(|one| one.reaches(least, NEARLY));
     among.into_iter().filter(is_as_warm).collect()
 }
 
-/// The one taken last. One whose time is still to come gives way to any other: it shall not be the newest for ever where only
-/// times tell the order.
+/// A future timestamp loses to any other, so that it is not the newest for ever.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
     among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }
 
-/// Does one hold less than 80 % of what another holds of a tier?
 pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tiers) -> bool {
     let Some(than) = Warmth::of(than, tiers) else { return false };
     Warmth::of(one, tiers).is_none_or(|one| !one.reaches(than, CLEARLY))
 }
 
-/// Was the clock set back after this one? Its time is still to come then, or one that was taken later bears an earlier time.
+/// True if the clock was set back later: the timestamp is in the future or after a later snapshot's.
 fn says_nothing(headers: &[SnapshotHeader], at: usize, now: Timestamp) -> bool {
     is_to_come(&headers[at], now) || headers[..at].iter().any(|later| later.taken_at < headers[at].taken_at)
 }
 
-/// Is its time still to come?
 pub fn is_to_come(header: &SnapshotHeader, now: Timestamp) -> bool {
     header.taken_at > now
 }
 
-/// Blocks that a restore would find in a snapshot for each tier; 0 for one that is not meant.
+/// Blocks that a restore finds for each requested tier.
 #[derive(Clone, Copy)]
 struct Warmth {
     os: u64,
@@ -155,7 +137,7 @@ struct Warmth {
 }
 
 impl Warmth {
-    /// `None`: it holds nothing. Where nobody saw the page cache, what was in shared_buffers is read into it.
+    /// `None` if empty. Without a measured page cache, a restore reads the blocks of shared_buffers into it.
     fn of(header: &SnapshotHeader, tiers: Tiers) -> Option<Warmth> {
         let os = if header.os == TierState::Measured { header.os_blocks } else { header.buffer_blocks };
         let os = if tiers.os { os } else { 0 };
@@ -163,14 +145,12 @@ impl Warmth {
         (os > 0 || buffers > 0).then_some(Warmth { os, buffers })
     }
 
-    /// Has it this part of each tier of another?
     fn reaches(self, other: Warmth, part: f64) -> bool {
         self.os as f64 >= part * other.os as f64 && self.buffers as f64 >= part * other.buffers as f64
     }
 }
 
-/// The one that has most of both tiers. Each tier counts by its share of the most that any of these has of it, for
-/// shared_buffers are small and worth more than as many bytes of the page cache.
+/// Each tier is relative to its maximum: shared_buffers is small, but worth more per byte.
 fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
     let warm: Vec<(usize, Warmth)> =
         among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
@@ -183,24 +163,22 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
 }
 
 // ---- standing ----
-//
-// What of a snapshot can still come back: what it holds of a database that was dropped since is worth nothing.
 
-/// Databases that users made have this oid or a greater one: FirstNormalObjectId of PostgreSQL's src/include/access/transam.h.
+/// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h: smallest oid of a user's database.
 const FIRST_USER_OID: u32 = 16_384;
 
-/// The databases of a cluster that are there, by their oids.
+/// By oid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Databases(BTreeSet<u32>);
 
 impl Databases {
-    /// These are there. `None`: a cluster without any is one that nobody could look at.
+    /// `None` for an empty list: it could not be read.
     pub fn of(oids: impl IntoIterator<Item = u32>) -> Option<Databases> {
         let oids: BTreeSet<u32> = oids.into_iter().collect();
         (!oids.is_empty()).then_some(Databases(oids))
     }
 
-    /// What these say of themselves as if they held nothing of databases that are gone.
+    /// Subtracts the blocks of dropped databases.
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
         let known = self.known(headers);
         let count = |header: &SnapshotHeader| {
@@ -214,22 +192,22 @@ impl Databases {
         headers.iter().map(count).collect()
     }
 
-    /// The names of the databases that one of these holds something of and that are gone.
+    /// Only those with blocks in `header`.
     pub fn gone_of<'a>(&self, header: &'a SnapshotHeader, headers: &[SnapshotHeader]) -> Vec<&'a str> {
         let holds = |one: &&DatabaseBlocks| one.os_blocks > 0 || one.buffers_blocks > 0;
         let gone = self.gone(header, self.known(headers).as_ref());
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// A database that was made anew has another oid, and what is restored into it is found by name. Whoever took a snapshot since
-    /// knows of it. Where there is one that no snapshot knows, it may be any that is missing: then none is taken for gone.
+    /// A recreated database is restored by name, and later snapshots know that name. If no snapshot knows an existing
+    /// database, it may be any missing one, so none counts as dropped.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// The names of the databases that are there, as these know them; `None` where users have made one that none of these knows.
+    /// `None` if a user's database is in none of these snapshots.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();
@@ -243,8 +221,7 @@ mod tests {
     use super::*;
     use crate::fixtures::header;
 
-    /// In the order in which they were taken: the second that the clock said, what each has of the page cache and of
-    /// shared_buffers.
+    /// `kept` in the order taken: seconds, blocks of the page cache, blocks of shared_buffers.
     fn chosen(kept: &[(i64, Option<u64>, Option<u64>)], start: LastStart) -> Option<(usize, Reason)> {
         chosen_for(kept, start, Tiers::BOTH)
     }
@@ -271,7 +248,7 @@ mod tests {
         assert_eq!(chosen(&kept, at(100)), Some((1, Reason::WarmestBeforeStart)), "the newest that is nearly as warm");
         kept[1].1 = Some(940);
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)), "6 % less is less");
-        // A second restart: now the cold ones are from before it too.
+        // After a second restart.
         assert_eq!(chosen(&kept, at(300)), Some((0, Reason::WarmestBeforeStart)));
         assert_eq!(chosen(&kept, LastStart::NotRunning), Some((0, Reason::WarmestOfAll)));
         assert_eq!(chosen(&kept, LastStart::Unknown), Some((0, Reason::WarmestStartUnknown)));
@@ -303,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_restart_that_left_the_page_cache_warm_lost_shared_buffers_all_the_same() {
-        // By their sum these differ by 2 %.
+        // Their sums differ by 2 %.
         let kept = [(10, Some(60_000), Some(1000)), (200, Some(60_000), Some(5))];
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
         assert_eq!(chosen(&kept, LastStart::NotRunning).map(|(at, _)| at), Some(0));
@@ -322,27 +299,27 @@ mod tests {
         let os = Tiers { os: true, buffers: false };
         assert_eq!(chosen_for(&[over_sql, os_alone], at(100), os).map(|(at, _)| at), Some(1));
         assert_eq!(chosen_for(&[over_sql], at(100), os).map(|(at, _)| at), Some(0), "its blocks are read");
-        // Taken over SQL after the restart: what it says of shared_buffers does not make up for the page cache.
+        // Taken over SQL after the restart: shared_buffers do not make up for the page cache.
         let both = (10, Some(5000), Some(1000));
         assert_eq!(chosen(&[both, (200, None, Some(1000))], at(100)).map(|(at, _)| at), Some(0));
     }
 
     #[test]
     fn a_time_that_is_to_come_says_nothing() {
-        // The clock was set back: the warm one bears a time after the start, and after now.
+        // The clock was set back: the warm one's timestamp is after the start and in the future.
         let kept = [(200, Some(20), Some(2)), (5000, Some(1000), Some(100))];
         assert_eq!(chosen(&kept, at(100)), Some((1, Reason::WarmestBeforeStart)));
-        // It is no newest one for ever.
+        // It does not stay the newest for ever.
         let kept = [(200, Some(1000), Some(100)), (5000, Some(1000), Some(100))];
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::AsWarmSinceStart)));
     }
 
     #[test]
     fn a_time_after_that_of_a_later_one_says_nothing_either() {
-        // The warm one's clock was an hour ahead; then it was set right, the server restarted, and cold takes followed.
+        // The warm one's clock was an hour ahead. Then the clock was corrected and the server restarted.
         let mut kept = vec![(600, Some(1000), Some(100)), (110, Some(20), Some(2)), (120, Some(30), Some(3))];
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
-        // The order in which they were taken says which is the newest of those that are alike.
+        // The order taken decides between equally warm ones.
         kept[2] = (120, Some(1000), Some(100));
         assert_eq!(chosen(&kept, at(100)), Some((2, Reason::AsWarmSinceStart)));
     }

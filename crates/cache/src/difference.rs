@@ -1,5 +1,3 @@
-//! What changed between two maps.
-
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
@@ -9,38 +7,34 @@ use super::{Error, ForkMap, Identity, Map, RelationMap, Selection, TierState, co
 use host::units::Fork;
 use postgres::{PartitionedTable, Relation};
 
-/// What changed from one map to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference<'a> {
-    /// Relations of either map, in the order of the later one, then those that are gone.
+    /// In the order of the later map, then removed ones.
     pub relations: Vec<RelationDifference<'a>>,
-    /// Relations of either map that have no block there: others belong to them.
+    /// Empty relations of either map, because others belong to them.
     pub empty: Vec<&'a Relation>,
-    /// The partitioned tables of either map.
+    /// From either map.
     pub partitioned: Vec<PartitionedTable>,
-    /// Were both maps able to see the OS page cache?
+    /// Both maps measured this tier.
     pub has_os: bool,
-    /// Were both maps able to see shared_buffers?
     pub has_buffers: bool,
 }
 
-/// What changed of one relation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationDifference<'a> {
-    /// The relation as the later map has it, or the earlier one when it is gone.
+    /// From the later map if it is there.
     pub relation: &'a Relation,
     pub change: Change,
-    /// The forks of either map, in PostgreSQL's order.
     pub forks: Vec<ForkDifference>,
 }
 
-/// What became of a relation as a whole. Of several, the first that fits.
+/// The first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {
     New,
     Gone,
-    /// Another file holds it (VACUUM FULL, REINDEX, TRUNCATE, a dump and restore): its blocks are others.
+    /// Moved to another file (VACUUM FULL, REINDEX, TRUNCATE, dump and restore), so blocks are not comparable.
     Rewritten,
     Grown,
     Truncated,
@@ -48,24 +42,22 @@ pub enum Change {
 }
 
 impl Change {
-    /// The word for tables and `--json`.
+    /// Name in tables and `--json`.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// What changed of one fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {
     pub fork: Fork,
-    /// Blocks before and after; 0 where there was none.
+    /// 0 if missing.
     pub blocks_before: u64,
     pub blocks_after: u64,
     pub os: TierDifference,
     pub buffers: TierDifference,
 }
 
-/// Blocks that a tier gained, lost and kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierDifference {
     pub gained: u64,
@@ -74,7 +66,6 @@ pub struct TierDifference {
 }
 
 impl TierDifference {
-    /// Blocks that are not as they were.
     pub fn changed(&self) -> u64 {
         self.gained + self.lost
     }
@@ -89,10 +80,8 @@ impl AddAssign for TierDifference {
 }
 
 impl Difference<'_> {
-    /// The difference of the relations that are meant.
-    ///
     /// # Errors
-    /// When there is no such relation in either map.
+    /// If neither map has such a relation.
     pub fn select(mut self, selection: &Selection) -> Result<Self, Error> {
         let all = self.relations.iter().map(|one| one.relation).chain(self.empty.iter().copied());
         let places = selection.find(all, &self.partitioned)?;
@@ -101,35 +90,29 @@ impl Difference<'_> {
         Ok(self)
     }
 
-    /// The OS page cache, all relations.
     pub fn os(&self) -> TierDifference {
         sum(self.relations.iter().map(RelationDifference::os))
     }
 
-    /// shared_buffers, all relations.
     pub fn buffers(&self) -> TierDifference {
         sum(self.relations.iter().map(RelationDifference::buffers))
     }
 }
 
 impl RelationDifference<'_> {
-    /// The OS page cache, all forks.
     pub fn os(&self) -> TierDifference {
         sum(self.forks.iter().map(|fork| fork.os))
     }
 
-    /// shared_buffers, all forks.
     pub fn buffers(&self) -> TierDifference {
         sum(self.forks.iter().map(|fork| fork.buffers))
     }
 
-    /// Blocks of all forks before and after.
     pub fn blocks(&self) -> (u64, u64) {
         self.forks.iter().fold((0, 0), |(before, after), fork| (before + fork.blocks_before, after + fork.blocks_after))
     }
 }
 
-/// Adds differences up.
 fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
     parts.fold(TierDifference::default(), |mut total, part| {
         total += part;
@@ -137,7 +120,7 @@ fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
     })
 }
 
-/// Compares two maps of one cluster, or of two copies of it. Relations are told apart by name, not by file.
+/// Compares maps of one cluster or of two copies of it. Relations are matched by name, not by file.
 pub fn compute_difference<'a>(before: &'a Map, after: &'a Map) -> Difference<'a> {
     let identities = |map: &'a Map| compute_identities(map.every_relation());
     let mut earlier: HashMap<Identity, &RelationMap> = identities(before).into_iter().zip(&before.relations).collect();
@@ -172,7 +155,7 @@ fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> Relation
     RelationDifference { relation, change, forks: compare_forks(&before.forks, &after.forks, !is_rewritten) }
 }
 
-/// In a rewritten relation no block is what its number was before, so nothing is `comparable`.
+/// Block numbers of a rewritten relation are not `comparable`.
 fn compare_forks<'a>(before: &'a [ForkMap], after: &'a [ForkMap], comparable: bool) -> Vec<ForkDifference> {
     let compare = |fork: Fork| {
         let find = |forks: &'a [ForkMap]| forks.iter().find(|one| one.fork == fork);

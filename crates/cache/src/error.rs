@@ -1,5 +1,3 @@
-//! Failures of mapping and of keeping maps.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +6,6 @@ use super::{BEST, NEWEST, Tiers};
 use host::failure::{ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files};
 use host::linux;
 
-/// What can go wrong with a map or a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}", flaw.told("snapshot", path))]
@@ -44,12 +41,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
+    /// `action` is a verb, such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// The error of a snapshot's file.
     pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
         match flaw {
             Flaw::Failed { action, source } => Error::file(action, path, source),
@@ -57,7 +53,7 @@ impl Error {
         }
     }
 
-    /// Is it the file itself that is no good? Then another snapshot may be.
+    /// True if another snapshot may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
@@ -105,7 +101,7 @@ impl Explain for Error {
             Error::Flawed { .. } => "pgthaw did not write this; use a snapshot from `pgthaw snapshot list`",
             Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
             Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
-            // Root's home shows nobody else what is in it.
+            // Other users cannot look into root's home.
             Error::NoSnapshot(_) if !postgres::SystemUser::is_root() => {
                 "take one with `pgthaw snapshot take`; if root took one, it is in root's home: `sudo pgthaw …`"
             }
@@ -142,7 +138,7 @@ impl Explain for Error {
     }
 }
 
-/// Says who else's snapshots of the same server there are, and the command that finds them.
+/// Command for snapshots that the server's owner keeps.
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
     format!("the server's owner keeps his snapshots in {directory}: `pgthaw … --dir {directory}`")
@@ -152,7 +148,7 @@ fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
         io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
-        // A limit of this user's or of the file system.
+        // Limit of this user or of the file system.
         io::ErrorKind::FileTooLarge => {
             Some("nothing was harmed; free some space, or name another directory with --dir")
         }

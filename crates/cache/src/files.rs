@@ -1,5 +1,3 @@
-//! The files of a cluster's relations: how long a fork is, what of it is in the page cache, and dropping blocks from there.
-
 use std::ops::Range;
 use std::path::Path;
 
@@ -12,7 +10,6 @@ use host::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use host::units::{BlockRange, Bytes, Fork, PageRange};
 use postgres::{DataDirectory, RelationPath};
 
-/// Where the files are and how they are cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
     pub cache: &'a dyn PageCache,
@@ -20,36 +17,33 @@ pub struct Files<'a> {
     pub geometry: Geometry,
 }
 
-/// What a fork's files are like now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub blocks: u64,
-    /// The resident ones of the first blocks, as many as were asked about.
+    /// Only blocks before the requested end.
     pub resident: RoaringBitmap,
 }
 
-/// What became of blocks that were to be dropped.
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// Bytes of them that were cached before, and after.
+    /// Cached bytes before and after.
     pub before_bytes: Bytes,
     pub after_bytes: Bytes,
-    /// Bytes of those that stayed and have yet to be written; 0 where the kernel does not tell.
+    /// Dirty bytes that stayed; 0 if the kernel does not report them.
     pub unwritten_bytes: Bytes,
-    /// The runs of which something stayed.
+    /// Runs with remaining cached pages.
     pub stayed: RoaringBitmap,
-    /// The first thing that went wrong. What it was about stays, and is not counted.
+    /// The first error; its blocks are not counted.
     pub error: Option<linux::Error>,
 }
 
 impl<'a> Files<'a> {
-    /// Those of a data directory.
     pub fn of(cache: &'a dyn PageCache, directory: &'a DataDirectory) -> Files<'a> {
         let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
         Files { cache, directory: &directory.path, geometry }
     }
 
-    /// Opens one segment; `None` when it is gone.
+    /// `None` if the file does not exist.
     pub fn open(
         &self,
         path: &RelationPath,
@@ -59,7 +53,7 @@ impl<'a> Files<'a> {
         self.cache.open(&path.segment_file(self.directory, fork, segment))
     }
 
-    /// Looks at a fork: its length, and the residency of its segments up to block `end`. `None` when it has no file.
+    /// `None` without a file. Residency covers segments that begin before block `end`.
     pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> Result<Option<Found>, linux::Error> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let mut found: Option<Found> = None;
@@ -75,7 +69,7 @@ impl<'a> Files<'a> {
         Ok(found)
     }
 
-    /// Looks at a segment: its length, and its residency if it begins before block `end`. `None` when it is gone.
+    /// As in `read_fork`. `None` without a file.
     pub fn read_segment(
         &self,
         path: &RelationPath,
@@ -94,7 +88,7 @@ impl<'a> Files<'a> {
         Ok(Some(Found { blocks, resident }))
     }
 
-    /// The places on its device of a fork of so many blocks, as far as the file system shows them.
+    /// Omits unknown positions.
     pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
         let Geometry { block_size, segment_blocks } = self.geometry;
         let mut places = Vec::new();
@@ -110,7 +104,7 @@ impl<'a> Files<'a> {
         places
     }
 
-    /// Drops pages of a fork from the page cache: of each run of `blocks`, within its segment, those that `choose` names.
+    /// `choose` selects the pages to drop of each run. A run lies within one segment.
     pub fn drop_blocks(
         &self,
         path: &RelationPath,
@@ -153,7 +147,7 @@ impl<'a> Files<'a> {
                 let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
                 let mut drop_all =
                     |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
-                // The kernel keeps what it likes anyway: an error is no more than that.
+                // Not fatal: the kernel may keep pages anyway.
                 match choose(&*file, run).and_then(&mut drop_all) {
                     Ok(true) => _ = stayed.insert_range(blocks),
                     Ok(false) => {}
@@ -171,19 +165,18 @@ impl<'a> Files<'a> {
         (self.geometry.block_size.into(), self.cache.page_bytes())
     }
 
-    /// The pages that hold blocks of a segment.
     pub fn pages(&self, range: BlockRange) -> PageRange {
         let (block_size, page_bytes) = self.sizes();
         PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes))
     }
 
-    /// The blocks of a segment of which some page is in `pages`.
+    /// Blocks with at least one page in `pages`.
     pub fn blocks_with(&self, pages: PageRange) -> BlockRange {
         let (block_size, page_bytes) = self.sizes();
         BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))
     }
 
-    /// The pages that hold nothing but these blocks of a segment.
+    /// Pages that hold only these blocks.
     pub fn pages_within(&self, range: BlockRange) -> PageRange {
         let (block_size, page_bytes) = self.sizes();
         let (start, end) = ((range.start * block_size).div_ceil(page_bytes), range.end * block_size / page_bytes);
@@ -191,7 +184,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The resident blocks of a segment's file that has these blocks of its fork.
+/// `blocks`: position of the segment in its fork.
 pub fn read_resident_blocks(
     file: &dyn CachedFile,
     page_bytes: u64,
@@ -207,14 +200,14 @@ pub fn read_resident_blocks(
     Ok(resident)
 }
 
-/// The blocks of a segment of so many of which every page is in `pages`. A page may be larger than a block, too.
+/// A page may be larger than a block.
 fn whole_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64) -> BlockRange {
     let start = (pages.start * page_bytes).div_ceil(block_size);
     let end = (pages.end * page_bytes / block_size).min(blocks);
     BlockRange::new(start, end.max(start))
 }
 
-/// Blocks as bitmaps know them. A relation has at most 2³² − 2 of them; a file that claims more is not PostgreSQL's.
+/// PostgreSQL's limit is 2³² − 2 blocks; larger numbers are clamped.
 pub fn numbers(range: BlockRange) -> Range<u32> {
     let clamp = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
     clamp(range.start)..clamp(range.end)

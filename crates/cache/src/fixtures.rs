@@ -1,4 +1,3 @@
-//! Maps for tests.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -10,7 +9,6 @@ use crate::trace::{FilmHeader, ProbeShare, Sampled};
 use host::units::{Bytes, Fork};
 use postgres::{Relation, RelationKind, RelationName, RelationPath};
 
-/// A map of these relations.
 pub fn map_of(relations: Vec<RelationMap>) -> Map {
     Map {
         taken_at: "2026-11-21T23:30:05.123456Z".parse().unwrap(),
@@ -34,8 +32,7 @@ pub fn map_of(relations: Vec<RelationMap>) -> Map {
     }
 }
 
-/// What a snapshot says that was taken in this second and has so many blocks of the page cache and of shared_buffers; `None`
-/// of a tier that was not seen.
+/// Header by timestamp and cached blocks; `None` for an unmeasured tier.
 pub fn header(second: i64, os: Option<u64>, buffers: Option<u64>) -> SnapshotHeader {
     let state = |blocks: Option<u64>| match blocks {
         Some(_) => TierState::Measured,
@@ -51,7 +48,7 @@ pub fn header(second: i64, os: Option<u64>, buffers: Option<u64>) -> SnapshotHea
     }
 }
 
-/// What a snapshot says that holds so many blocks of the page cache and of shared_buffers of each database, given by oid and name.
+/// `databases`: oid, name, blocks of the page cache, blocks of shared_buffers.
 pub fn header_of_databases(second: i64, databases: &[(u32, &str, u64, u64)]) -> SnapshotHeader {
     let (os, buffers) = databases.iter().fold((0, 0), |(os, buffers), one| (os + one.2, buffers + one.3));
     let database = |&(oid, name, os_blocks, buffers_blocks): &(u32, &str, u64, u64)| DatabaseBlocks {
@@ -63,7 +60,6 @@ pub fn header_of_databases(second: i64, databases: &[(u32, &str, u64, u64)]) -> 
     SnapshotHeader { databases: databases.iter().map(database).collect(), ..header(second, Some(os), Some(buffers)) }
 }
 
-/// A table with one fork.
 pub fn relation(number: u32, fork: ForkMap) -> RelationMap {
     let path = RelationPath::Base { database_oid: 5, relfilenumber: number };
     let name =
@@ -80,7 +76,6 @@ pub fn relation(number: u32, fork: ForkMap) -> RelationMap {
     RelationMap { relation, forks: vec![fork] }
 }
 
-/// A fork of which a tier holds every third block.
 pub fn third_resident(blocks: u32) -> ForkMap {
     let mut fork = ForkMap::empty(Fork::Main, blocks.into());
     fork.os = (0..blocks).step_by(3).collect();
@@ -88,7 +83,6 @@ pub fn third_resident(blocks: u32) -> ForkMap {
 }
 
 impl FilmHeader {
-    /// A header for films of tests.
     pub fn for_tests() -> FilmHeader {
         let map = map_of(Vec::new());
         FilmHeader {

@@ -1,4 +1,4 @@
-//! Entries for `fuzz/`: snapshot files and films in memory, and rows as one could hold them.
+//! Entry points for `fuzz/`.
 
 use std::path::Path;
 
@@ -9,10 +9,9 @@ use super::snapshot_file::{Collector, Columns, read_snapshot_from};
 use super::trace::{self, Film, FilmSummary, Touched};
 use super::{Error, RelationMap, Snapshot};
 
-/// What errors call a file in memory.
 const NAME: &str = "fuzzed.parquet";
 
-/// The same file with the checksum that it should have; as it is when it has no place for one.
+/// Corrects the checksum, if the file has one.
 pub fn mend(bytes: &[u8]) -> Vec<u8> {
     let mut mended = bytes.to_vec();
     let source = bytes::Bytes::copy_from_slice(bytes);
@@ -23,20 +22,18 @@ pub fn mend(bytes: &[u8]) -> Vec<u8> {
     mended
 }
 
-/// Reads a file after its checksum was put right.
 pub fn read_mended(bytes: &[u8]) -> Result<Snapshot, Error> {
     let path = Path::new(NAME);
     read_snapshot_from(bytes::Bytes::from(mend(bytes)), path)
 }
 
-/// The same of a film, whose events are added up in each way that there is.
+/// Also aggregates the events in every way.
 pub fn read_mended_film(bytes: &[u8]) -> Result<FilmSummary, trace::Error> {
     let film = Film::new(bytes::Bytes::from(mend(bytes)), Path::new(NAME))?;
     Touched::read(&[&film], None::<&crate::Map>, true)?;
     FilmSummary::read(&film)
 }
 
-/// A row of a file.
 #[derive(Debug)]
 pub struct RawRow<'a> {
     pub database: &'a [u8],
@@ -57,7 +54,7 @@ pub struct RawRow<'a> {
     pub bitmap: Vec<u8>,
 }
 
-/// Makes relations of rows, with every check of a file's.
+/// Applies every check of a file.
 pub fn read_rows<'a>(rows: impl Iterator<Item = RawRow<'a>>) -> Result<Vec<RelationMap>, String> {
     let mut columns = Columns::default();
     let text = |bytes: &[u8]| ByteArray::from(bytes.to_vec());

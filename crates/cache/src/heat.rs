@@ -1,11 +1,8 @@
-//! How hot the blocks of the page cache are: of several witnesses, the first that can tell them apart.
+//! Heat of cached blocks. The first source that distinguishes them wins:
 //!
-//! 1. The kernel's page flags: how often each page was read since it came. Root only.
-//! 2. Earlier snapshots: how many of the last few had the block, and had it in shared_buffers.
-//! 3. The server's statistics: how many reads for each block of a relation went past shared_buffers.
-//!
-//! A witness that says the same of nearly all blocks says nothing, as the flags of a server that has run for weeks with
-//! more memory than data: then the next one is asked.
+//! 1. Page flags: reads of each page since it was cached (root only).
+//! 2. Earlier snapshots: how many had the block, and had it in shared_buffers.
+//! 3. Statistics: reads per block of a relation that missed shared_buffers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -20,13 +17,11 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// The share of the blocks that may have one heat. Beyond it a witness says nothing.
+/// If a larger share has the same heat, the source is skipped. Page flags become alike after weeks with more memory
+/// than data.
 const SAME_MAX: f64 = 0.95;
 
-/// Finds out how hot the blocks of the map's OS tier are. Whatever cannot be asked is passed over: a snapshot without heat
-/// is better than none.
-///
-/// `earlier` are files of earlier snapshots of the cluster, the newest first.
+/// A snapshot without heat is better than none. `earlier` are newest first.
 pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]) {
     if map.os != TierState::Measured {
         return;
@@ -51,7 +46,6 @@ pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]
     }
 }
 
-/// Do at least a few blocks differ from the others?
 fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
     let mut blocks: BTreeMap<u8, u64> = BTreeMap::new();
     for ((_, fork), levels) in map.forks().zip(heat) {
@@ -64,18 +58,15 @@ fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
 }
 
 // ---- generations ----
-//
-// Heat from earlier snapshots: what they all had is what is used all the time.
 
-/// Snapshots that are looked at: a week of nightly ones. Each is read whole, one at a time.
+/// A week of nightly snapshots. Each is read whole.
 const SNAPSHOTS_MAX: usize = 7;
-/// Snapshots that are needed: of fewer, one that was taken at an odd moment would decide.
+/// A single one may be untypical.
 const SNAPSHOTS_MIN: usize = 2;
 
-/// How many of the sets that were added have a block.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    /// Blocks that at least one set has, at least two, …
+    /// `[n]`: blocks in at least n + 1 of the added sets.
     at_least: Vec<RoaringBitmap>,
 }
 
@@ -92,7 +83,6 @@ impl Counts {
         }
     }
 
-    /// The blocks by heat. `sets` is how many might have had a block.
     fn into_levels(self, sets: usize) -> Levels {
         let mut levels = Levels::new();
         for (nth, blocks) in self.at_least.into_iter().enumerate() {
@@ -103,7 +93,7 @@ impl Counts {
     }
 }
 
-/// The heat of every fork's cached blocks. `None` when there are too few snapshots of this cluster.
+/// `None` with too few snapshots.
 fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     let forks = map.forks().enumerate();
     let places: HashMap<(&RelationPath, Fork), usize> =
@@ -111,7 +101,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     let mut counts = vec![Counts::default(); places.len()];
     let mut snapshots = 0;
     for path in earlier {
-        // A damaged one says nothing; that is for `snapshot list --verify` to tell.
+        // Ignores damage, which `snapshot list --verify` reports.
         let Ok(snapshot) = Snapshot::read(path) else { continue };
         let is_measured =
             [&snapshot.map.os, &snapshot.map.buffers].into_iter().all(|tier| *tier == TierState::Measured);
@@ -130,7 +120,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
             break;
         }
     }
-    // Each snapshot counts twice: for being cached, and for being in shared_buffers.
+    // Each snapshot counts twice: cached, and in shared_buffers.
     let levels =
         counts.into_iter().zip(map.forks()).map(|(counts, (_, fork))| tidy(counts.into_levels(2 * snapshots), fork));
     (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
@@ -138,16 +128,15 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
 
 // ---- levels ----
 
-/// The heat of snapshots and statistics that stands for the usual, and the greatest.
 pub const USUAL_HEAT: u8 = 4;
 const GREATEST_HEAT: u8 = 8;
 
-/// Blocks of a fork by heat; those of heat 0 are left out, and no block has two.
+/// Disjoint blocks by heat, without heat 0.
 type Levels = BTreeMap<u8, RoaringBitmap>;
-/// Of every fork of a map, in its order.
+/// In the map's order.
 type HeatOfForks = Vec<Levels>;
 
-/// The blocks of `levels` that the fork has in the page cache, each in the hottest level that it is in.
+/// Keeps the fork's cached blocks, each in its hottest level.
 fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
     let mut hotter = RoaringBitmap::new();
     for (_, blocks) in levels.iter_mut().rev() {
@@ -160,14 +149,11 @@ fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
 }
 
 // ---- page flags ----
-//
-// Heat from the kernel's page flags, file by file, over a few threads.
 
-/// More threads than this gain nothing: the kernel's own locks are the limit.
+/// The kernel's locks prevent any gain from more threads.
 const THREADS_MAX: usize = 8;
 
-/// The heat of every fork's cached blocks: the [`host::linux::page_cache::Activity`] as a number. `None` when this process may not
-/// see it, or when the kernel keeps no such account.
+/// `None` without privilege or kernel support.
 fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let directory = inputs.data_directory?;
     inputs.page_cache.test_activity().ok()?;
@@ -176,7 +162,6 @@ fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     Some(map_on_threads(forks.len(), threads, |at| {
         let (relation, fork) = forks[at];
-        // What went away meanwhile, or cannot be opened, has no heat.
         read_activity(&files, relation, fork).unwrap_or_default()
     }))
 }
@@ -197,7 +182,7 @@ fn read_activity(files: &Files<'_>, relation: &Relation, fork: &ForkMap) -> Resu
         }
         if let Some((_, Some(file))) = &segment {
             let pages = files.pages(BlockRange::new(start - first, cut - first));
-            // A block is as hot as the hottest of its pages.
+            // The hottest page determines a block's heat.
             file.visit_activity(pages, &mut |pages, activity| {
                 let blocks = files.blocks_with(pages);
                 let blocks = numbers(BlockRange::new(first + blocks.start, first + blocks.end));
@@ -211,15 +196,13 @@ fn read_activity(files: &Files<'_>, relation: &Relation, fork: &ForkMap) -> Resu
 
 // ---- statistics ----
 //
-// Heat from the server's statistics: reads that went past shared_buffers, for each block of a relation. All blocks of a
-// relation have the same.
+// All blocks of a relation have the same heat.
 
-/// The heat of every fork's cached blocks. `None` when there is no server to ask, or when it has counted nothing.
+/// `None` without a server or without counted reads.
 async fn read_statistics(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let server = inputs.server?;
     let mut reads: HashMap<(String, u32), u64> = HashMap::new();
     for database in inputs.databases.iter().filter(|database| database.allows_connections) {
-        // One that does not let us in has no heat.
         let Ok(mut connection) = server.connect_to(&database.name).await else { continue };
         for of_relation in read_block_reads(&mut connection).await.unwrap_or_default() {
             let database = if of_relation.is_shared { String::new() } else { database.name.clone() };
@@ -248,7 +231,6 @@ async fn read_statistics(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfFork
     Some(heat)
 }
 
-/// The heat of a rate: one level more for each doubling of the usual one.
 fn compute_level(rate: f64, usual: f64) -> u8 {
     let level = f64::from(USUAL_HEAT) + (rate / usual).log2();
     level.round().clamp(0.0, f64::from(GREATEST_HEAT)) as u8
@@ -313,7 +295,7 @@ mod generations_tests {
         let now = map(0..120, 0..0);
         assert!(read_generations(&now, &earlier[..1]).is_none());
         let heat = read_generations(&now, &earlier).unwrap();
-        // Four snapshots, so a heat for each of eight votes: 5 of block 0, 3 of block 20, 3 of block 70, 1 of block 110.
+        // Four snapshots give eight votes: 5 for block 0, 3 for blocks 20 and 70, 1 for block 110.
         let of = |block: u32| heat[0].iter().find(|(_, blocks)| blocks.contains(block)).map(|(heat, _)| *heat);
         assert_eq!(
             [of(0), of(20), of(70), of(110), of(150), of(305)],
@@ -351,7 +333,7 @@ mod page_flags_tests {
     fn what_was_read_again_is_hotter() {
         let cache = FakePageCache::new();
         let directory = DataDirectory { segment_blocks: 100, ..DataDirectory::pretend("/data") };
-        // Blocks 40 to 110 are cached, of two segments; 90 to 105 were read again, of block 50 one page.
+        // Blocks 40 to 110 are cached; 90 to 105 and one page of block 50 were read again.
         cache.insert("/data/base/5/1", 100 * 8192, &[PageRange::new(80, 200)]);
         cache.insert("/data/base/5/1.1", 20 * 8192, &[PageRange::new(0, 20)]);
         let again = |path: &str, block: u64, bytes: usize| {

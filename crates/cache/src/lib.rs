@@ -1,4 +1,4 @@
-//! What is resident now (`Map`), a map that was kept (`Snapshot`), and what changed between two of them.
+//! Resident blocks (`Map`), stored maps (`Snapshot`) and their differences.
 
 pub mod trace;
 pub mod warm;

@@ -1,4 +1,4 @@
-//! The map: per relation and fork, which blocks are resident in which tier.
+//! Resident blocks per relation, fork and tier.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use host::units::Fork;
 use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 
-/// Usage counts are 0 to 5: BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h`.
+/// BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h` is 5.
 pub const USAGE_COUNTS: usize = 6;
 
-/// Which cluster a map is of, and where in its history.
+/// Cluster of a map and its WAL position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MapSource {
-    /// In JSON a text: numbers there lose its last digits.
+    /// A string in JSON, because numbers there lose the last digits.
     #[serde(serialize_with = "as_text")]
     pub system_identifier: u64,
-    /// `server_version_num`; of a stopped server major × 10,000.
+    /// `server_version_num`; major version × 10,000 for a stopped server.
     pub version_num: u32,
     pub block_size: u32,
     pub segment_blocks: u32,
-    /// `None` when the map came through SQL alone.
+    /// `None` for a map read only over SQL.
     pub data_directory: Option<PathBuf>,
-    /// Empty and 0 when unknown (a stopped server).
+    /// Empty for a stopped server, as `timeline` is 0.
     pub lsn: String,
     pub timeline: u32,
 }
@@ -35,100 +35,88 @@ fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(number)
 }
 
-/// Was a tier looked at? If not, why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TierState {
     Measured,
-    /// The tier could not be measured: why, in words for people, with what would make it measurable.
+    /// Reason and remedy, in words.
     Unknown {
         reason: String,
     },
 }
 
-/// Where the heat of blocks in the page cache comes from.
+/// Meaning of a block's heat in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum HeatSource {
-    /// Nobody could tell. All blocks have heat 0.
+    /// All blocks have heat 0.
     #[default]
     None,
-    /// 0: nobody read it, it came by read-ahead; 1: read once; 2: twice; 3: more often.
+    /// 0: never read, only read ahead. 1, 2: read once, twice. 3: more often.
     PageFlags,
-    /// 0 to 8: 4 when each earlier snapshot had it, 8 when each had it in shared_buffers too.
+    /// 0 to 8: 4 if each earlier snapshot had the block, 8 if each also had it in shared_buffers.
     Snapshots,
-    /// 0 to 8, of all blocks of a relation: 4 for as many reads for each block as on average, one more for each doubling.
+    /// 0 to 8 for a whole relation: 4 for the average number of reads per block, plus 1 for each doubling.
     Statistics,
 }
 
 impl HeatSource {
-    /// The word for it in the snapshot file and in `--json`.
+    /// Name in snapshot files and in `--json`.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// What is resident now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
     pub taken_at: Timestamp,
     pub source: MapSource,
     pub os: TierState,
     pub buffers: TierState,
-    /// What the heat in the page cache means.
     pub os_heat: HeatSource,
-    /// Relations in the catalog's order, without those that have no block.
+    /// In the catalogs' order, without empty relations.
     pub relations: Vec<RelationMap>,
-    /// Relations without a block: nothing of them can be resident, but others belong to them. The index of an empty table has a
-    /// block.
+    /// Relations without blocks. Others may belong to them: an empty table's index has a block.
     pub empty: Vec<Relation>,
-    /// What the partitions among them are parts of.
+    /// Parents of partitions.
     pub partitioned: Vec<PartitionedTable>,
-    /// What had been looked up by then.
     pub lookups: Lookups,
-    /// Notes for the reader, such as databases that could not be asked for their relations' names.
+    /// Notes for the user, such as databases that could not be queried.
     pub remarks: Vec<String>,
 }
 
-/// One relation's part of the map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationMap {
     pub relation: Relation,
-    /// The forks that exist, in PostgreSQL's order.
+    /// In PostgreSQL's order.
     pub forks: Vec<ForkMap>,
 }
 
-/// One fork's part of the map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForkMap {
     pub fork: Fork,
-    /// Blocks of the fork when it was looked at.
     pub blocks: u64,
-    /// Blocks of which every page is in the page cache.
+    /// Blocks with every page in the page cache.
     pub os: RoaringBitmap,
-    /// Blocks in the page cache by heat, as [`Map::os_heat`] counts it. Those of heat 0 are left out.
+    /// As defined by `Map::os_heat`, without heat 0.
     pub os_heat: BTreeMap<u8, RoaringBitmap>,
-    /// Blocks in shared_buffers, by usage count 0 to 5.
+    /// By usage count.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
-    /// Blocks in shared_buffers that are dirty.
     pub dirty: RoaringBitmap,
 }
 
 impl RelationMap {
-    /// A relation of which nothing is known to be resident yet.
     pub fn unread(relation: Relation) -> RelationMap {
         RelationMap { relation, forks: Vec::new() }
     }
 
-    /// The fork that holds its rows or entries.
     pub fn main_fork(&self) -> Option<&ForkMap> {
         self.forks.iter().find(|fork| fork.fork == Fork::Main)
     }
 }
 
 impl ForkMap {
-    /// A fork of which nothing is known to be resident.
     pub fn empty(fork: Fork, blocks: u64) -> ForkMap {
         ForkMap {
             fork,
@@ -140,71 +128,56 @@ impl ForkMap {
         }
     }
 
-    /// All blocks in shared_buffers, whatever their usage count.
     pub fn all_buffers(&self) -> RoaringBitmap {
         self.buffers.iter().fold(RoaringBitmap::new(), |all, level| all | level)
     }
 }
 
 impl Map {
-    /// Blocks of all forks of all relations.
     pub fn blocks(&self) -> u64 {
         self.forks().map(|(_, fork)| fork.blocks).sum()
     }
 
-    /// Blocks resident in the OS page cache.
     pub fn os_blocks(&self) -> u64 {
         self.forks().map(|(_, fork)| fork.os.len()).sum()
     }
 
-    /// Blocks resident in shared_buffers.
     pub fn buffer_blocks(&self) -> u64 {
         self.forks().map(|(_, fork)| fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>()).sum()
     }
 
-    /// Every relation, those without a block last.
+    /// Empty relations come last.
     pub fn every_relation(&self) -> impl Iterator<Item = &Relation> + Clone {
         self.relations.iter().map(|one| &one.relation).chain(&self.empty)
     }
 
-    /// Every fork with its relation.
     pub fn forks(&self) -> impl Iterator<Item = (&Relation, &ForkMap)> {
         self.relations.iter().flat_map(|one| one.forks.iter().map(move |fork| (&one.relation, fork)))
     }
 }
 
 // ---- residency ----
-//
-// A map in numbers: how much of what is resident in which tier, and where in a fork.
 
-/// How much is resident, in blocks.
+/// In blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     pub blocks: u64,
-    /// Blocks in the OS page cache.
     pub os: u64,
-    /// Blocks in shared_buffers.
     pub buffers: u64,
-    /// Blocks in shared_buffers that are dirty.
     pub dirty: u64,
-    /// Blocks in both tiers.
     pub both: u64,
-    /// Blocks in shared_buffers by usage count 0 to 5.
     pub usage_counts: [u64; USAGE_COUNTS],
 }
 
 impl Residency {
-    /// Share of the blocks in the OS page cache, 0 to 1.
     pub fn os_ratio(&self) -> f64 {
         compute_ratio(self.os, self.blocks)
     }
 
-    /// Share of the blocks in shared_buffers, 0 to 1.
     pub fn buffers_ratio(&self) -> f64 {
         compute_ratio(self.buffers, self.blocks)
     }
 
-    /// Share of the blocks in both tiers, 0 to 1.
     pub fn both_ratio(&self) -> f64 {
         compute_ratio(self.both, self.blocks)
     }
@@ -224,7 +197,6 @@ impl std::iter::Sum for Residency {
 }
 
 impl ForkMap {
-    /// The fork in numbers.
     pub fn residency(&self) -> Residency {
         let buffers = self.all_buffers();
         Residency {
@@ -239,34 +211,31 @@ impl ForkMap {
 }
 
 impl RelationMap {
-    /// All forks in numbers.
     pub fn residency(&self) -> Residency {
         self.forks.iter().map(ForkMap::residency).sum()
     }
 
-    /// Blocks of all forks.
     pub fn blocks(&self) -> u64 {
         self.forks.iter().map(|fork| fork.blocks).sum()
     }
 }
 
 impl Map {
-    /// All relations in numbers.
     pub fn residency(&self) -> Residency {
         self.relations.iter().map(RelationMap::residency).sum()
     }
 }
 
-/// One cell of a residency bar: the share of its blocks that each tier holds, 0 to 1.
+/// Cell of a residency bar, with shares from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BarCell {
     pub os: f64,
     pub buffers: f64,
-    /// Share that is in either tier.
+    /// In either tier.
     pub any: f64,
 }
 
-/// Where in forks that follow each other the resident blocks are: all of them cut into `cells` equal parts.
+/// Divides consecutive forks into `cells` equal parts.
 pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
     let mut total = 0;
     let mut tiers: Vec<(u64, u64, [RoaringBitmap; 3])> = Vec::new();
@@ -278,7 +247,7 @@ pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
     }
     let cell = |number: usize| {
         let (number, cells) = (number as u64, cells as u64);
-        // At least one block: forks of fewer blocks than cells show each block in several cells.
+        // At least one block: with few blocks, several cells show the same one.
         let start = number * total / cells;
         let end = ((number + 1) * total / cells).max(start + 1);
         let first = tiers.partition_point(|(_, fork_end, _)| *fork_end <= start);
@@ -304,15 +273,14 @@ fn compute_ratio(part: u64, whole: u64) -> f64 {
 
 // ---- lookups ----
 
-/// Blocks that had been looked up, by database and `pg_class.oid`, since the statistics began.
-///
-/// What is resident does not say who brought it. A load leaves as many buffers as readers do, but looks nothing up.
+/// Blocks looked up since the statistics began, by database and `pg_class.oid`. Residency does not show the cause: a
+/// bulk load fills buffers but looks nothing up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Lookups(pub(crate) BTreeMap<String, BTreeMap<u32, u64>>);
 
 impl Lookups {
-    /// Those of these databases. One that lets us not in, or does not answer, is left out.
+    /// Skips databases that do not answer.
     pub async fn read(server: &Server, databases: &[Database]) -> Lookups {
         let mut lookups = Lookups::default();
         for database in databases.iter().filter(|database| database.allows_connections) {
@@ -324,7 +292,7 @@ impl Lookups {
         lookups
     }
 
-    /// Blocks of a relation; `None` when nobody has counted them.
+    /// `None` if the database's statistics were not read.
     pub fn of(&self, relation: &Relation) -> Option<u64> {
         let of_database = self.0.get(&relation.name.database)?;
         Some(of_database.get(&relation.oid).copied().unwrap_or(0))

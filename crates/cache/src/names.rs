@@ -1,7 +1,6 @@
-//! Names that mean a snapshot, or a film, by its place among the others.
+//! Names that select a snapshot or film relative to the others.
 
-/// The name of the one that was taken last.
 pub const NEWEST: &str = "newest";
 
-/// Means the snapshot that a restore should take, by the rule of `choice.rs`.
+/// The snapshot that `choice.rs` selects.
 pub const BEST: &str = "best";

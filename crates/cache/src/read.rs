@@ -1,4 +1,4 @@
-//! Reading the map: names from the catalogs or the directory, the OS tier from the files, the buffers tier from
+//! Reads the map: names from the catalogs or the directory, the OS tier from the files, the buffers tier from
 //! pg_buffercache.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,16 +22,16 @@ use postgres::{
     RelationPath, Server, read_buffers, read_fork_blocks, read_partitioned_tables, read_relations,
 };
 
-/// Reads what is resident now. What cannot be seen for lack of a privilege or a capability is said in the map's tiers
-/// and remarks; a relation dropped meanwhile is left out.
+/// Reads the resident blocks. A tier without the needed privilege is `Unknown`. Skips relations that are dropped
+/// meanwhile.
 ///
 /// # Errors
-/// When there is nothing to list the relations with, or when the server goes away.
+/// If no source can list the relations, or the server stops.
 pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
     read_map_of(inputs, true).await
 }
 
-/// Reads what is resident now, of shared_buffers only `with_buffers`: they take a while where there are many.
+/// Like `read_map`. shared_buffers is optional, because reading many buffers is slow.
 pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map, Error> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
@@ -69,7 +69,6 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
     })
 }
 
-/// Which cluster it is: the server knows more than its files.
 fn read_source(inputs: &MapInputs<'_>) -> MapSource {
     let data_directory = inputs.data_directory.map(|directory| directory.path.clone());
     match (inputs.server, inputs.data_directory) {
@@ -96,8 +95,7 @@ fn read_source(inputs: &MapInputs<'_>) -> MapSource {
 
 // ---- buffers ----
 
-/// Puts every buffer to the relation that it belongs to. Buffers of databases that are not meant, and of relations that
-/// the catalogs did not show, belong to none.
+/// Skips buffers of other databases and of relations that the catalogs did not list.
 async fn read_buffers_tier(
     server: &Server,
     inputs: &MapInputs<'_>,
@@ -123,12 +121,12 @@ async fn read_buffers_tier(
     Ok(TierState::Measured)
 }
 
-/// What pg_buffercache calls a file.
+/// pg_buffercache's key of a file.
 pub fn key_of(path: &RelationPath) -> (u32, u32, u32) {
     (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
 }
 
-/// A fork may have grown, or come into being, since its size was read.
+/// A fork may have appeared or grown since its size was read.
 fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
     let place = match forks.binary_search_by_key(&buffer.fork, |fork| fork.fork) {
         Ok(place) => place,
@@ -145,8 +143,7 @@ fn add_buffer(forks: &mut Vec<ForkMap>, buffer: Buffer) {
     }
 }
 
-/// The buffers are not looked at in one instant, so a block that moved to another one may have been seen twice: it
-/// stays at the higher usage count.
+/// The scan of the buffers is not atomic: a block that moved may be seen twice. Keeps the higher usage count.
 fn tidy(fork: &mut ForkMap) {
     let mut higher = RoaringBitmap::new();
     for level in fork.buffers.iter_mut().rev() {
@@ -158,15 +155,11 @@ fn tidy(fork: &mut ForkMap) {
 }
 
 // ---- catalogs ----
-//
-// The relations of a running server, from the catalogs of its databases.
 
-/// Connections at once.
 const CONNECTIONS: usize = 4;
 
-/// Relations in the databases meant, in the catalogs' order, with the shared catalogs. With `with_sizes` the server is
-/// asked for the sizes of the forks too, for want of files to look at. Of a database that cannot be connected to, the
-/// files are listed if they can be.
+/// `with_sizes` also queries fork sizes, for lack of files. For a database that refuses connections, lists the files if
+/// possible.
 async fn read_catalogs<'a>(
     server: &'a Server,
     inputs: &MapInputs<'a>,
@@ -176,7 +169,7 @@ async fn read_catalogs<'a>(
     let is_map = inputs.named.is_none();
     let ask =
         |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
-    // All at hand, so that the closures are not kept over an await: a spawned task could not have them.
+    // Collected first, so that no closure lives across an await: a spawned task could not hold it.
     let is_asked = |database: &&Database| database.allows_connections && inputs.asks(&database.name);
     let asked: Vec<_> = inputs.databases.iter().filter(is_asked).map(ask).collect();
     let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
@@ -188,7 +181,7 @@ async fn read_catalogs<'a>(
     let mut is_there = answers.iter().any(|(_, answer)| answer.is_ok());
     for (database, answer) in answers {
         match answer {
-            // Every database lists the shared catalogs: the first one counts.
+            // Every database lists the shared catalogs.
             Ok(found) => {
                 partitioned.extend(found.partitioned);
                 relations.extend(found.relations.into_iter().filter(|found| {
@@ -196,7 +189,7 @@ async fn read_catalogs<'a>(
                     !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
                 }));
             }
-            // Whatever one database does to its visitors is no reason to go without the others.
+            // An error of one database does not stop the others.
             Err(error)
                 if error.is_about_database()
                     || is_there
@@ -255,13 +248,10 @@ fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap
 }
 
 // ---- files ----
-//
-// The relations of a directory, found as files; their names from a snapshot, when there is one.
 
-/// Relations that initdb made have smaller numbers: FirstNormalObjectId in PostgreSQL's `src/include/access/transam.h`.
+/// FirstNormalObjectId in PostgreSQL's `src/include/access/transam.h`: initdb's relations have smaller numbers.
 const FIRST_NORMAL_OID: u32 = 16_384;
 
-/// Every relation of the directory in the databases meant.
 fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed, Error> {
     let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
     let databases: Vec<&Database> = inputs.databases.iter().collect();
@@ -275,7 +265,7 @@ fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Liste
     })
 }
 
-/// Where the names of these relations, all that have blocks, come from; and what stands there without one.
+/// `relations` are all those with blocks.
 fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     let Some(snapshot) = inputs.names else {
         return "the catalogs cannot be read, so files stand for relations; a snapshot of this cluster would know their names"
@@ -297,7 +287,6 @@ fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     )
 }
 
-/// The relations of databases that cannot be connected to. The databases' names are known.
 fn read_unnamed(
     directory: &DataDirectory,
     databases: &[&Database],
@@ -333,7 +322,7 @@ fn scan(
     Ok(found.map(mark).collect())
 }
 
-/// Gives each relation the name that the snapshot knows it by: the file is the same, or the snapshot is not of it.
+/// A file with the same path is the same relation.
 fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
     let known: HashMap<&RelationPath, &Relation> =
         snapshot.map.every_relation().map(|known| (&known.path, known)).collect();
@@ -346,24 +335,24 @@ fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
 
 // ---- inputs ----
 
-/// What a map is read from. At least one of `server` and `data_directory` is there.
+/// At least one of `server` and `data_directory` is set.
 #[derive(Clone, Copy)]
 pub struct MapInputs<'a> {
     pub server: Option<&'a Server>,
     pub data_directory: Option<&'a DataDirectory>,
     pub page_cache: &'a dyn PageCache,
-    /// The databases to look at, beside the shared catalogs.
+    /// The shared catalogs are always read.
     pub databases: &'a [Database],
-    /// Those of them whose catalogs are asked, for names and no partitioned tables; of the others the files are listed. `None`: all.
+    /// Databases whose catalogs are queried, without partitioned tables. For the others, only files are listed. `None`:
+    /// all.
     pub named: Option<&'a [String]>,
-    /// Where names come from when there is no server: a snapshot of this cluster.
+    /// Source of names without a server.
     pub names: Option<&'a Snapshot>,
-    /// Is told now and then how many of how many relations' files were looked at.
+    /// Called with the number of relations read and their total.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 impl MapInputs<'_> {
-    /// Is the catalog of this database asked?
     pub fn asks(&self, database: &str) -> bool {
         self.named.is_none_or(|named| named.iter().any(|name| name == database))
     }
@@ -371,15 +360,13 @@ impl MapInputs<'_> {
 
 host::debug_by!(MapInputs<'_>: databases);
 
-/// What there is to look at.
 #[derive(Debug, Default)]
 struct Listed {
     pub relations: Vec<RelationMap>,
     pub partitioned: Vec<PartitionedTable>,
 }
 
-/// The state of a tier that an error keeps from being seen: unknown when a privilege or a capability is missing;
-/// other failures are handed on.
+/// `Unknown` for a missing privilege or capability; passes other errors on.
 fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
     if error.kind() != ErrorKind::Privilege {
         return Err(error.into());
@@ -389,13 +376,11 @@ fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
 }
 
 // ---- os ----
-//
-// The OS tier: the page cache as the kernel shows it, segment by segment, over a few threads.
 
-/// More threads than this gain nothing: the kernel's own locks are the limit.
+/// The kernel's locks prevent any gain from more threads.
 const THREADS_MAX: usize = 8;
 
-/// May this process see what is cached of the cluster's files? A small file of its owner tells.
+/// Tests with PG_VERSION, a small file of the cluster's owner.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
         return TierState::Unknown { reason: "there is no data directory to look at".to_owned() };
@@ -413,17 +398,17 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segments of a large fork that one round reads. A short segment ends the fork.
+/// Segments per round. A short segment ends the fork.
 const SEGMENTS_AT_ONCE: usize = 64;
 
-/// Finds the forks of every relation, their sizes and their resident blocks. A file that cannot be looked at is
-/// remarked on and counts as not resident, in front of a later segment as a whole one.
+/// Finds the forks, their sizes and resident blocks. An unreadable file counts as not resident, and as a full segment
+/// if a later one exists.
 fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: &mut Vec<String>) {
     let Some(directory) = inputs.data_directory else { return };
     let files = Files::of(inputs.page_cache, directory);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let failures: Mutex<Vec<linux::Error>> = Mutex::default();
-    // The first round reads the first segment of every fork. Later rounds read more segments of the forks that go on.
+    // The first round reads the first segments, later rounds the rest.
     let mut forks = find_forks(directory, relations);
     let (mut first, mut at_once) = (0, 1);
     while !forks.is_empty() {
@@ -434,7 +419,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // Where all of a directory is refused, so is a segment that no fork has.
+                // If the whole directory is refused, so is a segment that no fork has.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);
@@ -446,7 +431,6 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
         forks.retain(|(relation, fork)| {
             let mut goes_on = true;
             for (segment, found) in (first as u64..).zip(found.by_ref().take(at_once)) {
-                // A segment after a short one is not part of the fork.
                 match found {
                     _ if !goes_on => {}
                     Ok(found) => {
@@ -465,8 +449,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     remark_failures(failures.into_inner().unwrap_or_else(PoisonError::into_inner), remarks);
 }
 
-/// The forks that have a file, as the lists of their directories say: most of what a relation could have is not there. All, where a
-/// directory cannot be listed.
+/// Uses directory listings, because most possible forks do not exist. If a listing fails, keeps all forks.
 fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usize, Fork)> {
     let mut lists: HashMap<PathBuf, Option<HashSet<OsString>>> = HashMap::new();
     let all = (0..relations.len()).flat_map(|at| Fork::ALL.map(|fork| (at, fork)));
@@ -483,10 +466,9 @@ fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usiz
     .collect()
 }
 
-/// Directories whose files are remarked on by themselves.
+/// Limit of individual remarks.
 const REMARKED: usize = 5;
 
-/// Says of each directory how many of its files could not be looked at, and why.
 fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
     let mut by_directory: BTreeMap<PathBuf, Vec<linux::Error>> = BTreeMap::new();
     for failure in failures {
@@ -499,7 +481,7 @@ fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
     remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be looked at either")));
 }
 
-/// Adds the next segment of a fork, behind so many blocks.
+/// `before`: blocks of the earlier segments.
 fn add_segment(forks: &mut Vec<ForkMap>, fork: Fork, before: u64, segment: Found) {
     if segment.blocks == 0 {
         return;
@@ -596,7 +578,6 @@ mod os_tests {
         }
     }
 
-    /// Relations base/5/1 and on, looked at through a fake cache.
     fn look(cache: &FakePageCache, relations: u32) -> (Vec<RelationMap>, Vec<String>) {
         let unread = |number| RelationMap { forks: Vec::new(), ..relation(number, ForkMap::empty(Fork::Main, 1)) };
         let mut relations: Vec<RelationMap> = (1..=relations).map(unread).collect();

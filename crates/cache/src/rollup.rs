@@ -1,27 +1,23 @@
-//! Relations summed up to what they belong to: indexes and TOAST to their table, partitions to their partitioned table.
-
 use std::collections::HashMap;
 
 use super::{ForkMap, Map, RelationMap, Residency};
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
-/// Partitions of partitions of …: nobody has more levels, and a snapshot's may go round in a circle.
+/// A snapshot's parents may form a circle.
 const LEVELS: usize = 64;
 
-/// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RolledUp {
-    /// A table with its indexes and TOAST; of a partitioned table all of it.
+    /// A table with its indexes and TOAST; a partitioned table as a whole.
     #[default]
     ToTable,
-    /// A table or a partition with its indexes and TOAST.
+    /// A table or partition with its indexes and TOAST.
     ToPartition,
-    /// A relation.
     Not,
 }
 
 impl RolledUp {
-    /// The word of `--by`.
+    /// Value of `--by`.
     pub fn name(self) -> &'static str {
         match self {
             RolledUp::ToTable => "table",
@@ -31,31 +27,25 @@ impl RolledUp {
     }
 }
 
-/// Relations that are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Name of the table that the relations belong to.
     pub name: RelationName,
-    /// Kind of the table that they belong to; a partitioned one is a table too.
     pub kind: RelationKind,
-    /// Partitions of a partitioned table, also those without a block.
+    /// Includes empty ones.
     pub partitions: Option<usize>,
     pub is_system: bool,
-    /// Places in the map, in its order.
+    /// In the map's order.
     pub members: Vec<usize>,
 }
 
-/// Who a group is named after.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Head {
-    /// A place among all relations of the map, those without a block last.
+    /// Index among all relations of the map, empty ones last.
     Relation(usize),
-    /// A place among the partitioned tables.
     Partitioned(usize),
 }
 
-/// The relations at `places` summed up to what they belong to, in the map's order. An index is summed up to its table only
-/// where that is meant too, and a partition only where all partitions are: a sum stands for the whole.
+/// Indexes join their table only if `places` has it, partitions only if it has all: a sum stands for the whole.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -76,17 +66,15 @@ pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<G
 }
 
 impl Group {
-    /// The relations.
     pub fn relations<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
         self.members.iter().map(|place| &map.relations[*place])
     }
 
-    /// All of them in numbers.
     pub fn residency(&self, map: &Map) -> Residency {
         self.relations(map).map(RelationMap::residency).sum()
     }
 
-    /// The tables, of a partitioned one its partitions: what is neither an index nor TOAST of another.
+    /// Includes partitions.
     pub fn tables<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
         self.relations(map).filter(move |one| self.is_table(one))
     }
@@ -95,12 +83,12 @@ impl Group {
         one.relation.name == self.name || !is_part(&one.relation)
     }
 
-    /// Indexes and TOAST tables that are summed up to their tables.
+    /// Indexes and TOAST tables.
     pub fn parts(&self, map: &Map) -> usize {
         self.members.len() - self.tables(map).count()
     }
 
-    /// The forks that its bar shows: all that its size and shares count, the tables' before those of their indexes and TOAST.
+    /// Tables first.
     pub fn forks<'a>(&'a self, map: &'a Map) -> Vec<&'a ForkMap> {
         let (tables, parts): (Vec<_>, Vec<_>) = self.relations(map).partition(|one| self.is_table(one));
         tables.into_iter().chain(parts).flat_map(|one| &one.forks).collect()
@@ -111,16 +99,13 @@ fn is_part(relation: &Relation) -> bool {
     matches!(relation.kind, RelationKind::Index | RelationKind::Toast)
 }
 
-/// What belongs to what.
 struct Owners<'a> {
     map: &'a Map,
-    /// Relations of the map, those without a block last: others belong to them too.
+    /// Empty ones last.
     relations: Vec<&'a Relation>,
-    /// Is each relation meant? One without a block is, where all is that belongs to it.
+    /// For an empty relation: everything that belongs to it is selected.
     is_meant: Vec<bool>,
-    /// Are all partitions of each partitioned table meant?
     is_whole: Vec<bool>,
-    /// Places of relations, by database and full name.
     by_name: HashMap<(&'a str, String), usize>,
     partitioned: HashMap<(&'a str, String), usize>,
 }
@@ -147,7 +132,7 @@ impl<'a> Owners<'a> {
         owners
     }
 
-    /// A partitioned table is not whole without a partition, nor without what there is of an empty one.
+    /// A partitioned table is also incomplete without an empty partition's index.
     fn leave_out(&mut self, place: usize) {
         let Some(owner) = self.owners(place).last() else { return };
         if owner != place && !self.is_empty(owner) {
@@ -178,14 +163,14 @@ impl<'a> Owners<'a> {
         topmost.map_or(Head::Relation(table), Head::Partitioned)
     }
 
-    /// An index's table, a TOAST table's owner, the owner of the TOAST table whose index it is; otherwise itself.
+    /// Follows owners of indexes and TOAST.
     fn find_table(&self, place: usize) -> usize {
-        // Nothing is named after an empty TOAST table: its index alone would be all of it.
+        // An empty TOAST table's index would be its only member.
         let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
         self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
     }
 
-    /// The relation at `place`, what it belongs to, what that belongs to.
+    /// Itself, owner, owner's owner.
     fn owners(&self, place: usize) -> impl Iterator<Item = usize> + use<'a, '_> {
         let owner = |place: &usize| {
             let relation = self.relations[*place];
@@ -195,7 +180,7 @@ impl<'a> Owners<'a> {
         std::iter::successors(Some(place), owner).take(3)
     }
 
-    /// A group without members. Of its partitions only the empty ones are counted yet.
+    /// `partitions` counts only empty ones.
     fn begin_group(&self, head: Head) -> Group {
         let members = Vec::new();
         match head {
@@ -212,7 +197,7 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// The partitioned tables that a table is a partition of, the nearest first.
+    /// Nearest first.
     fn ancestors(&self, relation: &'a Relation) -> impl Iterator<Item = usize> + use<'a, '_> {
         let database = relation.name.database.as_str();
         let find = move |parent: &Option<String>| {
@@ -232,7 +217,7 @@ mod tests {
     use crate::fixtures::{map_of, relation};
     use host::units::Fork;
 
-    /// orders → orders_old → old_1 (with an index and TOAST with its index), old_2; orders → new; a lone table.
+    /// orders → orders_old → old_1 (with index, TOAST, TOAST index), old_2; orders → new; a lone table.
     fn map() -> Map {
         let make = |number: u32, kind, schema: &str, name: &str, parent: Option<&str>| {
             let mut one = relation(number, ForkMap::empty(Fork::Main, 10_u64.pow(number - 1)));
@@ -295,7 +280,7 @@ mod tests {
         assert_eq!(blocks(&[1, 3], RolledUp::ToTable), expected(&[("old_1_pkey", 10), ("pg_toast_1_index", 1000)]));
     }
 
-    /// old_2 is empty but for its index; the TOAST table of old_1 is empty, its index is not; nothing is in empty_3.
+    /// old_2 is empty except for its index; old_1's TOAST is empty except for its index; empty_3 has nothing.
     fn map_with_empty_ones() -> Map {
         let mut map = map();
         let mut empty_3 = map.relations[4].relation.clone();
@@ -321,7 +306,6 @@ mod tests {
         assert_eq!(rows(&all, RolledUp::ToTable), [row("orders", 101_011, 2), lone]);
         assert_eq!(groups(&all, RolledUp::ToTable)[0].partitions, Some(4));
         assert_eq!(rows(&all, RolledUp::Not).len(), 5, "what has no block is no row");
-        // Without the index of the empty partition it is not all of orders.
         assert_eq!(rows(&[0, 2, 3], RolledUp::ToTable), [row("old_1", 1001, 1), new]);
         assert_eq!(rows(&[2], RolledUp::ToTable), [row("pg_toast_1_index", 1000, 0)]);
     }

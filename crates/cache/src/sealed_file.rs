@@ -1,8 +1,5 @@
-//! A Parquet file of pgthaw's own, whatever its rows are: zstd, one page per column and row group, plainly encoded but for numbers
-//! that are kept as their differences, with a checksum inside.
-//!
-//! What is written is plain Parquet that any reader takes. What is read is less, and deliberately so, because such a file is
-//! untrusted input. Whatever decides on memory is checked before memory is asked for.
+//! Parquet files in pgthaw's own layout, with a checksum inside. Files are untrusted, so pgthaw reads only this layout
+//! and checks sizes before it allocates memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -34,33 +31,30 @@ use sha2::{Digest as _, Sha256};
 use super::MapSource;
 use host::files::open_regular;
 
-/// A file's footer as the library has it, and what in it vouches for the file.
 #[derive(Debug)]
 pub struct Sealed {
     pub parquet: ParquetMetaData,
-    /// The digest that the file was found to have; `None` when it has no place for one, or was not looked at.
+    /// `None` if the footer has no checksum or it was not verified.
     digest: Option<String>,
 }
 
 impl Sealed {
-    /// Reads the footer alone: the file may be damaged.
+    /// Does not verify the checksum.
     pub fn read_unverified(source: &impl ChunkReader) -> Result<Sealed, Flaw> {
         Ok(Sealed { parquet: decode_footer(&Footer::read(source)?)?, digest: None })
     }
 
-    /// Reads the footer, and compares the file with its checksum.
     pub fn read(source: &impl ChunkReader) -> Result<Sealed, Flaw> {
         let footer = Footer::read(source)?;
         let digest = verify(source, &footer)?;
         Ok(Sealed { parquet: decode_footer(&footer)?, digest })
     }
 
-    /// What the file says of itself, in the footer.
     pub fn key_values(&self) -> &[KeyValue] {
         self.parquet.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
     }
 
-    /// Is the checksum that was found the one that the metadata have?
+    /// Checks that the metadata contain the verified checksum.
     pub fn check_digest(&self, metadata: &Metadata<'_>) -> Result<(), Flaw> {
         match self.digest.as_deref() == Some(metadata.text(KEY)?) {
             true => Ok(()),
@@ -68,8 +62,8 @@ impl Sealed {
         }
     }
 
-    /// Has it these columns, and has every row group 1 to `rows_max` rows? Returns the rows of all. `what` such a file is, is said
-    /// where it is none.
+    /// Checks the columns and that every row group has 1 to `rows_max` rows. Returns the total. `what` names the kind
+    /// of file in errors.
     pub fn check_shape(&self, what: &str, columns: &[(&str, Kind)], rows_max: usize) -> Result<u64, Flaw> {
         let expected = build_schema(what, columns)
             .map_err(|error| Flaw::Failed { action: "describe", source: io::Error::other(error) })?;
@@ -98,7 +92,6 @@ fn decode_footer(footer: &Footer) -> Result<ParquetMetaData, Flaw> {
 
 // ---- columns ----
 
-/// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -108,7 +101,6 @@ pub enum Kind {
     Long,
 }
 
-/// The schema of a file whose columns have these names and types, in this order.
 pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
     let field = |(name, kind): &(&str, Kind)| {
         let (physical, logical) = match kind {
@@ -127,25 +119,25 @@ pub fn build_schema(name: &str, columns: &[(&str, Kind)]) -> Result<TypePtr> {
 
 // ---- flaw ----
 
-/// What is wrong with a file. Whoever reads it knows what it should be, and its path.
+/// Defect of a file. The reader adds the path and the expected kind.
 #[derive(Debug)]
 pub enum Flaw {
-    /// It is something else.
+    /// Another kind of file.
     NotOne(String),
-    /// It was one.
+    /// The right kind, but damaged.
     Damaged(String),
-    /// Its content cannot be.
+    /// Its values are impossible or inconsistent.
     Contradiction(String),
-    /// Another version of pgthaw wrote it.
+    /// From another version of pgthaw.
     OtherFormat { found: u32, known: u32 },
-    /// It would take too much memory.
+    /// Would need too much memory.
     TooLarge(String),
-    /// What could not be done (a verb, such as "read").
+    /// `action` is a verb, such as "read".
     Failed { action: &'static str, source: io::Error },
 }
 
 impl Flaw {
-    /// The message of the error that a file at `path` should be `what`.
+    /// `what` is the expected kind of file.
     pub fn told(&self, what: &str, path: &Path) -> String {
         let path = path.display();
         match self {
@@ -160,7 +152,7 @@ impl Flaw {
         }
     }
 
-    /// Is it the file itself that is no good? Then another may be.
+    /// True if another file may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Flaw::NotOne(_) | Flaw::Damaged(_) | Flaw::Contradiction(_))
     }
@@ -175,13 +167,12 @@ const SEGMENT_BLOCKS: &str = "pgthaw.segment_blocks";
 const LSN: &str = "pgthaw.lsn";
 const TIMELINE: &str = "pgthaw.timeline";
 
-/// Keys and texts as the file's metadata. The checksum's place comes last.
+/// Appends the checksum's placeholder.
 pub fn encode_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Vec<KeyValue> {
     let seal = (KEY, ZEROS.to_string());
     pairs.into_iter().chain([seal]).map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
 }
 
-/// Which cluster the file is of, as metadata.
 pub fn encode_source(source: &MapSource) -> [(&'static str, String); 6] {
     [
         (SYSTEM_IDENTIFIER, source.system_identifier.to_string()),
@@ -193,14 +184,13 @@ pub fn encode_source(source: &MapSource) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The metadata of a file that claims to be one of pgthaw's.
 #[derive(Debug)]
 pub struct Metadata<'a> {
     values: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Metadata<'a> {
-    /// The metadata, when the `format` that they name is the one that this pgthaw writes.
+    /// Checks the format's version.
     pub fn new(pairs: &'a [KeyValue], format: &str, known: u32) -> Result<Metadata<'a>, Flaw> {
         let values = pairs.iter().map(|pair| (pair.key.as_str(), pair.value.as_deref().unwrap_or_default()));
         let metadata = Metadata { values: values.collect() };
@@ -213,7 +203,6 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// Which cluster the file is of, with every value checked.
     pub fn decode_source(&self) -> Result<MapSource, Flaw> {
         let source = MapSource {
             system_identifier: self.number(SYSTEM_IDENTIFIER)?,
@@ -234,22 +223,18 @@ impl<'a> Metadata<'a> {
         Ok(source)
     }
 
-    /// The text of a key that has to be there.
     pub fn text(&self, key: &str) -> Result<&'a str, Flaw> {
         self.values.get(key).copied().ok_or_else(|| self.wrong(key))
     }
 
-    /// A number, a time or the like that has to be there.
     pub fn number<T: FromStr>(&self, key: &str) -> Result<T, Flaw> {
         self.text(key)?.parse().map_err(|_| self.wrong(key))
     }
 
-    /// A value as JSON that has to be there.
     pub fn json<T: DeserializeOwned>(&self, key: &str) -> Result<T, Flaw> {
         serde_json::from_str(self.text(key)?).map_err(|_| self.wrong(key))
     }
 
-    /// The flaw of a key whose value is missing or none.
     pub fn wrong(&self, key: &str) -> Flaw {
         Flaw::Contradiction(format!("its metadata {key} is missing or makes no sense"))
     }
@@ -257,10 +242,11 @@ impl<'a> Metadata<'a> {
 
 // ---- write ----
 
-/// How the names of files begin that are being written.
+/// Prefix of unfinished files' names.
 pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
-/// One page per column and row group, plainly encoded: what the reader insists on, but for columns of a film. zstd finds the repeated names.
+/// Layout that the reader requires: one page per column and row group, plain encoding. Films override some encodings.
+/// zstd compresses repeated names.
 pub fn properties() -> Result<WriterPropertiesBuilder> {
     let one_page = i32::MAX as usize;
     Ok(WriterProperties::builder()
@@ -274,7 +260,6 @@ pub fn properties() -> Result<WriterPropertiesBuilder> {
         .set_created_by(format!("pgthaw version {}", env!("CARGO_PKG_VERSION"))))
 }
 
-/// Writes the next column of a row group, in the schema's order.
 pub fn put_column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
@@ -287,29 +272,23 @@ pub fn put_column<T: DataType, W: Write + Send>(
 
 // ---- checksum ----
 //
-// The checksum inside the file: the SHA-256 of the whole file with the checksum's own 64 digits taken as zeros.
-//
-// It stands in the footer as the last key of the file's metadata, so any reader of Parquet shows it and none minds
-// it. It tells damage, not forgery.
+// SHA-256 of the file with the checksum's own 64 digits read as zeros. It is the last key of the metadata, so any
+// Parquet reader accepts it. It detects damage, not forgery.
 
-/// The metadata's key.
 const KEY: &str = "pgthaw.sha256";
 
-/// What the writer puts there first.
 pub const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Parquet's magic number, at both ends of the file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// A footer of ours has about a kilobyte per row group: that of a film of 10⁹ events some 8 MB.
+/// A footer takes about 1 kB per row group: some 8 MB for a film of 10⁹ events.
 const MAX_FOOTER_BYTES: u64 = 16 << 20;
 
-/// In the footer, thrift's compact form has the value right after the key: type "binary" and its length.
+/// In thrift's compact form a key is followed by type "binary" and the length.
 fn marker() -> Vec<u8> {
     [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat()
 }
 
-/// Puts the checksum of a freshly written file into its place.
 pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
     let missing = || Flaw::Damaged("its footer has no checksum".into());
     let offset = Footer::read(file)?.checksum_offset().ok_or_else(missing)?;
@@ -317,19 +296,18 @@ pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
     compute_digest(file, offset).and_then(write).map_err(|source| Flaw::Failed { action: "write", source })
 }
 
-/// Opens what is a file: to open a pipe would wait for somebody who writes into it. One with holes, which no writer of ours makes, is
-/// refused: it would be hashed for as long as it says that it is, for nothing.
+/// Opens a regular file; a pipe would block. Rejects sparse files: pgthaw writes no holes, and hashing them could take
+/// very long.
 pub fn open_written(path: &Path) -> Result<File, Flaw> {
     let file = open_regular(path).map_err(|source| Flaw::Failed { action: "open", source })?;
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
-    // Of a file system that cannot tell it is taken to have none.
+    // No SEEK_HOLE support counts as no holes.
     match size > 0 && seek(&file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
         true => Err(Flaw::Damaged("it has holes, where nothing was ever written".into())),
         false => Ok(file),
     }
 }
 
-/// Compares the file with the checksum that its footer holds; `None` when it holds none.
 fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, Flaw> {
     let Some(offset) = footer.checksum_offset() else {
         return Ok(None);
@@ -343,7 +321,7 @@ fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, 
     Ok(Some(digest))
 }
 
-/// The end of the file: thrift's bytes, without the length and the magic number that follow.
+/// Thrift bytes, without the trailing length and magic number.
 #[derive(Debug)]
 pub struct Footer {
     offset: u64,
@@ -351,7 +329,6 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Reads the footer of a file that claims to be Parquet.
     pub fn read(source: &impl ChunkReader) -> Result<Footer, Flaw> {
         let read = |start, length| {
             source.get_bytes(start, length).map_err(|error| Flaw::Failed { action: "read", source: as_io_error(error) })
@@ -382,7 +359,7 @@ impl Footer {
         Ok(Footer { offset, bytes })
     }
 
-    /// Where in the file the checksum's digits begin. The last place counts: a label may hold anything.
+    /// The last marker counts, because a label may contain anything.
     pub fn checksum_offset(&self) -> Option<u64> {
         let marker = marker();
         let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
@@ -390,7 +367,7 @@ impl Footer {
     }
 }
 
-/// The digest in lower-case hexadecimal, reading the 64 bytes at `zeroed` as zeros.
+/// Lower-case hexadecimal, with the 64 bytes at `zeroed` read as zeros.
 pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
     let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
     let mut hasher = Sha256::new();
@@ -401,7 +378,7 @@ pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<Stri
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The disk's own error, when that is what Parquet's stands for: a full disk has a hint of its own.
+/// Unwraps I/O errors, because some, such as a full disk, have their own hint.
 pub fn as_io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
@@ -414,30 +391,28 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 
 // ---- pages ----
 //
-// Columns of a row group from an untrusted file: one page each, looked at before it is unpacked.
-//
-// The library decodes what is looked at here first: its thrift reader skips fields that it does not know, however many truth values they
-// say to have; it unpacks a page to whatever size the page announces; and it trusts the lengths of texts and blocks of differences.
+// Checks each column's page before the library reads it. The library's thrift reader skips unknown fields, however many
+// booleans they claim. It decompresses to any announced size, and trusts the lengths of texts and delta blocks.
 
-/// A page of a few rows may have as much: numbers that are kept as differences come in blocks, whose parts are filled up.
+/// Delta encoding pads its blocks, so even a page of a few rows needs this much.
 const PAGE_BYTES_MIN: u64 = 1024;
 
-/// More than any header of a page has, in bytes.
+/// Upper bound.
 const PAGE_HEADER_BYTES: u64 = 64;
 
-/// A block of differences with more numbers than this is none that any writer makes.
+/// No writer makes larger delta blocks.
 const BLOCK_MAX: u64 = 1 << 16;
 
-/// What the pages of a row group may unpack to.
+/// Uncompressed limits of a row group's pages.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
-    /// Bytes of each row, in any column but a last one that has a limit of its own.
+    /// For columns without their own limit.
     pub row_bytes: u64,
-    /// Bytes of the last column's page, if it has a limit of its own.
+    /// Limit of the last column's page.
     pub last_page_bytes: Option<u64>,
 }
 
-/// Reads a row group's columns one after the other, in the schema's order. What is wrong with one is said in words.
+/// Reads columns in the schema's order.
 #[derive(Debug)]
 pub struct GroupReader<'a, S> {
     source: Arc<S>,
@@ -448,12 +423,12 @@ pub struct GroupReader<'a, S> {
 }
 
 impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
-    /// A reader of a group whose number of rows was found acceptable.
+    /// The caller has checked `rows`.
     pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
         GroupReader { source, group, rows, limits, next_column: 0 }
     }
 
-    /// What the group takes when all of its columns are unpacked, in bytes: its rows, and their bitmaps.
+    /// Uncompressed bytes of all columns but the last, and of the last (bitmaps).
     pub fn compute_unpacked_bytes(&self) -> Result<(u64, u64), String> {
         let columns = self.group.columns().iter().enumerate();
         let unpacked = columns.map(|(place, column)| {
@@ -466,7 +441,6 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         Ok((unpacked.iter().sum(), bitmaps))
     }
 
-    /// The next column's texts or bitmaps.
     pub fn take_bytes(&mut self) -> Result<Vec<ByteArray>, String> {
         self.take::<ByteArrayType>(Encoding::PLAIN, |page, rows| {
             let mut rest = page;
@@ -479,12 +453,10 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// The next column's numbers or truth values.
     pub fn take_plain<T: DataType>(&mut self) -> Result<Vec<T::T>, String> {
         self.take::<T>(Encoding::PLAIN, |_, _| Some(()))
     }
 
-    /// The next column's 64-bit numbers, kept as their differences.
     pub fn take_deltas(&mut self) -> Result<Vec<i64>, String> {
         self.take::<Int64Type>(Encoding::DELTA_BINARY_PACKED, |page, rows| {
             let (block_values, rest) = take_varint(page)?;
@@ -494,7 +466,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// Unpacks the next column's page and decodes it, if `check` finds that it can be decoded.
+    /// `check` decides whether the decompressed page can be decoded.
     fn take<T: DataType>(
         &mut self,
         encoding: Encoding,
@@ -514,7 +486,6 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         values.map_err(|reason| in_column(column, reason))
     }
 
-    /// What a column's page may unpack to.
     fn max_bytes(&self, place: usize) -> u64 {
         let is_last = place + 1 == self.group.num_columns();
         let of_last = self.limits.last_page_bytes.filter(|_| is_last);
@@ -534,7 +505,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         }
     }
 
-    /// Where the column's only page is, when neither it nor what it unpacks to is too large, and how much that is.
+    /// Location and uncompressed size of the column's only page, both within their limits.
     fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<(PageLocation, u64), String> {
         let file_bytes = self.source.len();
         let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
@@ -557,15 +528,14 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     }
 }
 
-/// The size that a page's header announces, and that the unpacking allocates. The header is a thrift struct in compact form: its
-/// first two fields are the page's type and this size, each a byte 0x15 (next field, an i32) and a zigzag varint.
+/// Uncompressed size in the page header. In thrift's compact form the first two fields are the page type and this size.
+/// Each is a byte 0x15 (next field, i32) and a zigzag varint.
 fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
     let after_type = take_number(header).ok_or("its page has no header")?.1;
     let (size, _) = take_number(after_type).ok_or("its page has no size")?;
     Ok(size)
 }
 
-/// A column's only page.
 struct OnePage(Option<Page>);
 
 impl Iterator for OnePage {
@@ -595,13 +565,12 @@ fn in_column(column: &ColumnChunkMetaData, reason: String) -> String {
     format!("column {}: {reason}", column.column_path().string())
 }
 
-/// Takes an i32 field that is not negative from the front of thrift's bytes.
 fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (zigzag, rest) = take_varint(bytes.strip_prefix(&[0x15])?)?;
     (zigzag % 2 == 0 && zigzag <= u64::from(u32::MAX)).then_some((zigzag / 2, rest))
 }
 
-/// Seven bits a byte, the lowest first.
+/// Seven bits per byte, lowest first.
 fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
     let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
@@ -610,19 +579,19 @@ fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 // ---- thrift ----
 //
-// Thrift's compact form, looked at before the library reads it. A truth value in a list costs it no byte: a list of five bytes says that
-// it has 2³¹ of them, and lists of such lists keep the library busy for years. pgthaw writes none. What is left takes a byte at least
-// for everything that it says to hold. The form: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+// Checks thrift's compact form before the library reads it. Booleans in a list take no bytes: 5 bytes can claim 2³¹,
+// and nested lists keep the library busy for years. pgthaw writes none. Format:
+// <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
-/// Structs within structs: pgthaw writes five.
+/// pgthaw writes five levels.
 const DEPTH_MAX: u32 = 16;
 
-/// Begin these bytes with a struct of nothing but numbers, texts, lists and structs? Otherwise: what else there is.
+/// Accepts only numbers, texts, lists and structs.
 fn check_thrift(bytes: &[u8]) -> Result<(), String> {
     skip_thrift(12, bytes, DEPTH_MAX).map(drop)
 }
 
-/// Skips a value of this type: 4 to 6 is a number, 8 a text, 9 a list and 12 a struct.
+/// `kind` 4 to 6 is a number, 8 a text, 9 a list, 12 a struct.
 fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
     let too_short = || "too few bytes".to_owned();
     match kind {
@@ -645,7 +614,7 @@ fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
                 let (head, rest) = bytes.split_first().ok_or_else(too_short)?;
                 match (head >> 4, head & 15) {
                     _ if *head == 0 => return Ok(rest),
-                    // The long form of a field's number, for those that leap by more than 15 or back.
+                    // Long form, for field numbers that jump back or by more than 15.
                     (0, _) => return Err("a field out of order".to_owned()),
                     (_, kind) => bytes = skip_thrift(kind, rest, depth - 1)?,
                 }
@@ -669,12 +638,12 @@ mod thrift_tests {
         }
         let refused: [(&[u8], &str); 5] = [
             (&[0x11, 0], "a value of type 1"),
-            // Truth values, 2³¹ − 1 of them, and lists of such lists.
+            // Claims 2³¹ − 1 booleans, then lists of such lists.
             (&[0x49, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
             (&[0x49, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0], "a value of type 1"),
-            // Numbers, 2⁶⁴ − 1 of them.
+            // Claims 2⁶⁴ − 1 numbers.
             (&[0x49, 0xf5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], "too few bytes"),
-            // The first field once more: 0x02 is 1 in the long form.
+            // The first field again: 0x02 is 1 in the long form.
             (&[0x18, 0, 0x08, 2, 0, 0], "a field out of order"),
         ];
         for (bytes, reason) in refused {

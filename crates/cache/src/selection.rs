@@ -1,5 +1,3 @@
-//! Which relations the user means.
-
 use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
@@ -7,28 +5,25 @@ use regex::Regex;
 use super::{Error, Map};
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
-/// Names that are offered when the one given is unknown.
 const NEAR_NAMES: usize = 3;
 
-/// Which relations are meant; without anything, all of them.
+/// The default selects all relations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Names and patterns as psql takes them, schema-qualified or not ([`NamePattern`]). A table brings its indexes and its
-    /// TOAST table, a partitioned table its partitions.
+    /// As in psql (`NamePattern`). Includes indexes, TOAST and partitions.
     pub relations: Vec<String>,
-    /// The relations of the schemas of this name or pattern, with the TOAST tables of their tables.
+    /// Includes TOAST tables.
     pub schema: Option<String>,
 }
 
-/// A relation is known by its database and its full name.
+/// Database and full name.
 type Key<'a> = (&'a str, String);
 
 impl Selection {
-    /// The places of the relations meant, in order. `relations` are all that there are, also those of which nothing is
-    /// resident; `partitioned` are the partitioned tables, which have none of their own.
+    /// `relations` includes empty ones; partitioned tables have no blocks.
     ///
     /// # Errors
-    /// When a name or a schema was given and there is no such relation: of several names, the first that is none.
+    /// If a name or schema matches nothing; names the first.
     pub fn find<'a>(
         &self,
         relations: impl Iterator<Item = &'a Relation>,
@@ -50,7 +45,7 @@ impl Selection {
         if candidates().next().is_none() {
             return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
         }
-        // Of a schema alone only its own partitions are meant.
+        // A schema alone includes only its own partitions.
         let mut meant: HashSet<Key<'_>> = match patterns.as_slice() {
             [] => relations.iter().map(|one| &one.name).filter(is_in_schema).map(key_of).collect(),
             _ => candidates().filter(|name| patterns.iter().any(|one| one.matches(name))).map(key_of).collect(),
@@ -61,10 +56,7 @@ impl Selection {
 }
 
 impl Map {
-    /// The places of the relations that are meant and have blocks.
-    ///
-    /// # Errors
-    /// Those of [`Selection::find`].
+    /// Only those with blocks.
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, Error> {
         let mut places = selection.find(self.every_relation(), &self.partitioned)?;
         places.retain(|place| *place < self.relations.len());
@@ -72,7 +64,7 @@ impl Map {
     }
 }
 
-/// Adds what belongs to those meant, and what belongs to that: a partition of a partition has a TOAST table with an index.
+/// Recursive: a partition may have a TOAST table with an index.
 fn add_owned<'a>(meant: &mut HashSet<Key<'a>>, relations: &[&'a Relation], partitioned: &'a [PartitionedTable]) {
     let of_relations = relations.iter().map(|one| (&one.name, &one.parent));
     let of_partitioned = partitioned.iter().map(|one| (&one.name, &one.parent));
@@ -112,7 +104,7 @@ fn unknown_schema(name: &str, relations: &[&Relation]) -> Error {
     Error::UnknownSchema { name: name.to_owned(), near }
 }
 
-/// 1 for the same text but for upper and lower case, 0 for nothing in common.
+/// 1 for equal texts, ignoring case; 0 for nothing in common.
 fn likeness(one: &str, other: &str) -> f64 {
     strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
 }
@@ -124,31 +116,27 @@ fn nearest(mut names: Vec<(f64, String)>) -> Vec<String> {
 }
 
 // ---- name pattern ----
-//
-// Names as the user writes them: as SQL has them, and psql's patterns.
 
-/// A name or pattern, qualified or not, as psql's `\d` takes it: `orders`, `sales.*`, `shop.public.orders`,
-/// `"Odd Name"`. Upper case is folded to lower case outside of double quotes, `*` and `?` stand for any characters and for
-/// one, and the rest of a regular expression's notation works as it does in psql. What is written exactly as a relation
-/// is called means it too, quoted or not.
+/// By the rules of psql's `\d`: `orders`, `sales.*`, `shop.public.orders`, `"Odd Name"`. A relation's exact name always
+/// matches.
 #[derive(Clone, Debug)]
 pub struct NamePattern {
     raw: String,
-    /// Database, schema and name from the right; none where what was written is no pattern.
+    /// Empty if invalid.
     parts: Vec<Regex>,
 }
 
 impl NamePattern {
-    /// Reads a name or pattern. What cannot be one means what is called exactly so.
+    /// An invalid pattern matches only the exact name.
     pub fn new(text: &str) -> NamePattern {
         let parts = split(text).filter(|parts| !text.is_empty() && parts.len() <= 3).unwrap_or_default();
         let parts: Option<Vec<Regex>> = parts.iter().rev().map(|part| compile(part)).collect();
         NamePattern { raw: text.to_owned(), parts: parts.unwrap_or_default() }
     }
 
-    /// Does it mean the relation of this name? Without a schema it means those of every schema.
+    /// Without a schema, matches in every schema.
     pub fn matches(&self, name: &RelationName) -> bool {
-        // A shared catalog is in every database.
+        // Shared catalogs belong to every database.
         let database = |pattern: &Regex| name.database.is_empty() || pattern.is_match(&name.database);
         let is_pattern_of = match self.parts.as_slice() {
             [] => false,
@@ -161,7 +149,7 @@ impl NamePattern {
         is_pattern_of || self.raw == name.name || self.raw == name.to_string()
     }
 
-    /// Read as a schema's name, with or without its database: does it mean this relation's?
+    /// Optionally with its database.
     pub fn matches_schema(&self, name: &RelationName) -> bool {
         let is_pattern_of = match self.parts.as_slice() {
             [schema] => schema.is_match(&name.schema),
@@ -172,8 +160,7 @@ impl NamePattern {
     }
 }
 
-/// Each dotted part as a regular expression, by the rules of `patternToSQLRegex` in PostgreSQL's
-/// `src/fe_utils/string_utils.c`; `None` when a quote is not closed.
+/// Follows `patternToSQLRegex` in PostgreSQL's `src/fe_utils/string_utils.c`. `None` for an unclosed quote.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut is_quoted = false;
@@ -188,7 +175,7 @@ fn split(text: &str) -> Option<Vec<String>> {
             '*' => part.push_str(".*"),
             '?' => part.push('.'),
             '$' => part.push_str("\\$"),
-            // More likely the name of an array's type than the beginning of a set.
+            // Probably an array type's name, not a character class.
             '[' if characters.peek() == Some(&']') => part.push_str("\\["),
             _ => part.push(character.to_ascii_lowercase()),
         }
@@ -196,26 +183,22 @@ fn split(text: &str) -> Option<Vec<String>> {
     (!is_quoted).then_some(parts)
 }
 
-/// The whole has to match; an empty part leaves it open.
+/// An empty part matches anything.
 fn compile(part: &str) -> Option<Regex> {
     let part = if part.is_empty() { ".*" } else { part };
     Regex::new(&format!("(?s)^(?:{part})$")).ok()
 }
 
 // ---- identity ----
-//
-// Who a relation is, across rewrites, dumps and other servers.
 
-/// A relation's identity: its name; of a TOAST table and its index the name of the table that owns it, because their own
-/// names are made of an oid, which a dump and restore changes. The index of a TOAST table of PostgreSQL's own has its name: those
-/// oids stay, and a snapshot does not keep such a table while it is empty.
+/// Stable across rewrites, dumps and servers. TOAST goes by the owning table, because its own name contains an oid. The
+/// index of a system TOAST table keeps its name: those oids stay, and snapshots omit that table while it is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,
     pub part: Part,
 }
 
-/// What of the named relation it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     Itself,
@@ -223,7 +206,7 @@ pub enum Part {
     ToastIndex,
 }
 
-/// The identities of these relations, in their order. All relations of a database are needed to find owners.
+/// Needs all relations of a database to find owners.
 pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Clone) -> Vec<Identity> {
     let toast = relations.clone().filter(|one| one.kind == RelationKind::Toast);
     let owners: HashMap<(&str, String), &str> = toast
@@ -241,7 +224,7 @@ pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Cl
     relations.map(identify).collect()
 }
 
-/// `owner` is `schema.name`; taken whole, as either part may have a dot in it.
+/// Not split: both parts of `schema.name` may contain dots.
 fn owned(relation: &Relation, owner: &str, part: Part) -> Identity {
     let name = RelationName { database: relation.name.database.clone(), schema: String::new(), name: owner.to_owned() };
     Identity { name, part }
@@ -430,7 +413,7 @@ mod identity_tests {
         ]
     }
 
-    /// A map has PostgreSQL's own empty relations, and a snapshot has not.
+    /// Maps include PostgreSQL's own empty relations, snapshots do not.
     #[test]
     fn the_index_of_an_empty_toast_table_of_postgresql_itself_is_known_without_it() {
         let mut live = relations(2604);

@@ -1,5 +1,3 @@
-//! A map that was kept.
-
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -11,16 +9,14 @@ use super::names::{BEST, NEWEST};
 use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
 use postgres::{PartitionedTable, Relation};
 
-/// A map that was kept, with the label that the user gave it.
-///
-/// Which buffers were dirty is not kept: it says nothing about what to bring back.
+/// A stored map. Dirty flags are not stored, because a restore does not need them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub label: Option<String>,
     pub map: Map,
 }
 
-/// What a snapshot says of itself, without its rows. As JSON (docs/formats.md) without its lists of relations and databases.
+/// Metadata of a snapshot. docs/formats.md describes the JSON form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotHeader {
     pub label: Option<String>,
@@ -32,24 +28,21 @@ pub struct SnapshotHeader {
     pub remarks: Vec<String>,
     #[serde(rename = "relation_count")]
     pub relations: u64,
-    /// [`Map::empty`] without PostgreSQL's own.
+    /// `Map::empty` without system relations.
     #[serde(skip)]
     pub empty: Vec<Relation>,
     #[serde(skip)]
     pub partitioned: Vec<PartitionedTable>,
     #[serde(skip)]
     pub lookups: Lookups,
-    /// Blocks resident in the OS page cache.
     pub os_blocks: u64,
-    /// Blocks resident in shared_buffers.
     #[serde(rename = "buffers_blocks")]
     pub buffer_blocks: u64,
-    /// What of these is of each database, without the catalogs that all share.
+    /// Excludes shared catalogs.
     #[serde(skip)]
     pub databases: Vec<DatabaseBlocks>,
 }
 
-/// What a snapshot holds of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseBlocks {
     pub oid: u32,
@@ -59,7 +52,7 @@ pub struct DatabaseBlocks {
 }
 
 impl Snapshot {
-    /// What is resident now as a snapshot, when there is something to keep and the label can stand in a file's name.
+    /// Checks that a tier was measured and that the label is valid.
     pub fn take(map: Map, label: Option<String>) -> Result<Snapshot, Error> {
         if let Some(label) = &label {
             check_label(label)?;
@@ -72,12 +65,10 @@ impl Snapshot {
         }
     }
 
-    /// A map and its label as they are.
     pub fn new(map: Map, label: Option<String>) -> Snapshot {
         Snapshot { label, map }
     }
 
-    /// What the snapshot's file says of it.
     pub fn header(&self) -> SnapshotHeader {
         SnapshotHeader {
             label: self.label.clone(),
@@ -99,7 +90,6 @@ impl Snapshot {
 }
 
 impl SnapshotHeader {
-    /// Blocks that it holds, of both tiers.
     pub fn resident_blocks(&self) -> u64 {
         self.os_blocks + self.buffer_blocks
     }
@@ -124,7 +114,7 @@ fn count_databases(map: &Map) -> Vec<DatabaseBlocks> {
     databases.into_iter().map(database).collect()
 }
 
-/// Can this stand in a file's name, and be told from the time before it, and from what names say by themselves?
+/// A label must be safe in a file name, and not be the word `best` or `newest`.
 pub fn check_label(label: &str) -> Result<(), Error> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric();
     let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');

@@ -1,4 +1,4 @@
-//! Files that were made to do harm: each has a correct checksum, and each gets an error that says what is wrong.
+//! Malicious files with correct checksums: each gets an error that names the cause.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -19,7 +19,7 @@ use crate::fixtures::{map_of, relation, third_resident};
 use crate::sealed_file::{ZEROS, apply_checksum, properties};
 use crate::{Error, Snapshot, SnapshotHeader};
 
-/// Places among the columns of texts, and among those of numbers.
+/// Indexes in `Columns::texts`, then in `Columns::longs`.
 const NAME: usize = 2;
 const KIND: usize = 3;
 const PATH: usize = 5;
@@ -30,14 +30,12 @@ const RELFILENUMBER: usize = 1;
 const RELATION_BLOCKS: usize = 2;
 const BLOCKS: usize = 3;
 
-/// A file's parts, to be falsified before it is written.
 struct Forgery {
     columns: Columns,
     metadata: Vec<KeyValue>,
 }
 
 impl Forgery {
-    /// What an honest snapshot of three relations would have.
     fn new() -> Forgery {
         let relations = (1..=3).map(|number| relation(number, third_resident(1000))).collect();
         let snapshot = Snapshot::new(map_of(relations), None);
@@ -54,7 +52,6 @@ impl Forgery {
         self.metadata.iter_mut().find(|pair| pair.key == key).unwrap().value = Some(value.to_owned());
     }
 
-    /// What reading it says.
     fn refusal(self) -> Error {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("forged.parquet");
@@ -72,12 +69,11 @@ impl Forgery {
     }
 }
 
-/// Gives a file the checksum that it should have.
+/// Corrects the checksum.
 fn sign(path: &Path) {
     apply_checksum(&OpenOptions::new().read(true).write(true).open(path).unwrap()).unwrap();
 }
 
-/// The message of a forgery in which one thing was changed.
 fn refusal_of(falsify: impl FnOnce(&mut Forgery)) -> String {
     let mut forgery = Forgery::new();
     falsify(&mut forgery);
@@ -198,7 +194,7 @@ fn a_bitmap_must_be_one() {
     let of = |bytes: Vec<u8>| refusal_of(|one| one.columns.bitmap[0] = ByteArray::from(bytes));
     expect(&of(vec![]), "its bitmap");
     expect(&of(b"not a bitmap at all".to_vec()), "its bitmap");
-    // A header that announces 2³² containers, and one whose 65,536 are missing.
+    // A header with 2³² containers, and one whose 65,536 are missing.
     expect(&of([12346_u32.to_le_bytes(), u32::MAX.to_le_bytes()].concat()), "its bitmap");
     expect(&of([12346_u32.to_le_bytes(), 65_536_u32.to_le_bytes()].concat()), "its bitmap");
     let mut longer = Forgery::new().columns.bitmap[0].data().to_vec();
@@ -252,7 +248,6 @@ fn other_parquet_files_are_no_snapshots() {
     }
 }
 
-/// Rewrites a file's footer with other row groups.
 fn replace_groups(path: &Path, replace: impl FnOnce(&[RowGroupMetaData]) -> Vec<RowGroupMetaData>) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
@@ -289,7 +284,7 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
     let megabytes = |one: &mut Forgery| one.columns.texts[NAME].fill(ByteArray::from(vec![b'x'; 1 << 20]));
     expect(&refusal_of(megabytes), "that unpack to 3145740, of at most 3072");
 
-    // The same page, with a header that hides its size: unpacking stops there.
+    // The same page, with a header that hides its size.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("bomb.parquet");
     let mut forgery = Forgery::new();
@@ -308,7 +303,7 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
 fn a_few_bytes_cannot_say_that_they_hold_milliards() {
     let (_directory, path, _) = written(3);
     let mut bytes = fs::read(&path).unwrap();
-    // In the footer, behind its last field: a list of 14 lists of 2³¹ − 1 truth values each, which the library would count.
+    // At the footer's end: 14 lists of 2³¹ − 1 booleans each, which the library would count.
     bytes.truncate(bytes.len() - 8 - 1);
     bytes.extend([0x19, 0xe9]);
     (0..14).for_each(|_| bytes.extend([0xf1, 0xff, 0xff, 0xff, 0xff, 7]));
@@ -327,7 +322,7 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
         expect(&error.unwrap_err().to_string(), "its footer has what pgthaw does not write: a value of type 1");
     }
 
-    // And in front of a page, in place of what the header says of its values.
+    // Also in a page header.
     let (_directory, path, _) = written(3);
     let mut bytes = fs::read(&path).unwrap();
     let values = 4 + find(&bytes[4..], &[0x2c, 0x15]);
@@ -359,7 +354,7 @@ fn signed_garbage(changes: &[(usize, u8)]) -> (tempfile::TempDir, PathBuf) {
     changes.iter().for_each(|(place, value)| bytes[place % length] = *value);
     fs::write(&path, &bytes).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    // A change may have hit what the checksum hangs on: then there is none to put right.
+    // The change may have damaged what the checksum depends on.
     let _ = apply_checksum(&file);
     (directory, path)
 }
@@ -367,7 +362,7 @@ fn signed_garbage(changes: &[(usize, u8)]) -> (tempfile::TempDir, PathBuf) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever was changed, reading ends with a snapshot or an error, and never with a panic.
+    /// Any change yields a snapshot or an error, never a panic.
     #[test]
     fn garbage_never_panics(changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4)) {
         let (_directory, path) = signed_garbage(&changes);

@@ -1,6 +1,4 @@
-//! The snapshot file: one Parquet file, a row per (relation, fork, tier, heat), zstd, with a checksum inside.
-//!
-//! docs/formats.md has the columns and the metadata; what such a file has in common with others is in `sealed_file`.
+//! A snapshot's Parquet file: zstd, checksum inside, a row per relation, fork, tier and heat (docs/formats.md).
 
 #[cfg(test)]
 mod hostile_tests;
@@ -31,18 +29,16 @@ use host::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove
 use host::units::Fork;
 use postgres::{Relation, RelationName, RelationPath};
 
-/// The version of the format. A reader refuses any other.
+/// A reader rejects any other version.
 const FORMAT_VERSION: u32 = 1;
 
-/// A row group ends at this many rows …
+/// Rows that end a row group.
 const ROWS_PER_GROUP: usize = 16_384;
 
-/// … or when its bitmaps have this many bytes.
+/// Bitmap bytes that end a row group.
 const BITMAP_BYTES_PER_GROUP: usize = 8 << 20;
 
 // ---- header ----
-//
-// The file's metadata: what the snapshot says of itself, as keys and text.
 
 const FORMAT: &str = "pgthaw.format_version";
 const TAKEN_AT: &str = "pgthaw.taken_at";
@@ -62,7 +58,6 @@ const DATABASES: &str = "pgthaw.databases";
 const MEASURED: &str = "measured";
 const UNKNOWN: &str = "unknown: ";
 
-/// The header as the file's metadata.
 fn encode_header(header: &SnapshotHeader) -> Vec<KeyValue> {
     let own = [
         (TAKEN_AT, header.taken_at.to_string()),
@@ -83,7 +78,7 @@ fn encode_header(header: &SnapshotHeader) -> Vec<KeyValue> {
     encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
 }
 
-/// Texts and numbers alone: they cannot fail.
+/// Cannot fail: only text and numbers.
 fn encode_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -95,7 +90,7 @@ fn encode_tier(state: &TierState) -> String {
     }
 }
 
-/// The header of a file that claims to be a snapshot, with every value checked. One that was compared with its checksum has to name that.
+/// With `is_verified`, the metadata must contain the verified checksum.
 fn decode_header(sealed: &Sealed, is_verified: bool) -> Result<SnapshotHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
     if is_verified {
@@ -131,13 +126,11 @@ fn decode_tier(metadata: &Metadata<'_>, key: &str) -> Result<TierState, Flaw> {
 
 // ---- rows ----
 
-/// The tiers' names in the file.
 const OS: &str = "os";
 const BUFFERS: &str = "buffers";
-/// A fork of which no tier holds a block has one row with this, so that its existence and size are kept.
+/// Row of a fork without cached blocks, which keeps its existence and size.
 const NONE: &str = "none";
 
-/// A row before it is split into columns.
 #[derive(Debug)]
 pub struct Row<'a> {
     pub relation: &'a RelationMap,
@@ -147,7 +140,6 @@ pub struct Row<'a> {
     pub bitmap: RoaringBitmap,
 }
 
-/// The rows of one relation.
 fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
     relation.forks.iter().flat_map(move |fork| {
         let levels = fork.buffers.iter().enumerate().map(|(heat, bitmap)| (BUFFERS, heat as u8, bitmap.clone()));
@@ -168,7 +160,7 @@ fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
 
 // ---- columns ----
 
-/// The columns in the file's order, each with its type.
+/// In file order.
 const COLUMNS: [(&str, Kind); 16] = [
     ("database", Kind::Text),
     ("schema", Kind::Text),
@@ -188,12 +180,11 @@ const COLUMNS: [(&str, Kind); 16] = [
     ("bitmap", Kind::Bytes),
 ];
 
-/// The file's schema.
 fn schema() -> ParquetResult<TypePtr> {
     build_schema("snapshot", &COLUMNS)
 }
 
-/// Rows of one row group, split into columns: of each type in the order of [`COLUMNS`].
+/// Columns of each type in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 pub struct Columns {
     pub texts: [Vec<ByteArray>; 9],
@@ -204,7 +195,6 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Adds a row.
     pub fn push(&mut self, row: &Row<'_>, bitmap: Vec<u8>) {
         let Relation { name, kind, oid, path, tablespace, parent, is_system } = &row.relation.relation;
         let parent = parent.as_deref().unwrap_or_default();
@@ -219,7 +209,6 @@ impl Columns {
         self.bitmap.push(ByteArray::from(bitmap));
     }
 
-    /// Rows in it.
     pub fn len(&self) -> usize {
         self.bitmap.len()
     }
@@ -228,14 +217,14 @@ impl Columns {
 // ---- write ----
 
 impl Snapshot {
-    /// Writes the file at `path`, which must not exist yet, whole or not at all.
+    /// Writes completely or not at all; `path` must not exist.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         as_owner_of(path, || {
             let parent = directory_of(path);
             let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
             let name =
                 path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
-            // What a killed take left would stay for ever where none is kept.
+            // Nothing else here removes drafts of killed takes.
             let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
             write_draft(self, directory, path)?.place_new(name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
@@ -246,7 +235,7 @@ impl Snapshot {
     }
 }
 
-/// Writes a file that has no name yet; `path` is what messages call it.
+/// `path` is its name in messages.
 pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
     let place = directory.path().to_owned();
     let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
@@ -256,7 +245,7 @@ pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Re
     Ok(draft)
 }
 
-/// Writes a Parquet file whose checksum is still all zeros.
+/// Leaves the checksum zero.
 fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     let properties = properties()?.set_key_value_metadata(Some(encode_header(&snapshot.header()))).build();
     let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties))?;
@@ -278,7 +267,6 @@ fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     writer.close().map(|_| ())
 }
 
-/// Writes the columns in the schema's order.
 fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
     let (mut texts, mut longs) = (columns.texts.iter(), columns.longs.iter());
     for (_, kind) in COLUMNS {
@@ -295,54 +283,53 @@ fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, colu
 
 // ---- read ----
 //
-// Reading: the footer first, then the checksum, then row group after row group, each value checked.
+// Footer, checksum, then row groups with every value checked.
 
-/// What a snapshot may take of memory when read, beside what each byte of its file justifies.
+/// A base limit, beside that per byte of the file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
-/// Relations that differ have a dozen bytes each when packed, and 500 in memory; bitmaps are packed already, so zstd makes little
-/// less of those that were measured. A restore takes four times as much for what it says of each relation.
+/// Different relations take a dozen bytes packed, and 500 in memory; zstd hardly shrinks bitmaps. A restore takes four
+/// times as much, for its report on each relation.
 const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
-/// Whatever its size: some millions of relations.
+/// Absolute limit: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
-/// What a row takes at least: a fork's eight bitmaps and, every few rows, a relation and its names.
+/// Minimum of a row: a fork's eight bitmaps and, every few rows, a relation and its names.
 const ROW_MEMORY_BYTES: u64 = 320;
 
-/// What one of a bitmap's containers takes beside its content.
+/// Overhead of a bitmap's container.
 const CONTAINER_MEMORY_BYTES: u64 = 64;
 
-/// A name has at most 63 bytes, a path fewer than 100: a page of text may have this per row. The largest page is a group's bitmaps, of
-/// which the last may be that of the largest relation that PostgreSQL can have, 2³² blocks in 65,536 Roaring containers of 8 KiB, each
-/// with 8 bytes of header.
+/// A name has at most 63 bytes, a path fewer than 100. The largest page has a group's bitmaps, the last perhaps of the
+/// largest relation: 2³² blocks in 65,536 Roaring containers of 8 KiB, each with an 8-byte header.
 const PAGE_LIMITS: PageLimits =
     PageLimits { row_bytes: 1024, last_page_bytes: Some(BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16) };
 
-/// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
+/// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const MAX_RELATION_BLOCKS: u64 = u32::MAX as u64;
 
 impl Snapshot {
-    /// Reads a snapshot file and checks all of it. The file is untrusted.
+    /// The file is untrusted.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         read_snapshot_from(open(path)?, path)
     }
 }
 
 impl SnapshotHeader {
-    /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
+    /// Reads only the footer. The file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
         let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| decode_header(&sealed, false));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
     }
 
-    /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
+    /// Verifies the checksum, but reads no rows.
     pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
         verify(&open(path)?, path).map(|(_, header)| header)
     }
 }
 
-/// Reads a snapshot of what is open already, or in memory; `path` is what errors call it.
+/// `path` is the name in errors.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (sealed, header) = verify(&source, path)?;
     let room =
@@ -369,7 +356,6 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
     Ok(snapshot)
 }
 
-/// What the footer says of a file that matches its checksum.
 fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHeader), Error> {
     let verified = Sealed::read(source).and_then(|sealed| {
         let header = decode_header(&sealed, true)?;
@@ -378,7 +364,7 @@ fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHea
     verified.map_err(|flaw| Error::of_flaw(flaw, path))
 }
 
-/// Are these our columns, and does what the footer announces fit into so many bytes of memory?
+/// Are the columns right, and do the rows fit into `room` bytes?
 fn check_shape(sealed: &Sealed, room: u64) -> Result<(), Flaw> {
     let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP)?;
     let most = room / ROW_MEMORY_BYTES;
@@ -407,7 +393,7 @@ fn read_relations<S: ChunkReader + 'static>(
     for group in groups {
         let rows = group.num_rows() as usize;
         let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
-        // Before any of it is unpacked.
+        // Before unpacking.
         let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
         let Memory { rows: taken_rows, bitmaps: taken_bitmaps } = collector.memory;
         check(Memory { rows: taken_rows + rows, bitmaps: taken_bitmaps + bitmaps })?;
@@ -418,7 +404,6 @@ fn read_relations<S: ChunkReader + 'static>(
     Ok(collector.relations)
 }
 
-/// Reads the columns in the schema's order.
 fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Result<Columns, String> {
     let mut columns = Columns::default();
     let (mut texts, mut longs) = (columns.texts.iter_mut(), columns.longs.iter_mut());
@@ -436,7 +421,7 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
-/// Puts the rows together again. Rows of one relation are neighbours, and so are rows of one of its forks.
+/// Expects rows of a relation, and of a fork, to be adjacent.
 #[derive(Default)]
 pub struct Collector {
     pub relations: Vec<RelationMap>,
@@ -445,7 +430,7 @@ pub struct Collector {
     rows: u64,
 }
 
-/// What something takes of memory, or may take, in bytes.
+/// Memory in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
     rows: u64,
@@ -483,7 +468,7 @@ impl Collector {
         let fork_blocks = u64::try_from(relation_blocks).ok().filter(|blocks| *blocks <= MAX_RELATION_BLOCKS);
         let fork_blocks = fork_blocks.ok_or_else(|| format!("no relation has {relation_blocks} blocks"))?;
         let bitmap = decode_bitmap(&columns.bitmap[row], blocks, fork_blocks)?;
-        // Of a block with heat in the page cache it is kept also that it is there.
+        // A block with heat is also in the page cache's bitmap.
         let copies = if columns.heat[row] > 0 { 2 } else { 1 };
         let containers = u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES;
         self.memory.rows += ROW_MEMORY_BYTES;
@@ -514,7 +499,7 @@ fn decode_word<T>(word: &str, what: &str, known: impl Fn(&str) -> Option<T>) -> 
     known(word).ok_or_else(|| format!("{word:?} is no {what}"))
 }
 
-/// The bitmap, when it holds as many blocks as announced and none past the relation's end.
+/// Checks its length and the relation's end.
 fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {
     let mut rest = bytes.data();
     let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;
@@ -531,7 +516,7 @@ fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result
     Ok(bitmap)
 }
 
-/// The fork that the row belongs to: the last one, or a new one in PostgreSQL's order.
+/// The last fork, or a new one in PostgreSQL's order.
 fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut ForkMap, String> {
     match forks.last() {
         Some(last) if last.fork == fork && last.blocks != blocks => {
@@ -540,7 +525,7 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
         Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
         Some(last) if last.fork == fork => {}
         _ => {
-            // Most relations have one, and a vector that grows by itself begins with room for four.
+            // Most relations have one fork; a vector would grow to four.
             forks.reserve_exact(1);
             forks.push(ForkMap::empty(fork, blocks));
         }
@@ -548,7 +533,7 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
     forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
 }
 
-/// Adds blocks to a tier of a fork. A block is at one heat of a tier only.
+/// A block has only one heat per tier.
 fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) -> Result<(), String> {
     let heat = u8::try_from(heat).map_err(|_| format!("{heat} is no heat"))?;
     let (level, others) = match tier {

@@ -1,4 +1,4 @@
-//! What is written is read again, and what was damaged is refused.
+//! Round trips, and damaged files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ use crate::{Error, ForkMap, Lookups, RelationMap, Snapshot, SnapshotHeader, USAG
 use host::units::Fork;
 use postgres::{Relation, RelationKind, RelationName, RelationPath};
 
-/// A snapshot of some relations in a file that lives as long as the directory.
 pub fn written(relations: u32) -> (tempfile::TempDir, PathBuf, Snapshot) {
     let relations = (1..=relations).map(|number| relation(number, third_resident(1000))).collect();
     let snapshot = Snapshot::new(map_of(relations), Some("before upgrade".to_owned()));

@@ -1,7 +1,5 @@
-//! Where snapshots are kept: a directory per cluster, a file per generation.
-//!
-//! Generations are in the order in which they were taken, whatever the clock said: each has a number that is one more than the
-//! greatest that was there. It stands in its name behind the time, which is for people.
+//! Snapshot storage: a directory per cluster, a file per generation. Their order is a number in the name, one more than
+//! the greatest, whatever the clock said.
 
 #[cfg(test)]
 mod tests;
@@ -30,16 +28,16 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// The store that users share: who may write there keeps snapshots there, unless XDG_STATE_HOME is set. So root finds those of the
-/// server's user, and those of the units of packaging/systemd, without an option.
+/// Shared by users who may write there, unless XDG_STATE_HOME is set: root finds snapshots of the server's user and of
+/// the units in packaging/systemd without an option.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
 
-/// A greater number in a name is none of ours: nobody takes so many.
+/// A greater number in a name is not pgthaw's.
 const NUMBER_MAX: u64 = 999_999_999_999;
 
-/// How often and how long apart it is tried to give a name alone. It takes well under a millisecond.
+/// Attempts to lock a directory while naming a file, which takes under a millisecond.
 const LOCK_TRIES: u32 = 1000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -49,20 +47,18 @@ pub struct SnapshotStore {
     root: PathBuf,
 }
 
-/// One kept snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// The time it was taken (UTC), its number and the label: `20261121-233005.123.42-before-upgrade`.
+    /// Time (UTC), number and label: `20261121-233005.123.42-before-upgrade`.
     pub name: String,
     pub system_identifier: u64,
     pub path: PathBuf,
-    /// What stands there under its name; only a file can be read.
+    /// Only a file can be read.
     pub kind: EntryKind,
 }
 
 impl SnapshotStore {
-    /// The store at `directory` (`--dir` or PGTHAW_SNAPSHOTS), else the machine's where this user may write, else in the XDG state
-    /// directory.
+    /// `directory` (`--dir` or PGTHAW_SNAPSHOTS), else the machine's store if writable, else the XDG state directory.
     pub fn open(directory: Option<PathBuf>) -> SnapshotStore {
         let of_machine = || {
             Some(SnapshotStore::of_machine().root)
@@ -72,32 +68,28 @@ impl SnapshotStore {
         SnapshotStore { root: directory.or_else(of_machine).unwrap_or_else(of_user) }
     }
 
-    /// The store that the users of this machine share.
     pub fn of_machine() -> SnapshotStore {
         SnapshotStore { root: OF_MACHINE.into() }
     }
 
-    /// Where a user with this home keeps his, unless he said otherwise.
+    /// The default store of the user with this home directory.
     pub fn in_home(home: &Path) -> SnapshotStore {
         SnapshotStore { root: state_in(home).join(STATE).join(SNAPSHOTS) }
     }
 
-    /// Where it is.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directory of one cluster's snapshots.
     pub fn cluster_directory(&self, system_identifier: u64) -> PathBuf {
         self.root.join(system_identifier.to_string())
     }
 
-    /// The clusters that have a directory here, in order.
     pub fn read_clusters(&self) -> Result<Vec<u64>, Error> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let cluster = |entry: Entry| {
             let name = entry.name.to_str().filter(|_| entry.kind == EntryKind::Directory)?;
-            // As it is written here: +42 and 042 are somebody else's.
+            // Canonical form only: +42 and 042 are not pgthaw's.
             name.parse().ok().filter(|cluster: &u64| cluster.to_string() == name)
         };
         let mut clusters: Vec<u64> = self.entries(&root)?.into_iter().filter_map(cluster).collect();
@@ -105,7 +97,7 @@ impl SnapshotStore {
         Ok(clusters)
     }
 
-    /// One cluster's snapshots, the one taken last first.
+    /// Newest first.
     pub fn read_generations(&self, system_identifier: u64) -> Result<Vec<Generation>, Error> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let path = self.cluster_directory(system_identifier);
@@ -128,13 +120,13 @@ impl SnapshotStore {
         directory.entries().map_err(|source| Error::file("list", directory.path(), source))
     }
 
-    /// Every snapshot of every cluster: the clusters in order, of each the newest first.
+    /// Clusters in order, of each the newest first.
     pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
         let generations = self.read_clusters()?.into_iter().map(|cluster| self.read_generations(cluster));
         Ok(generations.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// The generation that `name` means: `newest`, `newest~N` or the beginning of its name.
+    /// `name`: `newest`, `newest~N` or the beginning of a name.
     pub fn find(&self, name: &str, system_identifier: u64) -> Result<Generation, Error> {
         let directory = self.cluster_directory(system_identifier);
         let generations = self.read_generations(system_identifier)?;
@@ -151,19 +143,17 @@ impl SnapshotStore {
         })
     }
 
-    /// The one snapshot of all clusters that is called just so. `None`: none is, or who knows which of several.
+    /// `None` unless exactly one has this whole name.
     pub fn find_whole_name(&self, name: &str) -> Option<Generation> {
         let mut called = self.read_all().ok()?.into_iter().filter(|one| one.name == name);
         called.next().filter(|_| called.next().is_none())
     }
 
-    /// The one snapshot of all clusters whose name begins so.
     pub fn find_beginning(&self, name: &str) -> Option<Generation> {
         find_by_beginning(self.read_all().ok()?, name).ok()
     }
 
-    /// Writes a snapshot as the newest generation of its cluster. What a killed take left behind is swept first. Root writes
-    /// in a directory of somebody else's as he: it is his snapshot.
+    /// Removes drafts of killed takes first. Root acts as the directory's owner.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {
         let MapSource { system_identifier, .. } = snapshot.map.source;
         let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
@@ -175,8 +165,7 @@ impl SnapshotStore {
         self.place(draft, system_identifier, taken_at, label)
     }
 
-    /// A file that will be a generation of a cluster, to be written as whoever the store belongs to. What those left who were killed
-    /// while they wrote is swept first.
+    /// Acts as the store's owner. Removes drafts of killed writers first.
     pub fn begin(&self, system_identifier: u64) -> Result<Draft, Error> {
         let path = self.cluster_directory(system_identifier);
         let create = |directory| {
@@ -186,7 +175,6 @@ impl SnapshotStore {
         self.as_owner(|| create(self.sweep(system_identifier)?))
     }
 
-    /// Makes a file that was written the newest generation of its cluster.
     pub fn place(
         &self,
         draft: Draft,
@@ -198,7 +186,7 @@ impl SnapshotStore {
         let free_names = |directory: &Directory| self.free_names(directory, system_identifier, taken_at, label);
         self.as_owner(|| {
             let directory = self.create_cluster_directory(system_identifier)?;
-            // Among takes at once a number that was just free may be below those that were given meanwhile.
+            // Concurrent takes could otherwise use numbers out of order.
             let _turn = lock_briefly(&directory);
             let shown = path.join(free_names(&directory)?.next().unwrap_or_default());
             let name = draft
@@ -210,7 +198,7 @@ impl SnapshotStore {
         })
     }
 
-    /// What a new file may be called: its number comes after all that are there.
+    /// Numbered after all existing ones.
     fn free_names<'a>(
         &self,
         directory: &Directory,
@@ -229,7 +217,7 @@ impl SnapshotStore {
             .unwrap_or_else(|source| Err(Error::file("act as the owner of", &self.root, source)))
     }
 
-    /// A cluster's directory, without what those left who were killed.
+    /// Removes drafts of killed writers.
     fn sweep(&self, system_identifier: u64) -> Result<Directory, Error> {
         let directory = self.create_cluster_directory(system_identifier)?;
         remove_abandoned_drafts(&directory, DRAFT_PREFIX)
@@ -244,10 +232,9 @@ impl SnapshotStore {
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
     }
 
-    /// Removes all but the `keep` newest snapshots of the label of `just_taken`, and returns what it removed. That one stays
-    /// whatever the others are; the warmest of the others stays too as long as each that is kept is clearly colder
-    /// ([`CLEARLY`](super::choice::CLEARLY)): takes that went on after a restart must not push out the only snapshot that is
-    /// worth restoring. Of databases that are not among `databases` nothing counts.
+    /// Keeps the `keep` newest with the label of `just_taken`, and that one; returns the removed ones. The warmest
+    /// other one stays while all kept ones are clearly colder (`CLEARLY`): takes after a restart must not remove the
+    /// only one worth restoring. Only `databases` count.
     pub fn prune(
         &self,
         just_taken: &Generation,
@@ -266,7 +253,7 @@ impl SnapshotStore {
         }
         let mut dropped = Vec::new();
         for one in old {
-            // Another take may prune at the same time.
+            // Another take may prune concurrently.
             if self.drop_if_there(&one)? {
                 dropped.push(one);
             }
@@ -274,7 +261,7 @@ impl SnapshotStore {
         Ok(dropped)
     }
 
-    /// Removes a generation's file, or whatever has its name: what a link leads to stays.
+    /// The target of a link stays.
     pub fn forget(&self, generation: &Generation) -> Result<(), Error> {
         match self.drop_if_there(generation)? {
             true => Ok(()),
@@ -282,7 +269,7 @@ impl SnapshotStore {
         }
     }
 
-    /// Removes it, unless it is gone already.
+    /// `false` if already gone.
     pub fn drop_if_there(&self, generation: &Generation) -> Result<bool, Error> {
         as_owner_of(&self.root, || -> io::Result<bool> {
             let root = Directory::open(&self.root)?;
@@ -297,12 +284,12 @@ impl SnapshotStore {
     }
 }
 
-/// The one generation whose name is this or begins so. Otherwise the names of all that it could be.
+/// The generation named `name`, or the only one whose name begins so; otherwise all candidates.
 pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Generation, Vec<String>> {
-    // Every name begins with nothing: who says nothing, perhaps by a variable that is not set, means none.
+    // An empty name, as from an unset variable, would match all.
     let begins = |one: &Generation| !name.is_empty() && one.name.starts_with(name);
     let mut matching: Vec<Generation> = generations.into_iter().filter(begins).collect();
-    // One that is called just so is meant, even if another's name goes on from there.
+    // An exact match wins over longer names.
     let exact = matching.iter().position(|one| one.name == name);
     match exact.or((matching.len() == 1).then_some(0)) {
         Some(at) => Ok(matching.swap_remove(at)),
@@ -311,27 +298,25 @@ pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Gen
 }
 
 impl Generation {
-    /// The label in its name.
     pub fn label(&self) -> Option<&str> {
         self.name.splitn(3, '-').nth(2)
     }
 
-    /// What its file says of itself, if the file matches its checksum.
+    /// Verifies the checksum.
     pub fn read_header(&self) -> Result<SnapshotHeader, Error> {
         SnapshotHeader::read(self.require_file()?)
     }
 
-    /// What its footer says of it, and nothing else: the file may be damaged.
+    /// Reads only the footer. The file may be damaged.
     pub fn read_unverified(&self) -> Result<SnapshotHeader, Error> {
         SnapshotHeader::read_unverified(self.require_file()?)
     }
 
-    /// Reads it, and checks all of it.
     pub fn read(&self) -> Result<Snapshot, Error> {
         Snapshot::read(self.require_file()?)
     }
 
-    /// The path, if a file is there: a link may lead anywhere, and nobody may ever write into a pipe.
+    /// The path of a file. A link may lead anywhere, and reading a pipe may never end.
     pub fn require_file(&self) -> Result<&Path, Error> {
         let what = match self.kind {
             EntryKind::File => return Ok(&self.path),
@@ -342,8 +327,7 @@ impl Generation {
         Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
     }
 
-    /// By what generations are in order: the number, and the name of those that were taken by a pgthaw that gave none, or at
-    /// the same moment.
+    /// Sort key: number, then name. An older pgthaw gave no number.
     fn order(&self) -> (u64, &str) {
         let time = self.name.split('-').nth(1).unwrap_or_default();
         let number = time.split('.').nth(2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -352,10 +336,9 @@ impl Generation {
     }
 }
 
-/// The one of `old` that is worth restoring more than any that is kept, if there is one. What footers say is looked at first;
-/// whether a file is whole matters only where it decides.
+/// Index in `old` of a snapshot worth more than all kept ones. Footers decide; files are checked if it matters.
 fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
-    // All that are old enough to go are alike: when the server was started does not matter.
+    // All are old, so the server's start does not matter.
     let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
     let is_whole = |one: &Generation| one.read_header().is_ok();
     let claims = old.iter().chain(kept).enumerate();
@@ -387,7 +370,6 @@ fn generation_name(taken_at: Timestamp, number: u64, label: Option<&str>) -> Str
     label.map_or_else(|| format!("{time}.{number}"), |label| format!("{time}.{number}-{label}"))
 }
 
-/// Is this the path of a file rather than a name in the store?
 pub fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(&format!(".{EXTENSION}"))
 }
@@ -400,11 +382,9 @@ fn parse_age(name: &str) -> Option<usize> {
     }
 }
 
-/// In pgthaw's state directory.
 const SNAPSHOTS: &str = "snapshots";
 
-/// Waits for its turn, but for nobody who never ends: then, and where directories cannot be locked, it goes on without. The lock
-/// ends with what is returned.
+/// Continues without a lock if that takes too long or is not possible.
 fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     let lock = directory.as_fd().try_clone_to_owned().ok()?;
     for _ in 0..LOCK_TRIES {
@@ -417,7 +397,7 @@ fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     None
 }
 
-/// What is there; `None` when nothing is.
+/// `None` if nothing is there.
 fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>, Error> {
     match opened {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -425,51 +405,43 @@ fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>
     }
 }
 
-// ---- the one that is read ----
-//
-// The snapshot that a name means, or that is chosen when none is named, and what there is to say of the choice.
+// ---- the snapshot to read ----
 
-/// The snapshot that a name meant.
 #[derive(Debug)]
 pub struct Chosen {
     pub snapshot: Snapshot,
     pub path: PathBuf,
     pub selected: Selected,
-    /// What the user should know of others: damaged ones were passed over, or one bears a time that is to come.
+    /// Skipped damaged snapshots, or one with a future time.
     pub remarks: Vec<String>,
 }
 
-/// Which snapshot was taken, why, and whether there is a warmer one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Selected {
     #[serde(flatten)]
     pub holding: Holding,
     pub reason: Reason,
-    /// The server's last start; `None` when none runs, or when nobody says.
+    /// `None` if not running, or unknown.
     pub server_started_at: Option<Timestamp>,
-    /// The warmest that is kept, or the newest nearly as warm, where this one holds clearly less of a tier.
+    /// The warmest, or newest nearly as warm, if this one is clearly colder in a tier.
     pub warmer: Option<Holding>,
-    /// Databases that were dropped since, where it matters: this one or the one that would be taken otherwise holds much of them, and that
-    /// was not counted.
+    /// Dropped databases, not counted, if this snapshot or the alternative holds much of them.
     pub dropped_databases: Vec<String>,
 }
 
-/// A snapshot, and what it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Holding {
-    /// The snapshot's name in the store; a file's path where it is in none.
+    /// Name in the store; outside of it, the file's path.
     pub name: String,
     pub path: PathBuf,
     pub taken_at: Timestamp,
-    /// Seconds since then; negative when that is to come.
+    /// Negative for a future time.
     pub age_seconds: i64,
-    /// Bytes of the page cache that it holds; `None` when that was not seen.
+    /// `None` if not measured.
     pub os_bytes: Option<Bytes>,
-    /// Bytes of shared_buffers that it holds.
     pub buffers_bytes: Option<Bytes>,
 }
 
-/// What is kept of a cluster, and can be read.
 #[derive(Debug, Default)]
 pub struct Candidates {
     generations: Vec<Generation>,
@@ -493,19 +465,19 @@ impl Holding {
 }
 
 impl Candidates {
-    /// Adds one that was taken before all that were added.
+    /// The new one is older than all others.
     pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
         self.generations.push(generation);
         self.headers.push(header);
     }
 
-    /// The one that a restore would take; `None` when none holds anything.
+    /// The one that a restore would choose; `None` if all are empty.
     pub fn select(&self, situation: &Situation) -> Option<Selected> {
         let (at, reason) = self.choose(situation)?;
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
-    /// The one of these that a restore would take, where it would rather take it than one of another store.
+    /// Only if a restore prefers it over `other` of another store.
     pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
         let selected = self.select(situation)?;
         let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
@@ -519,7 +491,6 @@ impl Candidates {
         choose(&situation.count(&self.headers), situation)
     }
 
-    /// What there is to say of one that was taken.
     fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: &Situation) -> Selected {
         let mut counted = situation.count(&[&self.headers, std::slice::from_ref(header)].concat());
         let warmer = counted.pop().and_then(|than| find_warmer(&counted, &than, situation));
@@ -538,7 +509,7 @@ impl Candidates {
         }
     }
 
-    /// The databases that are gone and of which one holds more than those have that are nearly as warm.
+    /// Dropped databases without which a snapshot is no longer nearly as warm.
     fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
         let Some(databases) = &situation.databases else { return Vec::new() };
         let all = [&self.headers, std::slice::from_ref(header)].concat();
@@ -563,8 +534,7 @@ impl Candidates {
 }
 
 impl SnapshotStore {
-    /// Reads the snapshot that `name` means, and says why. Whoever says [`BEST`] or [`NEWEST`] wants one that there is:
-    /// what cannot be read is passed over. One that is named is read, or is an error.
+    /// Skips unreadable snapshots for `BEST` and `NEWEST` only.
     pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen, Error> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
         if name != BEST {
@@ -573,14 +543,14 @@ impl SnapshotStore {
             let header = snapshot.header();
             let holding = Holding::of(stem.unwrap_or_else(|| name.to_owned()), &path, &header, situation.now);
             let reason = if passed_over.is_empty() { Reason::Named } else { Reason::NewestReadable };
-            // Another cluster's databases have other oids, and its relations are found by name.
+            // Another cluster has other oids, and its relations are matched by name.
             let is_own = header.source.system_identifier == system_identifier;
             let situation = situation.clone().among(situation.databases.clone().filter(|_| is_own));
             let selected = candidates.describe(holding, &header, reason, &situation);
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
-        // By what footers say; whether the file keeps its word shows when it is read.
+        // Footers decide; damage shows when a file is read.
         while let Some((at, reason)) = candidates.choose(situation) {
             let path = candidates.generations[at].path.clone();
             match candidates.generations[at].read() {
@@ -607,7 +577,7 @@ impl SnapshotStore {
         })
     }
 
-    /// What is kept of a cluster by what footers say, the newest first, and why the others cannot be read.
+    /// By footers, newest first; and the errors of unreadable snapshots.
     pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>), Error> {
         let mut candidates = Candidates::default();
         let mut unread = Vec::new();
@@ -635,7 +605,7 @@ impl SnapshotStore {
                 Err(error) => passed_over.push(error),
             }
         }
-        // When none can be read, what is wrong with the newest is what went wrong.
+        // The newest one's error counts.
         let newest = passed_over.into_iter().next();
         Err(newest.unwrap_or_else(|| Error::NoSnapshot(self.cluster_directory(system_identifier))))
     }
@@ -660,7 +630,6 @@ mod the_one_that_is_read_tests {
     const CLUSTER: u64 = 42;
     const NOW: i64 = 1_700_001_000;
 
-    /// A snapshot with this many blocks in the page cache.
     fn snapshot(second: i64, blocks: u32) -> Snapshot {
         let mut fork = ForkMap::empty(Fork::Main, 1000);
         fork.os.insert_range(0..blocks);
@@ -702,7 +671,7 @@ mod the_one_that_is_read_tests {
             let damage = chosen.remarks;
             assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
         }
-        // Neither is one that is no file at all.
+        // Nor is one that is no file.
         fs::remove_file(&kept[2].path).unwrap();
         fs::create_dir(&kept[2].path).unwrap();
         for name in [NEWEST, BEST] {
@@ -730,7 +699,7 @@ mod the_one_that_is_read_tests {
         let (second, warmest, _cold) = (keep(0, 500), keep(1, 900), keep(200, 10));
         let restarted = situation(1_700_000_100);
         assert_eq!(store.read(BEST, CLUSTER, &restarted).unwrap().selected.holding.name, warmest.name);
-        // Its footer is whole and promises what the file does not keep.
+        // Its footer is whole, but not its rows.
         let mut bytes = fs::read(&warmest.path).unwrap();
         bytes[10] ^= 1;
         fs::write(&warmest.path, bytes).unwrap();
@@ -740,7 +709,6 @@ mod the_one_that_is_read_tests {
         assert!(chosen.remarks[0].contains(&warmest.name), "{:?}", chosen.remarks);
     }
 
-    /// As [`snapshot`], with so many more of a database that is called big.
     fn snapshot_with_big(second: i64, blocks: u32, of_big: u32) -> Snapshot {
         let mut fork = ForkMap::empty(Fork::Main, 1000);
         fork.os.insert_range(0..of_big);
@@ -766,7 +734,6 @@ mod the_one_that_is_read_tests {
         assert_eq!((&chosen.holding.name, chosen.warmer), (&smaller.name, None));
         assert_eq!(chosen.dropped_databases, ["big"]);
         assert_eq!(store.read_candidates(CLUSTER).unwrap().0.select(&dropped).unwrap().holding.name, smaller.name);
-        // Who names it is told what is left of it, and where there is more.
         let named = store.read(&warm.name, CLUSTER, &dropped).unwrap().selected;
         assert_eq!((named.dropped_databases, named.warmer.unwrap().name), (vec!["big".to_owned()], smaller.name));
     }

@@ -1,4 +1,4 @@
-//! What the store keeps, in which order, and what it does not touch.
+//! Contents and order of a store.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -118,7 +118,7 @@ fn takes_and_prunes_at_once_leave_what_is_to_be_kept() {
 #[test]
 fn a_clock_that_is_set_back_costs_no_snapshot() {
     let (_directory, store) = store();
-    // Taken by a clock that was ten years ahead.
+    // By a clock ten years ahead.
     let ahead = [0, 1].map(|second| store.keep(&snapshot(2_000_000_000 + second, None)).unwrap().name);
     for second in 0..4 {
         let taken = store.keep(&snapshot(1_700_000_000 + second, None)).unwrap();
@@ -142,7 +142,7 @@ fn names_without_a_number_come_before_those_that_have_one() {
     assert_eq!(names(&store), [&[&*newest.name, &*kept.name], &by_name[..]].concat());
     assert_eq!(store.read_generations(42).unwrap()[5].label(), Some("2024.5"));
     assert_eq!(store.prune(&newest, 1, None).unwrap().len(), 4, "those with a label stay");
-    // A number that nobody reached.
+    // An unreachable number.
     fs::copy(&newest.path, directory.join("20231114-221320.000.99999999999999999999.parquet")).unwrap();
     assert!(store.keep(&snapshot(0, None)).unwrap().name.ends_with(".3"));
 }
@@ -202,7 +202,7 @@ fn root_takes_one_in_a_store_of_another_as_he() {
     let kept = store.keep(&snapshot(1_700_000_000, None)).unwrap();
     let owner = |path: &Path| std::os::unix::fs::MetadataExt::uid(&fs::metadata(path).unwrap());
     assert_eq!([owner(&kept.path), owner(kept.path.parent().unwrap()), owner(store.root())], [NOBODY; 3]);
-    // He swaps the store for a link to what is root's.
+    // He replaces the store by a link to root's directory.
     fs::rename(store.root(), his.join("away")).unwrap();
     symlink(&roots, store.root()).unwrap();
     std::os::unix::fs::lchown(store.root(), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -224,13 +224,12 @@ fn only_the_same_label_is_pruned() {
     let generations = store.read_generations(42).unwrap();
     assert_eq!(store.prune(&generations[1], 2, None).unwrap().len(), 3);
     assert_eq!(names(&store).iter().filter(|name| name.ends_with("-keep-me")).count(), 5);
-    // Somebody else took the newest meanwhile.
+    // Another process removed the newest meanwhile.
     assert_eq!(store.prune(&generations[2], 0, None).unwrap().len(), 3, "the one just taken always stays");
     let ends: Vec<String> = names(&store).iter().map(|name| name["20231114-221324.000".len()..].to_owned()).collect();
     assert_eq!(ends, [".10-keep-me", ".9", ".8-keep-me", ".7"]);
 }
 
-/// A snapshot with this many blocks in the page cache.
 fn warm_snapshot(second: i64, blocks: u32) -> Snapshot {
     let mut snapshot = snapshot(second, None);
     let mut fork = ForkMap::empty(Fork::Main, 1000);
@@ -254,7 +253,6 @@ fn cold_snapshots_do_not_push_out_the_warm_one() {
     let (_directory, store) = store();
     let keep = |second: i64, blocks| store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
     let warm = [(0, 900), (1, 1000), (2, 980)].map(|(second, blocks)| keep(second, blocks));
-    // A restart, a take each minute, another restart, and so on.
     for minute in 0..20 {
         let taken = keep(60 * (minute + 1), 10 + minute as u32 % 3);
         store.prune(&taken, 7, None).unwrap();

@@ -1,6 +1,5 @@
-//! Helps a job: finds its film, decides before it starts, and reads what it needs, a few reads at a time, so that the job's own never wait for
-//! long. What does not fit into memory is read window by window just ahead of the job; behind it what the film does not use again is dropped.
-//! And the receipt that says what was done.
+//! Preloads for a job: finds its film, decides before the start, and reads a few blocks at a time so that its own reads
+//! never wait long. What exceeds memory is read in windows ahead of the job and dropped behind it.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -37,56 +36,48 @@ use host::linux::process::stand_behind_others;
 use host::linux::threads::{lock, on_threads};
 use host::units::{BlockRange, Bytes};
 
-/// Is most of the films' content still there?
 fn is_whole(touched: &Touched) -> bool {
     touched.lost_share() <= 1.0 - WHOLE
 }
 
-/// What to decide by.
 #[derive(Debug)]
 pub struct Assist {
     pub which: Which,
-    /// The job's command.
     pub job: String,
     pub map: Arc<Map>,
     pub device: DeviceProfile,
-    /// What can be cached and stay; `None` when nobody knows.
+    /// Memory that can be cached and stay; `None` if unknown.
     pub room: Option<Bytes>,
-    /// The part of it that the server's shared memory will still take.
+    /// The part that shared memory will still occupy.
     pub untouched: Bytes,
-    /// When the server was started, and lost its shared_buffers; `None` where that is not known.
+    /// It emptied shared_buffers; `None` if unknown.
     pub started_at: Option<Timestamp>,
 }
 
-/// What was decided.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// The film that was gone by.
     pub film: Option<String>,
-    /// The one that it would have been, were not most of its blocks gone.
+    /// The best film, but most of its blocks are gone.
     pub lost: Option<String>,
     pub decision: Decision,
     /// Does a film show how the device serves the job?
     pub tells_device: bool,
-    /// The command that the film is of.
     pub job: String,
-    /// What was brought so far.
     pub preloaded: Option<Preloaded>,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
-    /// The films of a job that is left alone before they were read.
+    /// Needed to forecast a job without a preload.
     unread: Option<(Assist, Like)>,
 }
 
-/// What blocks of a cluster's files are brought into the page cache with.
 pub struct Means {
     pub directory: PathBuf,
     pub geometry: Geometry,
     pub page_cache: Arc<dyn PageCache>,
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
-    /// What came for the job and nobody else has asked for.
+    /// Blocks for the job, requested by nobody else.
     pub came: Arc<Mutex<Came>>,
     pub progress: Arc<Progress>,
 }
@@ -94,10 +85,10 @@ pub struct Means {
 host::debug_by!(Means: directory);
 
 impl Assist {
-    /// Decides. Trouble with the films of a name becomes the decision's reason.
+    /// Decides; errors of a label's films become the reason.
     ///
     /// # Errors
-    /// When the one film that was named is damaged, or of another cluster.
+    /// If the one named film is damaged or of another cluster.
     pub fn plan(self) -> Result<Planned, Error> {
         let is_the_one = matches!(self.which, Which::Named(_));
         match self.decide() {
@@ -106,7 +97,7 @@ impl Assist {
         }
     }
 
-    /// The films to go by, of those that were recorded after a moment, if one is named.
+    /// With a label, only films recorded after `after`.
     fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
@@ -131,7 +122,7 @@ impl Assist {
         let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&self.circumstances(header, of_film, 1.0), of_film) {
-            // The forecast takes a while: the job does not wait for it.
+            // Forecast while the job runs: it takes a while.
             let (film, job) = (Some(like.name.clone()), header.job.clone());
             let nothing = Planned::nothing(reason, remarks);
             return Ok(Planned { film, job, tells_device: true, unread: Some((self, like)), ..nothing });
@@ -152,7 +143,7 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // Its run waited for the device, and had it for itself. Time for relations that are gone counts as the job's own.
+            // Its blocks came from the device, without a preload. Time for lost relations counts as own work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -162,8 +153,7 @@ impl Assist {
         })
     }
 
-    /// Newer films with more of what is there, where much of the best one was rewritten or truncated since. An older film of the same files
-    /// lost the same.
+    /// Looks for newer films if the best lost many blocks. Older films of the same files lost the same.
     fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>, Error> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
@@ -182,7 +172,7 @@ impl Assist {
         Ok(None)
     }
 
-    /// What the films tell of the job. What of them is left out goes to their remarks.
+    /// Adds remarks on what is excluded.
     fn read(&self, like: &mut Like) -> Result<Touched, Error> {
         let films: Vec<_> = like.films.iter().collect();
         let were_before_start =
@@ -214,9 +204,9 @@ impl Assist {
         self.circumstances(header, header.bytes(touched.blocks()), 1.0 - touched.truncated_share())
     }
 
-    /// For a job that touches so much and does this part of the film's work, 0 to 1.
+    /// `touched`: bytes of the job; `part`: its share of the film's work, 0 to 1.
     fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
-        // What the job reads goes through shared_buffers, which grow by it until they are full.
+        // The job's reads fill shared_buffers.
         let grown = self.untouched.min(touched);
         Circumstances {
             run: Run::of(header).part(part),
@@ -234,7 +224,7 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    /// Brings it, and blocks until the job has ended or all is there. Where nothing is to be brought, the forecast is known afterwards.
+    /// Runs until the job has ended or all is read. Also makes a pending forecast.
     pub fn bring(&mut self, means: &Means) {
         if let Some((assist, like)) = self.unread.take() {
             self.forecast_alone(&assist, like);
@@ -249,7 +239,6 @@ impl Planned {
         };
     }
 
-    /// Forecasts a job that is left alone, while it runs.
     fn forecast_alone(&mut self, assist: &Assist, mut like: Like) {
         let forecast = || {
             stand_behind_others();
@@ -257,7 +246,7 @@ impl Planned {
             let circumstances = assist.circumstances_of(like.films[0].header(), &touched);
             Ok::<_, Error>((lost_reason(&touched), forecast_alone(&touched, circumstances)))
         };
-        // What a thread gives away of its turns it does not get back.
+        // A separate thread: a lowered priority cannot be raised again.
         let told = thread::scope(|scope| scope.spawn(forecast).join().unwrap_or_else(|panic| resume_unwind(panic)));
         self.remarks.append(&mut like.remarks);
         match told {
@@ -268,38 +257,35 @@ impl Planned {
     }
 }
 
-/// What `run` did for a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunReceipt {
-    /// What the user waits: the sum of the next three.
+    /// The user's wait: the sum of the next three.
     pub wall_seconds: f64,
-    /// Before the job starts: pgthaw looks at what is cached, and loads what has to be there first.
+    /// Time to inspect the caches and load what must come first.
     pub before_seconds: f64,
-    /// The job itself.
     pub seconds: f64,
-    /// From its end: its film is kept, and what it pushed out is put back.
+    /// Time to store the film and restore the caches.
     pub after_seconds: f64,
-    /// The film that was gone by, by its name.
     pub film: Option<String>,
     pub decision: Decision,
-    /// `None` where nothing was brought.
+    /// `None` if nothing was preloaded.
     pub preloaded: Option<Preloaded>,
-    /// The forecast held against what it came to; `None` where none was made.
+    /// `None` without a forecast.
     pub judged: Option<Judged>,
-    /// `None` where the server does not run on this host.
+    /// `None` if the server runs elsewhere.
     pub attended: Option<Attended>,
-    /// `None` where nobody asked for it to be protected, or the server does not tell.
+    /// `None` if not requested, or not reported by the server.
     pub others: Option<OthersSeen>,
     pub kept: Option<KeptFilm>,
-    /// `None` where that was not asked for, or could not be done.
+    /// `None` if not requested or not possible.
     pub put_back: Option<PutBack>,
-    /// Another run goes on: it puts back when it ends.
+    /// Another run will restore the caches.
     pub is_left_to_another: bool,
     pub remarks: Vec<String>,
 }
 
 impl RunReceipt {
-    /// Ends the account, `wall_seconds` after pgthaw was started. Whatever the user waited for is no time that was saved.
+    /// `wall_seconds`: since pgthaw's start. Time after the job reduces the saved time.
     pub fn close(&mut self, wall_seconds: f64) {
         self.wall_seconds = wall_seconds;
         self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
@@ -309,8 +295,7 @@ impl RunReceipt {
     }
 }
 
-/// What is to be said of the job's sessions. `counted`: those that were found while it ran, where they were looked for. `seen`: whether the
-/// recorder saw server processes of it, and whom it took for its own without that. `is_kept`: its film is.
+/// `counted`: sessions found, if counted. `seen`, `guessed`: from `FilmHeader`. `is_kept`: the film is stored.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
     let of_all = "has what all of the cluster asked for";
@@ -332,22 +317,21 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
     told.into_iter().chain(guessed).collect()
 }
 
-/// A forecast held against what it came to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judged {
-    /// Of the way that was taken.
+    /// Forecast for the chosen way.
     pub forecast_seconds: f64,
-    /// From the job's start to its end, with what was brought before it.
+    /// Includes the load before the job.
     pub took_seconds: f64,
-    /// How far it was off: 0.1 where it took a tenth longer than forecast, negative where it took less.
+    /// 0.1: a tenth longer than forecast.
     pub error_ratio: f64,
-    /// What was saved against the forecast without, by all that the user waited for; `None` where nothing was brought, or the forecast is
-    /// of another job.
+    /// Seconds saved against the forecast without a preload, by all waits of the user; `None` without a preload or for
+    /// another job.
     pub saved_seconds: Option<f64>,
 }
 
 impl Judged {
-    /// `None` where no forecast was made, or none for the way that was taken. What came after the job is not taken off yet.
+    /// `None` without a forecast for the way. `RunReceipt::close` deducts the time after the job.
     pub fn new(
         decision: &Decision,
         preloaded: Option<&Preloaded>,
@@ -364,22 +348,19 @@ impl Judged {
     }
 }
 
-/// What the server's clients had, by pg_stat_database of all of its databases. Transactions of pgthaw itself are not among it; the job's own
-/// are, for the server does not count by session.
+/// By pg_stat_database of all databases, without pgthaw's transactions but with the job's: the server does not count by
+/// session.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OthersSeen {
-    /// Transactions a second just before the job; `None` where nobody was at work.
+    /// `None` if there were none.
     pub before_tps: Option<f64>,
-    /// The same while it ran.
     pub during_tps: f64,
 }
 
-/// The film of a job, as it was kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KeptFilm {
     pub path: PathBuf,
     pub totals: Totals,
-    /// Bytes that came meanwhile and were not preloaded, and those that were.
     pub fetched_bytes: Bytes,
     pub preloaded_bytes: Bytes,
     pub device_reads: Option<u64>,
@@ -401,25 +382,24 @@ impl KeptFilm {
     }
 }
 
-/// Reads after which it is asked whether there is still room.
+/// Reads between checks for free memory.
 const READS_PER_LOOK: usize = 64;
 
-/// Less room than this is none.
+/// Less memory counts as none.
 const ROOM_MIN: Bytes = Bytes(16 << 20);
 
-/// Why a preload ends that the job has overtaken.
+/// Stop reason of an overtaken preload.
 pub const JOB_ENDED: &str = "the job had ended";
 
-/// What a preload did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Preloaded {
-    /// Reads that were issued, and bytes of them that were not cached before.
+    /// Issued reads, and bytes not cached before.
     pub reads: u64,
     pub bytes: Bytes,
     pub seconds: f64,
-    /// Bytes that were let go behind the job, for its film does not use them again.
+    /// Bytes behind the job that its film does not use again.
     pub dropped_bytes: Bytes,
-    /// Why it ended early; `None` when all was brought.
+    /// `None` if complete.
     pub stopped: Option<String>,
 }
 
@@ -428,7 +408,7 @@ impl Means {
         Files { cache: &*self.page_cache, directory: &self.directory, geometry: self.geometry }
     }
 
-    /// Does these reads until all is there, the job has ended, or there is no room.
+    /// Runs until all are done, the job has ended, or memory is short.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
         let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
         let stop = |why: String| _ = lock(&done).stopped.get_or_insert(why);
@@ -459,19 +439,17 @@ impl Means {
         Preloaded { seconds: started.elapsed().as_secs_f64(), ..done }
     }
 
-    /// Has the job ended?
     fn is_over(&self) -> bool {
         self.progress.is_over.load(Ordering::Relaxed)
     }
 
-    /// Is the free memory used up, or the job's share of it?
     fn is_full(&self) -> bool {
         let bound = Bytes(self.progress.cache_bytes.load(Ordering::Relaxed));
         let is_small = |room: Bytes| room < ROOM_MIN || (bound > Bytes(0) && bound < ROOM_MIN);
         self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
-    /// Does one read, unless all of it is cached already, and tells what of it was not.
+    /// Skips a fully cached read. Returns bytes that were not cached.
     fn bring(
         &self,
         of: &TouchedFork,
@@ -498,41 +476,38 @@ impl Means {
     }
 }
 
-/// How often it is looked how far the job is.
 const POSITION_LOOK: Duration = Duration::from_millis(20);
 
-/// A job that asks for nothing for so long may do so for hours.
+/// An idle job may pause for hours.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// A session is found within this, if the job has one here.
+/// Time limit to find a session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that fetches by itself more than this part of what it asks for does not go by its film, 0 to 1; judged from so many bytes on.
+/// A job that fetches more of its requests itself does not follow its film, 0 to 1; from `JUDGED_FROM` bytes on.
 const FETCHED_SHARE_MAX: f64 = 0.5;
 const JUDGED_FROM: Bytes = Bytes(64 << 20);
 
-/// What is read ahead of a job.
 struct Windowed<'a> {
     means: &'a Means,
     touched: &'a Touched,
     decision: &'a Decision,
-    /// Did the film's job have parallel workers? `None`: nobody counted.
+    /// Of the film's job; `None` if not counted.
     had_workers: Option<bool>,
 }
 
-/// How far it is.
 #[derive(Default)]
 struct State {
     done: Preloaded,
-    /// Windows that are loaded and that the job is not through with, and their bytes.
+    /// Windows loaded, but not finished by the job.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
-    /// What stayed of the window that was let go last, by fork.
+    /// Blocks that stayed when the last window was dropped, by fork.
     behind: Vec<(usize, RoaringBitmap)>,
 }
 
 impl Windowed<'_> {
-    /// Goes on until all is read, the job has ended, or goes another way.
+    /// Runs until all is read, the job has ended, or it leaves its film.
     fn run(&self) -> Preloaded {
         let started = Instant::now();
         let mut state = State::default();
@@ -548,7 +523,6 @@ impl Windowed<'_> {
 
     fn load(&self, at: usize, state: &mut State) -> Result<(), String> {
         let window = &self.decision.windows[at];
-        // The job is through with it already.
         if self.position().is_some_and(|position| position >= window.until) {
             return Ok(());
         }
@@ -564,7 +538,6 @@ impl Windowed<'_> {
         self.means.progress.requested()
     }
 
-    /// Waits until the job is through with so much that the window has room.
     fn wait_for_room(&self, window: &Window, state: &mut State) -> Result<(), String> {
         let (begun, mut moved, mut last) = (Instant::now(), Instant::now(), self.position());
         loop {
@@ -586,7 +559,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Does the job go by its film?
+    /// Does the job follow its film?
     fn check(&self) -> Result<(), String> {
         if self.means.is_over() {
             return Err(JOB_ENDED.to_owned());
@@ -613,14 +586,13 @@ impl Windowed<'_> {
         Ok(())
     }
 
-    /// Drops what the job is through with and does not need again. What was cached before stays, and what others have asked for.
+    /// Keeps blocks cached before or requested by others.
     fn let_go(&self, state: &mut State) {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
             state.ahead.pop_front();
             state.ahead_bytes -= self.decision.windows[at].bytes.0;
-            // What the job had written to, as by its hint bits, was not to be dropped before it was written, and can go by now. What stays even
-            // then is pushed out sooner or later.
+            // Dirty pages, as by hint bits, can be dropped once written. Retry once; the kernel evicts the rest later.
             for (fork, blocks) in std::mem::take(&mut state.behind) {
                 self.drop_blocks(fork, &blocks, &mut state.done);
             }
@@ -632,7 +604,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Drops blocks of a fork, and returns those of which something stayed.
+    /// Returns blocks that stayed.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];
@@ -715,7 +687,7 @@ mod windowed_tests {
         }
     }
 
-    /// Ten windows of ten blocks each, of a file of which the first three blocks were cached before.
+    /// The first three blocks were cached before.
     struct Case {
         cache: Arc<FakePageCache>,
         means: Means,
@@ -762,7 +734,6 @@ mod windowed_tests {
             Case { cache, means, touched, decision, progress }
         }
 
-        /// The job is there, with so many workers, and has asked for so much.
         fn move_to(&self, requested: u64, workers: usize) {
             self.progress.sessions_seen.store(1, Ordering::Relaxed);
             self.progress.workers_seen.store(workers, Ordering::Relaxed);
@@ -788,7 +759,7 @@ mod windowed_tests {
             while case.resident() != [PageRange::new(0, 60)] {
                 std::thread::yield_now();
             }
-            // Two windows on, and two more come. What was cached before stays, and what others have asked for.
+            // Two more windows. Blocks cached before or requested by others stay.
             lock(&case.means.came).values_mut().for_each(|came| _ = came.remove(15));
             case.move_to(2500, 0);
             while case.resident() != [PageRange::new(0, 6), PageRange::new(30, 32), PageRange::new(40, 100)] {
@@ -815,7 +786,6 @@ mod windowed_tests {
             while case.resident() != [PageRange::new(0, 60)] {
                 std::thread::yield_now();
             }
-            // Of what was cached before, and of what came.
             case.cache.write(Path::new(FILE), PageRange::new(4, 20));
             case.move_to(1500, 0);
             while case.resident() != [PageRange::new(0, 80)] {

@@ -1,5 +1,5 @@
-//! Attends a job while it runs: finds its sessions on the server by who is connected to them, and isolates them from the others if it is
-//! asked to, with the share of the device that the others leave.
+//! Attends a running job: finds its sessions by their clients, and on request isolates them, with the share of the
+//! device that others leave.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,104 +18,93 @@ use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
 
-/// Time from look to look: a session or a worker is found within this.
+/// A new session or worker is found within this.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// A session whose client has ended works on to the end of its statement. pgthaw waits so long while it reads, no longer than QUIET_FOR
-/// when it does not, and mentions the wait from TOLD_FROM on.
+/// A session finishes its statement after its client has ended. pgthaw waits this long while it reads, `QUIET_FOR`
+/// while it does not, and mentions it from `TOLD_FROM` on.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Looks between checks whether others wait, choices of the device's share, and choices of the page cache's bound.
+/// Looks between checks for waits, and between choices of share and bound.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
 
-/// Other processes that are checked for waits at most.
 const OTHERS_MAX: usize = 64;
 
-/// Bounds of an isolated job's page cache: never less than the first, for read-ahead takes some; a hundredth of the server's limit, at most
-/// the second, for others lose that much; or this share of unused memory.
+/// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's limit
+/// within `CACHE_MIN` (for read-ahead) and `CACHE_MAX` (others lose it).
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
 const UNUSED_SHARE: f64 = 0.6;
 
-/// What an isolated job had.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Isolated {
-    /// Bound of its page cache, at the end; `None` where it was not bounded.
+    /// Final bound; `None` if unbounded.
     pub cache_bytes: Option<Bytes>,
-    /// Its share of the device, 0 to 1: on the mean and at the least.
+    /// Shares of the device, 0 to 1.
     pub share_mean: f64,
     pub share_min: f64,
-    /// Its reads of the device, the preload's included.
+    /// Device reads, including the preload's.
     pub reads: u64,
     pub read_bytes: Bytes,
 }
 
-/// What was seen of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Attended {
-    /// Sessions that served it, and parallel workers.
     pub sessions: usize,
     pub workers: usize,
-    /// Requested from files, cached or not.
     pub requested_bytes: Bytes,
-    /// `None` where that was not asked for, or could not be done.
+    /// `None` if not requested or not possible.
     pub isolated: Option<Isolated>,
     #[serde(skip)]
     pub remarks: Vec<String>,
 }
 
-/// How far a job is.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Requested from files by its sessions so far.
+    /// Bytes requested from files by the job's sessions.
     pub requested_bytes: AtomicU64,
-    /// The part of it that came from the device.
+    /// The part from the device.
     pub fetched_bytes: AtomicU64,
-    /// Sessions and parallel workers that have served it.
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
-    /// The page cache that it may have; 0 where it is not set apart.
+    /// Page cache bound; 0 without isolation.
     pub cache_bytes: AtomicU64,
-    /// The job has ended, or will not begin.
+    /// The job has ended, or will not start.
     pub is_over: AtomicBool,
-    /// Do not wait for sessions that work on after the job's end.
+    /// Do not wait for sessions that outlive the job.
     pub goes_on: AtomicBool,
 }
 
 impl Progress {
-    /// Requested from files; `None` where no session of it is known.
+    /// `None` if no session is known.
     pub fn requested(&self) -> Option<Bytes> {
         let is_known = self.sessions_seen.load(Ordering::Relaxed) > 0;
         is_known.then(|| Bytes(self.requested_bytes.load(Ordering::Relaxed)))
     }
 }
 
-/// A job that is going to be attended.
 #[derive(Debug)]
 pub struct Attend {
     pub directory: DataDirectory,
     pub sessions: Sessions,
-    /// Where it is set apart.
     pub isolation: Option<Isolation>,
     pub device: Option<DeviceNumber>,
-    /// What the device gives, if somebody has said or measured it.
     pub profile: Option<DeviceProfile>,
-    /// Sessions that call themselves as the job's do.
+    /// Sessions found by name.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
-    /// The cache is put back afterwards, so sessions that work on are waited for.
+    /// The cache is restored afterwards, so pgthaw waits for sessions that outlive the job.
     pub is_protected: bool,
-    /// Tells when the job has ended.
     pub over: Over,
 }
 
 impl Attend {
-    /// Runs until the job is over. Then all sessions are back in their cgroup.
+    /// Finally all sessions are back in their cgroup.
     pub fn run(mut self) -> Attended {
         let mut remarks = Vec::new();
         let isolation = self.isolation.take();
@@ -143,7 +132,7 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits for the job's sessions to end, at most [`WAITED_FOR`] and while they read; returns a remark on it.
+    /// Waits at most `WAITED_FOR`, while they read. Returns a remark.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
@@ -211,7 +200,6 @@ impl Attend {
     }
 }
 
-/// A job that is set apart.
 struct Apart {
     isolation: Isolation,
     devices: Devices,
@@ -219,14 +207,13 @@ struct Apart {
     progress: Arc<Progress>,
     bound: Bytes,
     last: Seen,
-    /// Others that were seen to wait since then, added up over the looks.
+    /// Waiting processes of others, summed over looks.
     waiting: u64,
-    /// What it began with, and what was chosen in each step.
+    /// The first is the initial share.
     shares: Vec<f64>,
     trouble: Option<Error>,
 }
 
-/// What was read by then, by the job and by the others.
 #[derive(Clone, Copy)]
 struct Seen {
     at: Instant,
@@ -265,7 +252,7 @@ impl Apart {
 
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
-        // Under a limit of its own the server has only what it reads itself; elsewhere everybody is in its way.
+        // A server with its own limit competes only with itself, otherwise with all users of the device.
         let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
@@ -319,7 +306,7 @@ impl Apart {
     }
 }
 
-/// Bound of the page cache of an isolated job that has `own` of it now; `None` where memory cannot be read.
+/// `own`: bytes cached by the job. `None`: memory is unreadable.
 pub fn read_cache_bound(postmaster: u32, own: Bytes) -> Option<Bytes> {
     let (unused, limit) = read_unused_memory(postmaster).ok()?;
     let least = limit.map_or(CACHE_MAX, |limit| (limit.0 / LIMIT_PARTS).clamp(CACHE_MIN, CACHE_MAX));
@@ -334,49 +321,47 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
     }
 }
 
-/// The job's least share, 0 to 1: it has to come to an end.
+/// Minimum share, 0 to 1: the job must end.
 const SHARE_MIN: f64 = 0.1;
 
-/// The share at the beginning, before the others' reads are known, 0 to 1.
+/// Share while the reads of others are unknown, 0 to 1.
 const SHARE_FIRST: f64 = 0.7;
 
-/// The share rises by this in a step, 0 to 1. It falls at once.
+/// Maximum rise per step, 0 to 1. It falls at once.
 const STEP: f64 = 0.1;
 
-/// A smaller use of the device by others is ignored, 0 to 1.
+/// Smaller use by others is ignored, 0 to 1.
 const USED_MIN: f64 = 0.01;
 
-/// Left free beside the others' use, 0 to 1: so that their reads do not queue; more where they wait.
+/// Share left free so that others' reads do not queue, 0 to 1; more if they wait.
 const SPARE: f64 = 0.05;
 const SPARE_WAITED_FOR: f64 = 0.2;
 
-/// Processes waiting for the device in the mean, from which on the others count as waiting.
+/// From this mean of waiting processes on, others count as waiting.
 const WAITING_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
     pub seconds: f64,
-    /// What was read in it, by the job and by the others.
     pub own: ReadUsage,
     pub others: ReadUsage,
-    /// Other processes of the server that waited for a device, on the mean.
+    /// Mean number of waiting processes.
     pub others_waiting: f64,
 }
 
-/// The job's share of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     /// 0 to 1.
     ratio: f64,
-    /// What the device gives; of one that nobody measured the most that it was seen to give.
+    /// Capacity of the device; if unknown, the maximum seen.
     capacity: DeviceProfile,
     is_known: bool,
-    /// The server has a limit, which does not hold for whom is set apart.
+    /// The server has a limit, which does not apply to isolated processes.
     has_ceiling: bool,
 }
 
 impl Share {
-    /// `profile` is what the device gives, if known; `ceiling` the server's own limit.
+    /// `ceiling` is the server's own limit.
     pub fn new(profile: Option<DeviceProfile>, ceiling: ReadLimit) -> Share {
         let mut capacity =
             profile.unwrap_or(DeviceProfile { bandwidth: Bytes(1), reads_per_second: 1.0, ..DeviceProfile::default() });
@@ -391,7 +376,6 @@ impl Share {
         Share { ratio: SHARE_FIRST, capacity, is_known: profile.is_some() || both, has_ceiling }
     }
 
-    /// The job's limit after such a step.
     pub fn next(&mut self, step: Step) -> ReadLimit {
         if step.seconds > 0.0 {
             self.learn(step);
@@ -401,7 +385,6 @@ impl Share {
         self.limit()
     }
 
-    /// An unknown device gives at least what it was seen to give.
     fn learn(&mut self, step: Step) {
         if !self.is_known {
             let per_second = |count: u64| count as f64 / step.seconds;
@@ -423,7 +406,7 @@ impl Share {
     }
 
     fn limit(&self) -> ReadLimit {
-        // All of a device needs no limit, and an unknown one can have none.
+        // All of a device needs no limit, and an unknown device can have none.
         let is_free = self.ratio >= 1.0 && !self.has_ceiling;
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
@@ -436,34 +419,31 @@ impl Share {
     }
 }
 
-/// Prefix of a process title that is set; a process that was just started has the postmaster's.
+/// Prefix of a set process title. A new process still has the postmaster's title.
 const TITLE: &str = "postgres: ";
 
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// The server's processes, as far as they serve a job.
 #[derive(Debug)]
 pub struct Sessions {
     pub postmaster: u32,
     whose: Whose,
     children: HashMap<u32, Child>,
-    /// What sessions had asked for that are gone.
+    /// Requests of ended sessions.
     ended: Asked,
-    /// Counts those that were found so far.
     progress: Arc<Progress>,
 }
 
-/// A child of the postmaster.
 #[derive(Debug)]
 struct Child {
     since: Instant,
     kind: Kind,
-    /// Counters when it became the job's, and now.
+    /// Counters when it joined the job, and now.
     first: Asked,
     last: Asked,
 }
 
-/// Bytes requested from files, and those of them that had to be fetched.
+/// Bytes requested from files, and fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub requested: u64,
@@ -485,9 +465,9 @@ impl Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unknown,
-    /// It serves a process of the job's.
+    /// Serves a process of the job.
     Session,
-    /// It is called as the job's sessions are.
+    /// Has the name of the job's sessions.
     Named,
     Worker,
     Other,
@@ -499,17 +479,15 @@ impl Kind {
     }
 }
 
-/// What has changed since the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Processes that serve the job from now on.
     pub joined: Vec<u32>,
-    /// Processes that live and serve it no more.
+    /// Living processes that no longer serve the job.
     pub left: Vec<u32>,
 }
 
 impl Sessions {
-    /// Those of the job that runs as `job` and its children, on the server that runs as `postmaster`.
+    /// `job` and its children are the clients.
     pub fn new(postmaster: u32, job: u32, progress: Arc<Progress>) -> Sessions {
         let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
         whose.know_earlier();
@@ -519,12 +497,12 @@ impl Sessions {
         Sessions { postmaster, whose, children, ended: Asked::default(), progress }
     }
 
-    /// Sessions of the job's own that were there at the last look.
+    /// Excludes sessions found by name.
     pub fn count_there(&self) -> usize {
         self.children.values().filter(|child| child.kind == Kind::Session).count()
     }
 
-    /// Looks at who is there. `named` are sessions that call themselves as the job's do, whoever is connected to them.
+    /// `named`: sessions with the job's names, with any client.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
         self.whose.postmaster_pid = Some(self.postmaster);
         let there: BTreeSet<u32> =
@@ -558,9 +536,8 @@ impl Sessions {
         match leader_of(&title) {
             Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
             Some(_) => Kind::Other,
-            // It may be about to say that it is a worker.
+            // Its title may become a worker's.
             None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
-            // They read for anybody.
             None if title.contains(IO_WORKER) => Kind::Other,
             None if self.whose.of_listed(pid) == Verdict::Wanted => Kind::Session,
             None => Kind::Other,
@@ -572,7 +549,7 @@ impl Sessions {
         child.kind = now;
         match (before.is_own(), now.is_own()) {
             (false, true) => {
-                // What an old process requested before was not the job's.
+                // Earlier requests were not the job's.
                 child.first = Asked::read(pid).unwrap_or_default();
                 child.last = child.first;
                 let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
@@ -588,7 +565,7 @@ impl Sessions {
         }
     }
 
-    /// Requests of the job's sessions so far, without those that shared_buffers answered.
+    /// Excludes requests served by shared_buffers.
     pub fn read_asked(&mut self) -> Asked {
         let mut sum = self.ended;
         for (pid, child) in self.children.iter_mut().filter(|(_, child)| child.kind.is_own()) {
@@ -598,7 +575,6 @@ impl Sessions {
         sum
     }
 
-    /// The server's other processes.
     pub fn others(&self) -> Vec<u32> {
         self.children.iter().filter(|(_, child)| !child.kind.is_own()).map(|(pid, _)| *pid).collect()
     }
@@ -621,7 +597,6 @@ mod share_tests {
         let limits: Vec<ReadLimit> = (0..6).map(|_| share.next(step(300, 0, 0.0))).collect();
         assert_eq!(limits[0].reads_per_second, Some(2400));
         assert_eq!(limits[5], ReadLimit::default(), "no limit at all");
-        // Where the server has one the job has it too.
         let mut share = Share::new(None, GP3);
         assert_eq!((0..6).map(|_| share.next(step(300, 0, 0.0))).last(), Some(GP3));
     }
@@ -662,7 +637,7 @@ mod sessions_tests {
     #[test]
     fn who_is_called_so_is_the_jobs_until_he_is_not() {
         let (mut job, mut other) = (sleep(), sleep());
-        // This process stands for the postmaster: both are its children.
+        // This process acts as the postmaster.
         let progress = Arc::<Progress>::default();
         let mut sessions = Sessions::new(std::process::id(), job.id(), Arc::clone(&progress));
         let named = BTreeSet::from([other.id()]);

@@ -1,4 +1,4 @@
-//! Whether a preload is worth it, and in which order. A pure function of the film, the device and the room.
+//! Decides whether a preload is worth it, and its order: a pure function of film, device and memory.
 
 use std::thread;
 
@@ -15,54 +15,53 @@ use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
 use host::units::Bytes;
 
-/// The largest read of a preload. A larger one would hold up the job's own.
+/// A larger read would delay the job's own.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
 
-/// The part of the room that a preload may take, 0 to 1: beyond it the last of it may push out the first.
+/// Share of memory for a preload, 0 to 1: beyond it, its last blocks may evict its first.
 const ROOM_SHARE: f64 = 0.6;
 
-/// Sizes of windows, as a part of the room ahead of the job: while it works on one the next is loaded. Larger ones merge no better.
+/// The next window loads while the job works on one. Larger ones merge no better.
 const WINDOWS_IN_ROOM: u64 = 3;
 const WINDOW_MAX: Bytes = Bytes(128 << 20);
 
-/// Each window of a film has two sets of blocks of each file, which take 50 bytes even if they are empty.
+/// Each window has two block sets per file, 50 bytes even if empty.
 const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
-/// Less room than this is none for windows.
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// A device of whose reads a job uses at least this part with small reads has none left for anybody, 0 to 1.
+/// A job whose small reads take this share of the device's leaves none for others, 0 to 1.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
-/// A cold job whose reads of the device are larger than this on the mean has them read ahead by the kernel: there is nothing to spare.
-/// Of TPC-H's queries those with 11 to 23 kB gained, and those with 47 kB and more lost (docs/films.md).
+/// Mean read in bytes above which a cold job has read-ahead. In TPC-H, 11 to 23 kB gained, 47 kB and more lost
+/// (docs/films.md).
 const READ_AHEAD_MEAN: f64 = 40960.0;
 
-/// A device that delivered more than this, as a multiple of what the job touched, worked for others too: its reads tell nothing.
+/// A larger multiple of the job's bytes means others read too.
 const OWN_BYTES_MAX: f64 = 1.5;
 
-/// Factors on the price of a read when gaps are priced: the best of the resulting plans is taken.
+/// Factors on a read's price when pricing gaps. The best plan wins.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Further factors where none of those plans fits, until one does. With the last a read costs nothing, so no gap is read over.
+/// Tried until a plan fits. At 0 no gap is read over.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
-/// A film of which more than this part is not there any more tells nothing of the job, 0 to 1.
+/// A film that lost more is useless, 0 to 1.
 const LOST_MAX: f64 = 0.9;
 
-/// Bringing all before the job has to be better than beginning together by this part, 0 to 1.
+/// Gain of loading first over loading beside the job, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
-/// Forecast seconds of the job, by way.
+/// Run times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Forecasts {
     pub nothing: f64,
-    /// `None` where what is to be brought does not fit.
+    /// `None` if it does not fit.
     pub sorted: Option<f64>,
     pub region: Option<f64>,
     pub set_first: Option<f64>,
-    /// `None` where it fits, or cannot be paced.
+    /// `None` if it fits, or cannot be paced.
     pub windowed: Option<f64>,
 }
 
@@ -78,22 +77,20 @@ impl Forecasts {
     }
 }
 
-/// What will be brought, and why; or why nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decision {
     pub way: Way,
-    /// In words, to go on after "because".
+    /// Follows "because".
     pub reason: String,
     pub forecasts: Option<Forecasts>,
-    /// Reads of the preload, and the bytes that they deliver.
     pub planned_reads: u64,
     pub planned_bytes: Bytes,
-    /// The reads, in order; of [`Way::Windowed`] those of the windows.
+    /// Empty for `Windowed`.
     #[serde(skip)]
     pub reads: Vec<Read>,
     #[serde(skip)]
     pub windows: Vec<Window>,
-    /// What may be there ahead of the job.
+    /// Bytes that may be loaded ahead.
     #[serde(skip)]
     pub window_room: Bytes,
 }
@@ -106,18 +103,17 @@ impl Decision {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances {
-    /// What its film tells of the run that it is of, with the bytes that the device delivered then.
     pub run: Run,
     pub device_bytes: Option<Bytes>,
-    /// Does the film tell how far the job was at each of its events?
+    /// Does the film record the job's position?
     pub is_paced: bool,
     pub device: DeviceProfile,
     pub geometry: Geometry,
-    /// What can be cached and stay; `None` when nobody knows.
+    /// Memory that can be cached and stay; `None` if unknown.
     pub room: Option<Bytes>,
 }
 
-/// Decides for a job. `cut` cuts its film into windows, if needed.
+/// `cut` cuts the film into windows.
 pub fn decide(
     touched: &Touched,
     now: Circumstances,
@@ -146,7 +142,7 @@ pub fn decide(
     }
 }
 
-/// Why a job that touches so much is left alone before its film is read: the kernel reads ahead of it. `None`: read the film.
+/// Reason to read no film: the kernel reads ahead of the job.
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
@@ -154,18 +150,18 @@ pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> 
     Some(format!("{told} {:.0} kB on the mean", mean / 1024.0))
 }
 
-/// Why a film tells nothing of a job any more; `None` where it does.
+/// `None` if the film is useful.
 pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
     (touched.lost_share() > LOST_MAX).then_some("next to nothing of what the film has is there any more")
 }
 
-/// What is forecast for a job that is left alone.
+/// For a job without a preload.
 pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     let nothing = job_of(touched, &now, now.room).simulate(&[]);
     Forecasts { nothing, ..Forecasts::default() }
 }
 
-/// The job, for which `most` can be cached. Where memory is short it fetches again what it fetched again then: that is its own time.
+/// The job with `most` bytes of cache. If memory is short, recurring refetches are own work.
 fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
@@ -174,7 +170,7 @@ fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     Job::new(touched, run, device, now.geometry.block_size)
 }
 
-/// Of a job whose film fits.
+/// For a film that fits.
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
     let mut forecasts = Forecasts { nothing, ..Forecasts::default() };
@@ -188,7 +184,6 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
     let candidates = find_candidates(touched, job, most, geometry);
-    // Of a long film each takes a while.
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let seconds = map_on_threads(candidates.len(), processors, |at| match &candidates[at] {
         (Way::SetFirst, reads) => job.simulate_set_first(reads),
@@ -224,7 +219,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     }
 }
 
-/// What could be brought: of plans that price a read in different ways those that fit.
+/// Plans that fit, by price of a read.
 fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<(Way, Vec<Read>)> {
     let plan = |price: f64| {
         let device = DeviceProfile { reads_per_second: job.device.reads_per_second / price, ..job.device };
@@ -248,7 +243,7 @@ fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
     Bytes(blocks * u64::from(geometry.block_size))
 }
 
-/// Of a job whose film does not fit: what it needs next is read ahead of it, if it lets the device do so.
+/// Windows ahead of the job, if the device has reads left.
 fn decide_windowed(
     job: &Job,
     missing: Bytes,
@@ -305,7 +300,7 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
     1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
 }
 
-/// Renders both forecasts, and why the gain is not worth it.
+/// Includes the gain if it is too small.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
     let digits = digits_of(nothing);
     let told = format!("{seconds:.digits$} s are forecast with it and {nothing:.digits$} s without");
@@ -316,7 +311,6 @@ fn render_forecasts(seconds: f64, nothing: f64) -> String {
     }
 }
 
-/// Decimals for seconds of this size.
 fn digits_of(seconds: f64) -> usize {
     match seconds {
         ..1.0 => 3,
@@ -325,13 +319,12 @@ fn digits_of(seconds: f64) -> usize {
     }
 }
 
-/// Bytes of a read of the device in the film's run, on the mean.
 fn mean_read(now: &Circumstances) -> Option<f64> {
     let reads = now.run.device_reads.filter(|reads| *reads > 0)?;
     Some(now.device_bytes?.0 as f64 / reads as f64)
 }
 
-/// The reads that the film's job had of the device in a second, where those were nearly all it gives, and small ones.
+/// Reads/s of the film's job, if small and nearly all that the device can serve.
 fn saturating_reads(now: &Circumstances) -> Option<f64> {
     let reads = now.run.device_reads? as f64;
     let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
@@ -339,7 +332,6 @@ fn saturating_reads(now: &Circumstances) -> Option<f64> {
     (is_small && per_second >= now.device.reads_per_second * SATURATED).then_some(per_second)
 }
 
-/// The same reads, by when the job first needs something of them.
 fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
     let mut ranks = vec![usize::MAX; sorted.len()];
     for (rank, piece) in touched.pieces.iter().enumerate() {
@@ -353,20 +345,18 @@ fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
     places.into_iter().map(|at| sorted[at]).collect()
 }
 
-/// A stretch of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// What it touches, by file and position: where it is cached already nothing is read.
+    /// Reads by file and position; cached ones are skipped later.
     pub reads: Vec<Read>,
-    /// Blocks of these reads, in bytes.
     pub bytes: Bytes,
-    /// What the job has asked files for when it is through.
+    /// Bytes requested from files when the job has finished it.
     pub until: Bytes,
-    /// Of each fork of [`Touched::forks`] the blocks that are touched in it and never again.
+    /// Blocks of each fork of `Touched::forks` that are not touched later.
     pub last_touched: Vec<RoaringBitmap>,
 }
 
-/// Cuts a film into windows that touch no more than `most` each. What of it was not proven, or is not there any more, is left out.
+/// A window ends with the event that reaches `most`. Excludes unproven and lost blocks.
 pub fn cut_windows<S: ChunkReader + 'static>(
     film: &Film<S>,
     touched: &Touched,
@@ -383,7 +373,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
     }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
-    // Of some blocks alone no window can be made.
+    // A sample cannot fill windows.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
         let is_asked = match event.kind {
@@ -420,8 +410,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
     Ok(windows)
 }
 
-/// Seconds until a job ends that works `own_seconds` and finds each window loaded, the first before it begins: whichever takes longer,
-/// the device or the job, and the loading of the first.
+/// Run time in seconds: the first load, then the longer of the other loads and `own_seconds`.
 pub fn forecast_windows(windows: &[Window], device: &DeviceProfile, own_seconds: f64) -> f64 {
     let load = |window: &Window| device.seconds(window.reads.len() as u64, window.bytes);
     let first = windows.first().map_or(0.0, load);
@@ -525,7 +514,7 @@ mod tests {
 
     #[test]
     fn where_gaps_would_not_fit_hardly_any_is_read_over() {
-        // Pairs of neighbours with a block between them, asked for one by one.
+        // Pairs with a block between them, requested singly.
         let block = |at: u32| 3 * (at / 2) + at % 2;
         let touched = touched((0..20_000).map(|at| (block(at * 7919 % 20_000), 1)));
         let roomy = decided(&touched, 8.0, None);
@@ -534,7 +523,7 @@ mod tests {
         assert_eq!((tight.planned_reads, tight.planned_bytes), (10_000, Bytes(20_000 * 8192)), "{}", tight.reason);
     }
 
-    /// A job whose film does not fit, of so many reads of the device, with windows that take half of its time.
+    /// Windows take half of its time.
     fn decided_beyond_memory(device_reads: u64, change: impl FnOnce(&mut Circumstances)) -> Decision {
         let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
         let mut now = circumstances(20.0, Some(Bytes(100 << 20)));

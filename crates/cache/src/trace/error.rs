@@ -1,4 +1,4 @@
-//! Failures of films.
+//! Errors of films.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,6 @@ use host::linux;
 
 use crate::warm;
 
-/// What can go wrong with a film.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}", flaw.told("film", path))]
@@ -50,7 +49,7 @@ pub enum Error {
 }
 
 impl From<cache::Error> for Error {
-    /// Films are kept as snapshots are: what is no file is called none of those.
+    /// Films share their file errors with snapshots.
     fn from(error: cache::Error) -> Error {
         match error {
             cache::Error::Flawed { path, flaw } => Error::Flawed { path, flaw },
@@ -61,17 +60,16 @@ impl From<cache::Error> for Error {
 }
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
+    /// `action` is a verb, such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// Is it the file itself that is no good? Then another film may be.
+    /// Is the file itself damaged? Then another film may do.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
 
-    /// The error of a film's file.
     pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
         match flaw {
             Flaw::Failed { action, source } => Error::file(action, path, source),
@@ -79,7 +77,6 @@ impl Error {
         }
     }
 
-    /// What explains itself below.
     fn inner(&self) -> Option<&dyn Explain> {
         match self {
             Error::Cache(error) => Some(error),
@@ -91,7 +88,7 @@ impl Error {
         }
     }
 
-    /// What kind of failure it is, and what to do next.
+    /// Kind and hint.
     fn explain(&self) -> (ErrorKind, Option<String>) {
         use ErrorKind::{Failed, Privilege, Usage};
         let quote = |path: &Path| postgres::quote_argument(&path.display().to_string());

@@ -1,6 +1,5 @@
-//! What a film is: events, and what it says of itself. Its file is one Parquet file, a row per event, zstd, with a checksum inside.
-//! docs/formats.md has the columns and the metadata. It is written and read row group after row group, so that neither takes memory for all of
-//! it. What is read is untrusted: each value is checked.
+//! A film and its Parquet file: a row per event, zstd, checksum inside (docs/formats.md).
+//! Written and read by row group to limit memory. The file is untrusted, so each value is checked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -29,21 +28,20 @@ use host::files::Draft;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{Relation, RelationName, RelationPath, keep_text};
 
-/// How blocks came into a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// Requested, and in the OS page cache before the film began, or brought by pgthaw.
+    /// Requested and already cached, before the film began or by pgthaw.
     Requested,
-    /// Requested again. Only of some blocks, chosen by a hash.
+    /// Requested again; only for a sample chosen by a hash.
     Again,
-    /// Came into the OS page cache; where requests are seen, also requested.
+    /// Added to the page cache; also requested, if requests are visible.
     Fetched,
-    /// In shared_buffers before the job began. Whether it used them is not proven.
+    /// In shared_buffers before the job began. Their use is not proven.
     Buffers,
 }
 
 impl EventKind {
-    /// The kinds with their names, in their order.
+    /// In the order of the variants.
     const ALL: [(EventKind, &str); 4] = [
         (EventKind::Requested, "requested"),
         (EventKind::Again, "again"),
@@ -68,13 +66,12 @@ pub struct FilmRelation {
 }
 
 impl FilmRelation {
-    /// The relation as films name it.
     pub fn of(relation: &Relation) -> Arc<FilmRelation> {
         Arc::new(FilmRelation { name: relation.name.clone(), path: relation.path.clone() })
     }
 }
 
-/// Neighbouring blocks of one fork, at one moment.
+/// Adjacent blocks at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub time: Duration,
@@ -82,125 +79,116 @@ pub struct Event {
     pub fork: Fork,
     pub blocks: BlockRange,
     pub kind: EventKind,
-    /// The process that caused it; 0 where unknown.
+    /// The process; 0 if unknown.
     pub pid: u32,
-    /// What the job had read by then, this included, cached or not; where only arrivals are seen, what it had fetched.
+    /// Bytes the job had read so far, with these and cached ones; fetched bytes if requests are not visible.
     pub job_bytes: Bytes,
 }
 
-/// The version of the format. A reader refuses any other.
 pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 
-/// The header but for its cluster, as one JSON object.
+/// The header without its cluster, as JSON.
 const HEADER: &str = "pgthaw.film";
 
-/// A film of which more than this part was preloaded says nothing of how long the job takes alone, 0 to 1.
+/// Above this, the run time is not the job's alone, 0 to 1.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// A job that fetched less than this part of its blocks by itself does not tell how it would fetch the others, 0 to 1.
+/// Below this, a film does not show how the job fetches, 0 to 1.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
-/// What a film says of itself, without its events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FilmHeader {
     pub label: Option<String>,
     pub recorded_at: Timestamp,
-    /// Beside the others in the file, as in a snapshot.
+    /// Stored as separate keys, as in a snapshot.
     #[serde(skip)]
     pub source: MapSource,
-    /// The job's command without secrets; empty where there was none.
+    /// The command without secrets; empty without one.
     pub job: String,
-    /// How the events were seen, in words.
+    /// Description of the source.
     pub recorder: String,
-    /// The process that recorded: events that it caused itself bear its number.
+    /// Also the pid of events that it caused.
     pub recorder_pid: u32,
-    /// From the film's beginning to its end.
     pub seconds: f64,
-    /// Events that were not seen, as far as they could be counted.
     pub lost_events: u64,
-    /// Of which blocks every request is in the film; `None` where requests were not seen.
+    /// Blocks whose every request is recorded; `None` if requests were not visible.
     pub sampling: Option<Sampled>,
-    /// What seeing cost; `None` where nobody counted.
+    /// `None` if not counted.
     pub probe: Option<ProbeShare>,
     pub totals: Totals,
-    /// Reads of the cluster's device meanwhile, whoever issued them; `None` where there is no device.
+    /// Reads of the cluster's device by anyone; `None` without a device.
     pub device_reads: Option<u64>,
-    /// Bytes that the device delivered meanwhile.
     pub device_bytes: Option<Bytes>,
-    /// What came for the job though it had come before, for memory was short; `None` where nobody counted.
+    /// Bytes fetched again because memory was short; `None` if not counted.
     #[serde(rename = "fetched_again_bytes")]
     pub fetched_again: Option<Bytes>,
-    /// What the job's sessions asked files for, cached or not. Where it is known, `job_bytes` of an event is the part of it by then,
-    /// and no longer what had come.
+    /// Bytes requested from files by the job's sessions. If known, `job_bytes` of events counts these.
     pub requested_bytes: Option<Bytes>,
-    /// Parallel workers of the job's sessions, where they were counted.
+    /// `None` if not counted.
     pub workers: Option<u64>,
-    /// The databases that the job asked for something of, in that order.
+    /// In order of first use.
     pub databases: Vec<String>,
     pub remarks: Vec<String>,
-    /// Known after it was recorded, and not kept.
+    /// Not stored in the file.
     #[serde(skip)]
     pub job_seen: JobSeen,
-    /// What was taken for the command's without having been seen to be; it stands in the remarks too.
+    /// Unproven processes of the command; also in the remarks.
     #[serde(skip)]
     pub guessed: Vec<String>,
 }
 
-/// Were server processes of the film's command seen?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobSeen {
-    /// The source cannot distinguish processes, or the film is of no command.
+    /// The source cannot distinguish processes, or there is no command.
     #[default]
     Unknown,
     Yes,
     /// No, and no process read anything.
     No,
-    /// No, and the film has all reads of the cluster.
+    /// No, so the film has all reads of the cluster.
     Everybody,
 }
 
-/// A film that was recorded: its file, which is to be placed, and what it says of itself.
+/// A film whose file is not placed yet.
 #[derive(Debug)]
 pub struct Recorded {
     pub draft: Draft,
     pub header: FilmHeader,
 }
 
-/// Of which blocks every request is told: those whose hash is below 2^32 divided by 2 to the power of `shift`.
+/// Blocks with all requests recorded: those with a hash below 2^32 >> `shift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
     pub shift: u32,
-    /// Blocks that are told together, for they share a page.
+    /// Blocks per unit, which share a page.
     pub unit_blocks: u32,
 }
 
-/// What programs in the kernel cost while a film was recorded, by the kernel's own count.
+/// Counted by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeShare {
     pub runs: u64,
     pub total_ns: u64,
 }
 
-/// What the events of a film add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub events: u64,
-    /// Blocks that the job, or somebody beside it, fetched.
+    /// Fetched by the job, or by others beside it.
     pub fetched_blocks: u64,
-    /// Blocks that were asked for and were there.
+    /// Requested and already cached.
     pub requested_blocks: u64,
-    /// Blocks that were asked for again, of those of which that is told.
+    /// Requested again, if sampled.
     pub again_blocks: u64,
-    /// Blocks that pgthaw itself brought, for the job.
+    /// Fetched by pgthaw for the job.
     pub preloaded_blocks: u64,
-    /// Blocks that were in shared_buffers before: not proven.
+    /// In shared_buffers before; use not proven.
     pub buffers_blocks: u64,
 }
 
 impl Totals {
-    /// Adds an event of a film that the process `recorder_pid` records.
     pub fn add(&mut self, event: &Event, recorder_pid: u32) {
         self.events += 1;
         let sum = match event.kind {
@@ -213,46 +201,42 @@ impl Totals {
         *sum += event.blocks.blocks();
     }
 
-    /// Blocks of all events.
     pub fn event_blocks(&self) -> u64 {
         let Totals { fetched_blocks, requested_blocks, again_blocks, preloaded_blocks, buffers_blocks, .. } = *self;
         let all = [fetched_blocks, requested_blocks, again_blocks, preloaded_blocks, buffers_blocks];
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Does the film know what shared_buffers had? They hold the catalogs at least.
+    /// shared_buffers always hold catalogs.
     pub fn knows_buffers(&self) -> bool {
         self.buffers_blocks > 0
     }
 
-    /// Blocks that a preload would bring. What pgthaw brought and the job then asked for is in the film as both.
+    /// Blocks fetched by pgthaw and then requested are recorded as both.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
 
-    /// Blocks that the job did not have to fetch, for they had been brought or were there.
     pub fn found_blocks(&self) -> u64 {
         self.preloaded_blocks.max(self.requested_blocks)
     }
 
-    /// Was so much preloaded that the job's time is not what it takes alone?
     pub fn is_preloaded(&self) -> bool {
         self.preloaded_blocks as f64 > self.wanted_blocks() as f64 * PRELOADED_SHARE_MAX
     }
 
-    /// Did the job fetch so much by itself that the device's reads tell how it fetches?
     pub fn is_fetched(&self) -> bool {
         self.fetched_blocks > 0 && self.fetched_blocks as f64 >= self.wanted_blocks() as f64 * FETCHED_SHARE_MIN
     }
 }
 
 impl FilmHeader {
-    /// Did the recorder bring this for the job? Where requests are seen, that says nothing of the job.
+    /// Fetches by the recorder prove nothing about the job where requests are visible.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
 
-    /// The database that the job asked first, where its name is known: without a server an oid stands for it.
+    /// `None` if the film has only its oid, as without a server.
     pub fn first_database(&self) -> Option<&str> {
         let is_oid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
         self.databases.first().map(String::as_str).filter(|name| !is_oid(name))
@@ -263,20 +247,19 @@ impl FilmHeader {
     }
 }
 
-/// The header as the file's metadata.
 fn encode(header: &FilmHeader) -> Result<Vec<KeyValue>, serde_json::Error> {
     let own = [(FORMAT, FORMAT_VERSION.to_string()), (HEADER, serde_json::to_string(header)?)];
     Ok(encode_pairs(own.into_iter().chain(encode_source(&header.source))))
 }
 
-/// The header of a file that claims to be a film, with every value checked. One that was compared with its checksum has to name that.
+/// With `is_verified`, the metadata must contain the verified checksum.
 fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
     let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
     if is_verified {
         sealed.check_digest(&metadata)?;
     }
     let mut header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
-    // An older pgthaw kept it as it was typed.
+    // An older pgthaw stored it as typed.
     header.job = keep_text(header.job);
     let is_possible = |sampled: &Sampled| sampled.shift < 32 && (1..=64).contains(&sampled.unit_blocks);
     let can_add_up = header.totals.event_blocks() < 1 << 62;
@@ -286,10 +269,9 @@ fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
     }
 }
 
-/// A row group ends at this many rows: some 30 MB in memory, and 10⁹ events have a footer of some 8 MB.
+/// Rows per group: about 30 MB in memory. The footer of 10⁹ events takes about 8 MB.
 const ROWS_PER_GROUP: usize = 131_072;
 
-/// The columns in the file's order, each with its type.
 const COLUMNS: [(&str, Kind); 12] = [
     ("time_us", Kind::Long),
     ("database", Kind::Text),
@@ -309,8 +291,8 @@ fn schema() -> ParquetResult<TypePtr> {
     build_schema("film", &COLUMNS)
 }
 
-/// Columns that are kept as their differences: times and bytes only grow, and by little, and a block is often near the one before. Of their
-/// eight bytes zstd would keep half as much again (docs/films.md).
+/// Delta-encoded: times and bytes grow slowly, blocks are often near the previous one. Plain encoding takes half as
+/// much again (docs/films.md).
 const DIFFERENCES: [&str; 3] = ["time_us", "first_block", "job_bytes"];
 
 fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
@@ -319,14 +301,14 @@ fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
     }))
 }
 
-/// Rows of one row group, split into columns: of each type in the order of [`COLUMNS`].
+/// Columns of each type in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 struct Columns {
     longs: [Vec<i64>; 6],
     texts: [Vec<ByteArray>; 6],
 }
 
-/// A relation, and the texts that its rows share: database, schema, name and path.
+/// A relation and its texts: database, schema, name and path.
 type RelationTexts = (Arc<FilmRelation>, [ByteArray; 4]);
 
 fn texts_of(relation: &FilmRelation) -> [ByteArray; 4] {
@@ -335,7 +317,6 @@ fn texts_of(relation: &FilmRelation) -> [ByteArray; 4] {
 }
 
 impl Columns {
-    /// Adds an event of the relation with these texts.
     fn push(&mut self, event: &Event, texts: &[ByteArray; 4]) {
         let longs = [
             event.time.as_micros() as i64,
@@ -368,7 +349,7 @@ impl Columns {
     }
 }
 
-/// A film that is being recorded. Dropping it leaves nothing behind.
+/// Dropping it leaves no file.
 pub struct FilmWriter {
     draft: Draft,
     path: PathBuf,
@@ -377,7 +358,6 @@ pub struct FilmWriter {
     last: Option<RelationTexts>,
     recorder_pid: u32,
     totals: Totals,
-    /// Those that the job asked for something of, in that order.
     databases: Vec<String>,
 }
 
@@ -388,7 +368,7 @@ impl std::fmt::Debug for FilmWriter {
 }
 
 impl FilmWriter {
-    /// Begins a film in `draft`, recorded by this process; `path` is what messages call it.
+    /// `path` is its name in messages.
     pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
         let failed = |error| Error::file("write", path, as_io_error(error));
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
@@ -399,7 +379,6 @@ impl FilmWriter {
         Ok(FilmWriter { draft, path, writer, columns, last: None, recorder_pid, totals, databases })
     }
 
-    /// Adds an event. Those of one relation had better be neighbours.
     pub fn push(&mut self, event: &Event) -> Result<(), Error> {
         let last = self.last.take().filter(|(relation, _)| Arc::ptr_eq(relation, &event.relation));
         let last = last.unwrap_or_else(|| (Arc::clone(&event.relation), texts_of(&event.relation)));
@@ -422,7 +401,7 @@ impl FilmWriter {
         written.map_err(|error| Error::file("write", &self.path, as_io_error(error)))
     }
 
-    /// Ends the film, which says of itself what `header` says, but for its totals and who recorded it. The file is ready to be placed.
+    /// The file is ready to be placed. Replaces totals, recorder and databases of `header`.
     pub fn finish(mut self, header: FilmHeader) -> Result<Recorded, Error> {
         if self.columns.len() > 0 {
             self.write_group()?;
@@ -441,25 +420,25 @@ impl FilmWriter {
 const PAGE_LIMITS: PageLimits = PageLimits { row_bytes: 128, last_page_bytes: None };
 const TEXT_BYTES_MAX: usize = 256;
 
-/// More relations than any cluster has that a film is worth recording on; some 1.3 kB of memory each.
+/// More than any cluster worth a film; 1.3 kB of memory each.
 const RELATIONS_MAX: usize = 1 << 17;
 
-/// Events and blocks that any film may have, and those that each byte of its file may stand for: reading takes time for each of them. Times
-/// are never so regular that an event packs to less than a byte.
+/// Base limits, and allowances per byte of the file, because each event and block takes time to read. No event packs to
+/// less than a byte: times are too irregular.
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 
-/// What the blocks of a film may take in memory as a set. It is held up to three times.
+/// Memory of a film's block sets. Up to three copies exist.
 const SET_BYTES_MAX: u64 = 48 << 20;
 
-/// A set keeps 2^16 blocks together: as numbers of two bytes each, or in so many bytes. Beside them it takes a few.
+/// A set stores 2^16 blocks as two-byte numbers or as a bitmap, plus overhead.
 const STRETCH_BYTES: u64 = 8192;
 const STRETCH_OWN_BYTES: u64 = 64;
 
 /// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const BLOCKS_MAX: u64 = u32::MAX as u64;
 
-/// A film's file that matches its checksum. Its events are read when they are asked for.
+/// A film's file that matches its checksum. Events are read on demand.
 #[derive(Debug)]
 pub struct Film<S> {
     source: Arc<S>,
@@ -469,7 +448,7 @@ pub struct Film<S> {
 }
 
 impl FilmHeader {
-    /// Reads what a film's footer says of it, and nothing else: the file may be damaged.
+    /// Reads only the footer. The rest of the file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
         let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?, false));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
@@ -477,14 +456,14 @@ impl FilmHeader {
 }
 
 impl Film<File> {
-    /// Opens a file and compares it with its checksum.
+    /// Verifies the checksum.
     pub fn open(path: &Path) -> Result<Film<File>, Error> {
         Film::new(open_written(path).map_err(|flaw| Error::of_flaw(flaw, path))?, path)
     }
 }
 
 impl<S: ChunkReader + 'static> Film<S> {
-    /// A film in what is open already, or in memory; `path` is what errors call it.
+    /// `path` is its name in errors.
     pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
         let opened = Sealed::read(&source).and_then(|sealed| {
             let header = decode(&sealed, true)?;
@@ -513,10 +492,10 @@ impl<S: ChunkReader + 'static> Film<S> {
         &self.path
     }
 
-    /// Passes every event to `visit`, in order, with memory for one row group at a time.
+    /// Passes events in order, with one row group in memory.
     ///
     /// # Errors
-    /// When a value makes no sense, or the totals are not those of the header: what was visited by then is not to be trusted either.
+    /// If a value is invalid or totals contradict the header; then visited events are not trustworthy either.
     pub fn visit(&self, mut visit: impl FnMut(Event)) -> Result<(), Error> {
         self.visit_checked(&mut visit).map_err(|flaw| Error::of_flaw(flaw, &self.path))
     }
@@ -564,10 +543,10 @@ fn not_its_totals() -> Flaw {
     Flaw::Contradiction("its rows do not add up to the totals of its metadata".to_owned())
 }
 
-/// What a film's blocks take in memory at most, as far as it was read.
+/// Upper bound of the memory of all block sets.
 #[derive(Default)]
 struct Sets {
-    /// Of each relation, fork and 2^16 blocks.
+    /// Bytes by relation, fork and 2^16 blocks.
     stretches: HashMap<(usize, Fork, u64), u64>,
     bytes: u64,
 }
@@ -587,7 +566,6 @@ impl Sets {
     }
 }
 
-/// Makes events of rows. Rows of one relation share what is said of it.
 #[derive(Default)]
 struct Decoder {
     relations: HashSet<Arc<FilmRelation>>,
@@ -639,7 +617,7 @@ impl Decoder {
                 relation
             }
         };
-        // Copied: a slice would keep the page.
+        // Copied: a slice would keep the page in memory.
         let own = texts.map(|value| ByteArray::from(value.data().to_vec()));
         self.last = Some((Arc::clone(&relation), own));
         Ok(relation)
@@ -679,7 +657,6 @@ mod film_file_tests {
         Event { job_bytes, ..fixtures::event(millisecond, relation, first..first + blocks, kind) }
     }
 
-    /// A file of these events.
     fn written(directory: &Path, events: impl Iterator<Item = Event>) -> PathBuf {
         let path = directory.join("film.parquet");
         let writer = fixtures::writer(&path);
@@ -726,7 +703,6 @@ mod film_file_tests {
     fn a_film_tells_no_secret_of_its_job_whoever_wrote_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("film.parquet");
-        // An older pgthaw wrote what is changed here.
         for (written, there) in [("PGPASSWORD=geheim psql", ""), ("PGPASSWORM=geheim psql", "PGPASSWORD=geheim psql")] {
             let told = FilmHeader { job: written.into(), ..FilmHeader::for_tests() };
             fixtures::film(&path, &told, std::iter::empty());
@@ -747,7 +723,7 @@ mod film_file_tests {
         let directory = tempfile::tempdir().unwrap();
         let path = written(directory.path(), std::iter::empty());
         let film = fs::read(&path).unwrap();
-        // A footer that is whole behind what was never written.
+        // A valid footer behind a hole.
         let file = File::create(&path).unwrap();
         file.set_len(1 << 20).unwrap();
         file.write_all_at(&film, 1 << 20).unwrap();
@@ -781,7 +757,6 @@ mod film_file_tests {
     fn a_touch_in_no_order_takes_four_bytes_at_most() {
         let directory = tempfile::tempdir().unwrap();
         let one = relation(1);
-        // As an index leads through a table: four in a millisecond, each somewhere else.
         let events: Vec<Event> = (0..60_000_u64)
             .map(|at| Event {
                 job_bytes: Bytes(at * 8192),
@@ -813,7 +788,6 @@ mod film_file_tests {
                 )
             })
             .collect();
-        // Blocks of differences that are full and those that are not.
         for count in [1, 2, 65, 256, 257, 258, 1000] {
             let path = written(directory.path(), events[..count].iter().cloned());
             assert_eq!(read(&path).unwrap(), events[..count], "{count}");
@@ -835,7 +809,6 @@ mod film_file_tests {
             let error = read(&path).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("film.parquet"), "{error}");
         }
-        // Wherever a byte is another one, it is found out before anything is believed.
         for at in (4..whole.len() - 8).step_by(97) {
             let mut changed = whole.clone();
             changed[at] ^= 0x20;
@@ -848,7 +821,7 @@ mod film_file_tests {
         let directory = tempfile::tempdir().unwrap();
         let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
         let whole = fs::read(&path).unwrap();
-        // With its checksum put right, whatever stands there is an error or a film, and neither a panic nor the machine's memory.
+        // Any content is an error or a film: no panic, no excessive memory.
         let mut refused = 0;
         for at in 4..whole.len() - 8 {
             let mut changed = whole.clone();

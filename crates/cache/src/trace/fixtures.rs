@@ -12,13 +12,12 @@ use crate::fixtures::relation;
 use host::files::{Draft, draft_beside};
 use host::units::{BlockRange, Bytes, Fork};
 
-/// The relation of this number, as a film has it.
 pub fn film_relation(number: u32) -> Arc<FilmRelation> {
     let of = relation(number, ForkMap::empty(Fork::Main, 1)).relation;
     Arc::new(FilmRelation { name: of.name, path: of.path })
 }
 
-/// Of blocks of a relation, by nobody who is known.
+/// An event of an unknown process.
 pub fn event(millisecond: u64, relation: &Arc<FilmRelation>, blocks: Range<u64>, kind: EventKind) -> Event {
     Event {
         time: Duration::from_millis(millisecond),
@@ -31,24 +30,21 @@ pub fn event(millisecond: u64, relation: &Arc<FilmRelation>, blocks: Range<u64>,
     }
 }
 
-/// Writes events to their end; `told` is what the film says of its job.
+/// `told` is the film's header.
 pub fn record(mut writer: FilmWriter, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Recorded {
     events.into_iter().for_each(|event| writer.push(&event).unwrap());
     writer.finish(told.clone()).unwrap()
 }
 
-/// A writer of the film that will be at a path.
 pub fn writer(path: &Path) -> FilmWriter {
     FilmWriter::begin(draft_beside(path).unwrap(), path).unwrap()
 }
 
-/// Gives a film its place, and opens it there.
 pub fn place(draft: Draft, path: &Path) -> Film<File> {
     draft.place(path.file_name().unwrap()).unwrap();
     Film::open(path).unwrap()
 }
 
-/// A film of these events at a path.
 pub fn film(path: &Path, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Film<File> {
     place(record(writer(path), told, events).draft, path)
 }

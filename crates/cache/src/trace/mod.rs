@@ -1,4 +1,4 @@
-//! Films of what jobs touch: recorded, kept, and used to read what a job needs while it starts.
+//! Films of jobs: recorded, stored, and used for preloads.
 
 mod assist;
 mod attend;

@@ -1,12 +1,5 @@
-//! Puts the caches back to what they were before a job: only what it brought in goes, only what it pushed out comes back.
-//!
-//! Who reads a row first sets its hint bits, so that a job that only reads leaves dirty pages too. Asked to drop a dirty page the kernel begins
-//! to write it, and keeps it; a moment later it can go. So what stayed is asked for again, as long as some of it goes. Nobody syncs: who asks
-//! what became of a write may take its error away from the server.
-//!
-//! Each run drops what its own job brought in and nobody else has asked for. Until the end it leaves behind what was cached before, so that
-//! another can bring it back for a run that was killed. What that one's job brought in stays: who has used it since nobody knows. Each run
-//! has a lock in the state directory while it lives. Only the last one to end brings back, for all, what was cached before the first of them.
+//! Restores the caches after a job: drops only pages it loaded, reloads only pages it evicted.
+//! Of concurrent runs the last one restores, to the state before the first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -39,68 +32,59 @@ use postgres::{
     apply_evict_buffers, read_buffers,
 };
 
-/// Connections that load shared_buffers.
 const CONNECTIONS: usize = 4;
 
-/// How often shared_buffers are filled: what comes may push out what stayed or has just come, where no room can be made.
+/// Maximum of loads: each may evict blocks that stayed or were just loaded.
 const ROUNDS: usize = 3;
 
-/// Causes that are told of what did not come back.
 const DETAILS_MAX: usize = 3;
 
-/// What was put back. Everything was measured afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PutBack {
-    /// Runs that it was for: more than one when others had ended or were killed before.
+    /// Above 1 if others ended or were killed before.
     pub runs: usize,
-    /// Bytes that the job had brought into the page cache, that nobody else has asked for, and that were there at the end; and those that are
-    /// still there.
+    /// Bytes the job loaded into the page cache, requested by nobody else and cached at its end; and those that remain.
     pub brought_bytes: Bytes,
     pub stayed_bytes: Bytes,
-    /// Bytes of those that stayed and have yet to be written; 0 where the kernel does not tell.
+    /// The part not written yet; 0 if the kernel does not report it.
     pub unwritten_bytes: Bytes,
-    /// Bytes of what they brought that stand dirty in shared_buffers: the server writes them some time, and so they come into the page
-    /// cache again. `None` where nobody could see.
+    /// Loaded bytes that are dirty in shared_buffers: writing them caches them again. `None` if not visible.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Bytes that are cached now, were not before the job, and that are not known to be its alone: what it wrote, and what others have asked
-    /// for, or may have. They stay.
+    /// Bytes cached now, not before, and not certainly the job's alone: written by it, or possibly used by others. They
+    /// stay.
     pub unread_bytes: Bytes,
-    /// Bytes that the page cache had before the jobs.
     pub cached_before_bytes: Bytes,
-    /// Bytes of the page cache that were gone, and those that are back.
+    /// Bytes evicted from the page cache, and restored.
     pub gone_bytes: Bytes,
     pub back_bytes: Bytes,
-    /// Bytes of shared_buffers that were gone, and those that are back; `None` where nobody could see.
+    /// The same for shared_buffers; `None` if not visible.
     pub buffers_gone_bytes: Option<Bytes>,
     pub buffers_back_bytes: Option<Bytes>,
     pub seconds: f64,
     pub remarks: Vec<String>,
 }
 
-/// What is put back, and where.
 #[derive(Debug)]
 pub struct PuttingBack<'a> {
     pub directory: &'a DataDirectory,
-    /// `None`: the page cache alone.
+    /// `None`: page cache only.
     pub server: Option<Server>,
     pub databases: &'a [Database],
     pub page_cache: Arc<dyn PageCache>,
-    /// Whose memory the page cache is charged to and looked at.
+    /// Memory that the page cache is charged to.
     pub room: SystemRoom,
     pub device: PlannedDevice,
     pub control: Arc<Control>,
 }
 
-/// A job that has ended here.
 #[derive(Debug)]
 pub struct EndedJob<'a> {
-    /// What was cached before it.
     pub before: &'a Map,
     pub account: Account,
 }
 
 impl PuttingBack<'_> {
-    /// Drops what a job brought, brings back what was `left`, which is nothing where another run goes on, and looks again.
+    /// Drops the job's pages, restores `left`, and measures. `left` is `None` while another run is active.
     pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack, Error> {
         let started = Instant::now();
         let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));
@@ -131,10 +115,10 @@ impl PuttingBack<'_> {
             if gone.relations.is_empty() || (round > 0 && missing == 0) {
                 break;
             }
-            // What the page cache had no room for once has none the next time.
+            // Blocks without room in the page cache find none later.
             let forks = gone.relations.iter_mut().flat_map(|one| &mut one.forks);
             forks.filter(|_| round > 0).for_each(|fork| fork.os.clear());
-            // What comes into shared_buffers passes through the page cache, and pushes out what the job made dirty there.
+            // Loads, and dirty buffers that they evict, add pages to the page cache.
             let passing = compute_brought(before, &compute_passing(&brought, &gone, &now));
             if missing > 0 {
                 self.make_room(before, &brought, missing, &mut done).await;
@@ -152,7 +136,6 @@ impl PuttingBack<'_> {
         (done.gone_bytes, done.back_bytes) = (bytes(gone_os), back(gone_os, gone.os_blocks()));
         done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone_buffers));
         done.buffers_back_bytes = sees_buffers.then(|| back(gone_buffers, gone.buffer_blocks()));
-        // Of what passed through, too, something may have stayed.
         done.stayed_bytes = dropped.stayed_bytes.min(done.brought_bytes);
         done.unwritten_bytes = dropped.unwritten_bytes.min(done.stayed_bytes);
         done.buffers_unwritten_bytes = sees_buffers.then(|| bytes(count_dirty(&brought, &now)));
@@ -160,7 +143,7 @@ impl PuttingBack<'_> {
         Ok(done)
     }
 
-    /// What is cached now, of shared_buffers too if it was seen before.
+    /// Includes shared_buffers if seen before.
     async fn read_now(&self, before: &Map) -> Result<Map, Error> {
         let with_buffers = before.buffers == TierState::Measured && self.server.is_some();
         let inputs = MapInputs {
@@ -186,8 +169,8 @@ impl PuttingBack<'_> {
         gone
     }
 
-    /// Takes out of shared_buffers what the job brought, as much as is needed for the `missing` blocks and what is used least first: otherwise
-    /// these push out what stayed. Before PostgreSQL 17 nothing goes.
+    /// Evicts the job's least used buffers, as many as `missing` needs; loading would evict others that stayed.
+    /// Does nothing before PostgreSQL 17.
     async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
         let Some(server) = &self.server else { return };
         let made = async {
@@ -218,13 +201,13 @@ impl PuttingBack<'_> {
             let ids: Vec<u32> = own.into_iter().map(|(.., id)| id).collect();
             apply_evict_buffers(&mut connection, &ids).await
         };
-        // A role that may not evict leaves the choice to the server. The receipt tells what is there in any case.
+        // Without the privilege, the server chooses the victims.
         if let Err(error) = made.await {
             done.remark(format!("shared_buffers were filled without making room first: {error}"));
         }
     }
 
-    /// Restores what is gone. `buffers` is how much of it is gone from shared_buffers.
+    /// `buffers`: bytes missing from shared_buffers.
     async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
@@ -264,7 +247,6 @@ impl PuttingBack<'_> {
 }
 
 impl PutBack {
-    /// Adds a remark, once.
     fn remark(&mut self, remark: String) {
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
@@ -272,7 +254,7 @@ impl PutBack {
     }
 }
 
-/// What came, with what comes into the page cache on its way into shared_buffers, and is not there `now`.
+/// Adds blocks that are loaded into shared_buffers and not in the page cache `now`.
 fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
     let (mut passing, now) = (brought.clone(), forks_of(now));
     for (relation, fork) in gone.forks() {
@@ -283,12 +265,11 @@ fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
     passing
 }
 
-/// The forks of a map by file.
 fn forks_of(map: &Map) -> HashMap<(&RelationPath, Fork), &ForkMap> {
     map.forks().map(|(relation, fork)| ((&relation.path, fork.fork), fork)).collect()
 }
 
-/// What a job brought and nobody had cached before.
+/// The job's blocks that were not cached before.
 fn compute_brought(before: &Map, came: &Came) -> Came {
     let before = forks_of(before);
     let own = |(place, came): (&(RelationPath, Fork), &RoaringBitmap)| {
@@ -298,29 +279,26 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
     came.iter().filter_map(own).collect()
 }
 
-/// Raises the usage count of these blocks, which is 0, by reading each once. Loading replaces blocks with a count of 0, and the
-/// server's clock sweep may reach these before it reaches the free ones.
+/// Raises usage counts from 0: loading replaces such blocks, and the clock sweep may reach them before free ones.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
         let Some(blocks) = idle.get(&(key_of(&relation.path), fork.fork)) else { continue };
         let database = &relation.name.database;
-        // Shared catalogs are of none.
         let database = if database.is_empty() { &server.database } else { database };
         of_databases.entry(database).or_default().push((relation.oid, fork.fork, blocks));
     }
     for (database, forks) in of_databases {
-        // Without pg_prewarm nothing is loaded either, and the receipt says so.
         let Ok(connection) = server.connect_to(database).await else { continue };
         let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
         for (oid, fork, blocks) in forks {
-            // One that has gone meanwhile costs itself.
+            // A dropped relation is skipped.
             let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &runs(blocks), 1).await;
         }
     }
 }
 
-/// Blocks that are cached now, and neither were before nor are the job's by what it read.
+/// Number of blocks cached now, neither before nor read by the job.
 fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     let before = forks_of(before);
     let unread = |(relation, now): (&Relation, &ForkMap)| {
@@ -331,7 +309,6 @@ fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     now.forks().map(unread).sum()
 }
 
-/// Blocks of it that are dirty in shared_buffers now.
 fn count_dirty(brought: &Came, now: &Map) -> u64 {
     let now = forks_of(now);
     let of = |((path, fork), blocks): (&(RelationPath, Fork), &RoaringBitmap)| {
@@ -340,7 +317,7 @@ fn count_dirty(brought: &Came, now: &Map) -> u64 {
     brought.iter().filter_map(of).sum()
 }
 
-/// What was cached before and is not now. What of it has no file any more is left out.
+/// Ignores blocks beyond the end of their file.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there = forks_of(now);
     let relations = filter_forks(before, |relation, fork| {
@@ -359,7 +336,6 @@ fn compute_gone(before: &Map, now: &Map) -> Map {
     Map { relations, buffers: now.buffers.clone(), ..before.clone() }
 }
 
-/// The relations of a map with what `keep` makes of their forks, without those of which it keeps none.
 fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>) -> Vec<RelationMap> {
     let relation = |one: &RelationMap| {
         let forks: Vec<ForkMap> = one.forks.iter().filter_map(|fork| keep(&one.relation, fork)).collect();
@@ -368,28 +344,29 @@ fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>
     map.relations.iter().filter_map(relation).collect()
 }
 
-/// Time from one try to the next, beside what a try takes: half a processor at most.
+/// Minimum pause. It is also as long as an attempt, so this takes half a processor at most.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A device that writes nothing for so long is left alone.
+/// Time without progress after which unwritten pages are given up.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// The same where nothing is known to wait for the device. Kernels before 6.5 do not tell.
+/// The same without known unwritten pages. Kernels before 6.5 do not report them.
 const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
-/// What became of what jobs brought.
 #[derive(Debug, Default)]
 struct Gone {
-    /// Bytes that were there, those that stayed, and those of them that have yet to be written.
+    /// Bytes cached before, remaining bytes, and the part not written yet.
     brought_bytes: Bytes,
     stayed_bytes: Bytes,
     unwritten_bytes: Bytes,
     stayed: Came,
-    /// Of which nothing is known, in words.
+    /// Files with an unknown result.
     remarks: Vec<String>,
 }
 
-/// Drops it, until nothing goes any more: each time those blocks that are `own` still.
+/// Drops blocks until nothing more is evicted. `own` filters those that are still the job's.
+/// Even reads dirty pages, by hint bits; asked to drop one, the kernel only starts to write it.
+/// Never calls fsync, which could take a write error away from the server.
 async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
     let mut gone = try_once(files, own(brought), control);
@@ -433,38 +410,38 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
-/// Restores that read: the name begins with the process.
+/// Active restores; the name starts with the pid.
 const RESTORE: &str = ".restore";
-/// Of a machine with both versions there are two; a file that is larger than this is none of pgthaw's.
+/// pgthaw writes two at most, one per cgroup version.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
-/// What was cached longer ago is not brought back after a run that was killed.
+/// Older state is not restored for a killed run.
 const STALE: SignedDuration = SignedDuration::from_hours(24);
 
-/// How often and how long apart it is tried to be the one who cleans up.
+/// Attempts to become the process that cleans up.
 const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
-/// The runs of one cluster.
+/// Each run holds a lock and stores the prior cache contents, so another run can restore them if it is killed.
+/// The pages of a killed run's job stay, as others may use them.
 #[derive(Debug)]
 pub struct Journals {
     directory: Directory,
     system_identifier: u64,
 }
 
-/// A run that goes on, or a restore that reads. It lives as long as this is held.
+/// An active run or restore, until dropped.
 #[derive(Debug)]
 pub struct Journal {
     name: String,
     lock: File,
 }
 
-/// What is to be cleaned up, by whoever holds this: nobody else does meanwhile.
+/// No other process cleans up while it is held.
 #[derive(Debug)]
 pub struct Left {
-    /// What was cached before the first of them; `None` where none of them protects anything.
+    /// Cache before the first run; `None` if no run protects it.
     pub before: Option<Map>,
-    /// How many runs it is of.
     pub runs: usize,
     pub remarks: Vec<String>,
     names: Vec<String>,
@@ -472,11 +449,11 @@ pub struct Left {
 }
 
 impl Journals {
-    /// Those of a cluster, in pgthaw's state directory.
+    /// Opens a cluster's journals.
     ///
     /// # Errors
-    /// When it cannot be made. They say which processes go where and what goes from the page cache, so root obeys none that another user
-    /// may have written.
+    /// If it cannot be created, or root finds another owner: journals decide where processes move and which pages are
+    /// dropped.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
@@ -487,7 +464,6 @@ impl Journals {
         Ok(Journals { directory, system_identifier })
     }
 
-    /// Where a cluster's are in a state directory.
     pub fn place(state: &Path, system_identifier: u64) -> PathBuf {
         state.join("runs").join(system_identifier.to_string())
     }
@@ -497,7 +473,7 @@ impl Journals {
         move |source| Error::File { action, path: path.clone(), source }
     }
 
-    /// A run begins. With `before` it will put back what was cached then.
+    /// `before`: the state to restore.
     pub fn begin(&self, before: Option<&Map>) -> Result<Journal, Error> {
         let journal = self.lock_new("", LOCK)?;
         if let Some(before) = before {
@@ -506,21 +482,20 @@ impl Journals {
         Ok(journal)
     }
 
-    /// Makes a file of a name that nobody has, and locks it.
     fn lock_new(&self, beginning: &str, ending: &str) -> Result<Journal, Error> {
         let failed = self.failed("create a file in");
         loop {
             let name = format!("{beginning}{:016x}", rand::random::<u64>());
             let lock = self.directory.open_or_create(format!("{name}{ending}"), FILE_MODE).map_err(&failed)?;
             lock.lock().map_err(&failed)?;
-            // Somebody may have swept it before it was locked.
+            // Another process may have removed it before the lock.
             if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
                 return Ok(Journal { name, lock });
             }
         }
     }
 
-    /// A restore begins to read. Who else does is told by the processes; what those left who were killed goes.
+    /// Removes entries of killed restores. Also returns the pids of others.
     pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>), Error> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();
@@ -534,13 +509,11 @@ impl Journals {
         Ok((own, others))
     }
 
-    /// A restore has ended.
     pub fn end_restore(&self, restoring: Journal) {
-        // What stays is swept by the next one.
         let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
     }
 
-    /// Keeps where a run's job is set apart from the others, before anybody is in there.
+    /// Must run before any process moves there.
     pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<(), Error> {
         let failed = self.failed("create a file in");
         let name = format!("{}{CGROUPS}", journal.name);
@@ -549,8 +522,7 @@ impl Journals {
         file.write_all(&text).map_err(&failed)
     }
 
-    /// Removes the cgroups of runs that were killed, whose jobs may go on: who is in them goes back to where he came from. Returns what
-    /// could not be removed, in words.
+    /// Removes cgroups of killed runs and moves their processes back, as the jobs may still run. Returns failures.
     pub fn remove_left_cgroups(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let names = self.names(CGROUPS).unwrap_or_default();
@@ -580,7 +552,7 @@ impl Journals {
         self.directory.path().join(format!("{name}{ending}"))
     }
 
-    /// A run has ended. What is to be cleaned up now; `None` when another goes on, which does it when it ends.
+    /// `None`: another run is active and will clean up.
     pub fn end(&self, journal: Journal) -> Result<Option<Left>, Error> {
         let Journal { lock, name } = journal;
         let turn = self.take_turn()?;
@@ -588,9 +560,8 @@ impl Journals {
         turn.map_or(Ok(None), |turn| self.collect(turn, Some(&name)))
     }
 
-    /// What runs left that were killed; `None` when there is nothing, or a run goes on, which does it when it ends.
+    /// State left by killed runs; `None` if nothing is left, or another run will clean up.
     pub fn take_left(&self) -> Result<Option<Left>, Error> {
-        // Restores that read beside each other make the directory too, and leave nothing in it.
         if self.names(LOCK)?.is_empty() {
             return Ok(None);
         }
@@ -622,7 +593,7 @@ impl Journals {
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// What all have left, when none lives. `own` is the one that has just ended.
+    /// `None` while a run is active. `own` has just ended.
     fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
@@ -634,7 +605,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
+    /// Unreadable state is only reported: the directory is this user's own.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,
@@ -654,7 +625,6 @@ impl Journals {
         }
     }
 
-    /// All is cleaned up.
     pub fn forget(&self, left: Left) -> Result<(), Error> {
         let endings = [CGROUPS, BEFORE, LOCK];
         let mut files = left.names.iter().flat_map(|name| endings.map(|ending| format!("{name}{ending}")));
@@ -716,7 +686,6 @@ mod brought_tests {
     const FILE: &str = "/data/base/5/1";
     const PATH: RelationPath = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
 
-    /// Drops these blocks of a file of 100, in segments of 40.
     async fn dropped(cache: &FakePageCache, blocks: impl IntoIterator<Item = u32>) -> Gone {
         let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
         let files = Files { cache, directory: Path::new("/data"), geometry };
@@ -794,7 +763,7 @@ mod journal_tests {
         drop(left);
         assert!(journals.take_left().unwrap().is_some(), "it is there until it is done");
         journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
-        // One that ends by itself may have taken as long as it likes.
+        // A run that ends by itself may be old.
         let old = map(-90_000, 0..10);
         let left = journals.end(journals.begin(Some(&old)).unwrap()).unwrap().unwrap();
         assert!(left.before.is_some());
@@ -814,7 +783,6 @@ mod journal_tests {
         let system_identifier = map(0, 0..0).source.system_identifier;
         let refused = Journals::open(state.path(), system_identifier).unwrap_err().to_string();
         assert!(refused.contains("another user decides what is in it"), "{refused}");
-        // A link of root's that leads there does not help.
         let linked = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(&others, linked.path().join("runs")).unwrap();
         assert!(Journals::open(linked.path(), system_identifier).is_err());

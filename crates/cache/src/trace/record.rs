@@ -1,6 +1,5 @@
-//! Records a film: a thread that looks several times a second, and writes what it sees. And the source that every user may read: it looks at the
-//! page cache again and again. Of every file the pages are counted (cachestat, which is quick); only where a count has changed the cached pages
-//! are listed.
+//! Records a film in a thread that looks several times a second. The unprivileged source polls the page cache: it
+//! counts each file's pages (cachestat, fast), and lists them if a count changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -23,16 +22,14 @@ use host::linux::threads::{Going, Over, lock};
 use host::units::{BlockRange, Bytes, Fork, PageRange};
 use postgres::RelationPath;
 
-/// What came, by file and fork.
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// A film that is being recorded, by a thread of its own. Dropping it ends that, and leaves nothing behind.
+/// Dropping it ends the thread and leaves no file.
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
-    /// Hands back what it worked with.
     thread: JoinHandle<Result<Looking, Error>>,
-    /// What came for the job so far, and nobody else has asked for.
+    /// Blocks fetched for the job that nobody else has requested.
     pub came: Arc<Mutex<Came>>,
     devices: Devices,
     before: Option<DeviceCounters>,
@@ -40,8 +37,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins a film of what `source` sees. `map` is what was cached before; what of it was in shared_buffers comes first.
-    /// `header` says all that is known by now. How far the job is goes by `progress` where somebody attends it.
+    /// Blocks of `map` in shared_buffers come first. `progress` has the job's position, if attended.
     pub fn begin(
         mut writer: FilmWriter,
         source: Box<dyn Source>,
@@ -69,12 +65,12 @@ impl Recording {
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
-    /// Takes the film's name from it, for its command failed: what that would have needed is not known, and no other is to go by it.
+    /// Removes the name: what a failed command would have needed is unknown, and no run may follow it.
     pub fn without_name(self) -> Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// Looks a last time, and ends the film. What others ask for goes on being noted.
+    /// The account keeps noting requests of others.
     pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
@@ -100,11 +96,9 @@ impl Recording {
     }
 }
 
-/// What came for a job, and what of it is others' too.
 pub struct Account {
     source: Box<dyn Source>,
     came: Arc<Mutex<Came>>,
-    /// What others have asked for.
     of_others: Came,
 }
 
@@ -127,13 +121,12 @@ impl Account {
         }
     }
 
-    /// What came for the job and nobody else has asked for until now.
     pub fn came(&mut self) -> Came {
         let came = lock(&self.came).clone();
         self.own_of(came)
     }
 
-    /// Those of blocks that nobody else has asked for until now. In doubt there are none.
+    /// Blocks that nobody else has requested; none if in doubt.
     pub fn own_of(&mut self, mut blocks: Came) -> Came {
         let mut touches = Vec::new();
         if self.source.look(&mut |touch| touches.push(touch)).is_err() || self.source.misses_requests() {
@@ -147,7 +140,7 @@ impl Account {
         blocks
     }
 
-    /// What of that which came stays for want of knowing whose it is, in words.
+    /// Why fetched blocks stay, if their users are unknown.
     pub fn remark(&self) -> Option<String> {
         self.source.doubt().map(|why| format!("pages that came for the job stay where others may use them: {why}"))
     }
@@ -159,7 +152,6 @@ impl std::fmt::Debug for Account {
     }
 }
 
-/// What was in shared_buffers before, at the beginning of the film.
 fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
     if map.buffers != TierState::Measured {
         return Ok(());
@@ -183,7 +175,6 @@ fn write_buffers(writer: &mut FilmWriter, map: &Map) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the thread works with.
 struct Looking {
     writer: FilmWriter,
     header: FilmHeader,
@@ -192,12 +183,11 @@ struct Looking {
     progress: Arc<Progress>,
     /// By the monotonic clock.
     begun: Duration,
-    /// When the last event was, since then.
+    /// Time of the last event since `begun`.
     last: Duration,
 }
 
 impl Looking {
-    /// Looks again and again until it is over, and once more.
     fn run(mut self, over: &Over) -> Result<Looking, Error> {
         let mut took = Duration::ZERO;
         while self.account.source.wait(took, over) {
@@ -226,9 +216,9 @@ impl Looking {
                 self.account.note(&touch);
             }
             let Touch { event, is_of_film: true, .. } = touch else { continue };
-            // A preload is paced by what sessions ask files for: where that is known, a film has the same measure.
+            // Requests of sessions pace a preload, so the film uses that measure if known.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
-            // What was told late, or by another processor, is not before what stands there already.
+            // A late event, or one of another processor, must not precede earlier rows.
             self.last = event.time.saturating_sub(self.begun).max(self.last);
             self.writer.push(&Event { time: self.last, job_bytes: self.job_bytes, ..event })?;
         }
@@ -236,29 +226,28 @@ impl Looking {
     }
 }
 
-/// Neighbouring blocks that were touched since the last look.
+/// Adjacent blocks touched since the last look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
-    /// Its time is by the monotonic clock.
+    /// Its time is monotonic.
     pub event: Event,
-    /// It is part of the film, unlike gaps that pgthaw reads over, and what came without a request.
+    /// False for gaps that pgthaw reads over, and unrequested fetches.
     pub is_of_film: bool,
     pub claim: Claim,
 }
 
-/// Who is to find the blocks of a touch cached after the job.
+/// Decides whether a touch's blocks stay cached after the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It says nothing of that.
     None,
-    /// They came for the job.
+    /// Fetched for the job.
     Job,
-    /// Others have asked for them, or may have.
+    /// Others requested them, or may have.
     Others,
 }
 
 impl Touch {
-    /// Is `next` of the same kind and moment, with the blocks that follow?
+    /// Does `next` differ only in having the blocks that follow?
     pub fn goes_on_with(&self, next: &Touch) -> bool {
         let same = |one: &Touch| {
             let Event { fork, kind, pid, time, .. } = one.event;
@@ -271,36 +260,34 @@ impl Touch {
 }
 
 pub trait Source: Send {
-    /// Waits until the next look; the last one `took` so long. `false` when it is `over`.
+    /// The last look took `took`. Returns `false` when `over`.
     fn wait(&mut self, took: Duration, over: &Over) -> bool;
 
-    /// Passes what was touched since the last look to `visit`.
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
 
-    /// May others have asked for something that it did not see?
+    /// May it have missed requests of others?
     fn misses_requests(&self) -> bool;
 
-    /// Why it is not known of all that came who asked for it, where that is so.
+    /// Why the users of some fetched blocks are unknown.
     fn doubt(&self) -> Option<String>;
 
-    /// How it sees and what it cannot see, for people.
+    /// What it can see, in words.
     fn describe(&self) -> String;
 
-    /// Looks a last time, and adds to the film's header what is known by now.
+    /// Also completes the film's header.
     fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error>;
 }
 
-/// Time from look to look at least ...
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// ... and as a multiple of what a look takes: a twentieth of a processor at most.
+/// Minimum interval in durations of a look: a twentieth of a processor at most.
 const INTERVAL_LOOKS: u32 = 20;
 
-/// What pgthaw itself brings while it looks, by relation of the map and fork.
+/// Blocks that pgthaw reads, by index of the map's relation.
 #[derive(Debug, Default)]
 pub struct Own(Mutex<HashMap<(usize, Fork), Brought>>);
 
-/// Blocks that pgthaw brings for the job, and those that it reads over on its way.
+/// Blocks read for the job, and gaps read over.
 #[derive(Clone, Debug, Default)]
 pub struct Brought {
     pub wanted: RoaringBitmap,
@@ -308,7 +295,7 @@ pub struct Brought {
 }
 
 impl Own {
-    /// Notes blocks that pgthaw is about to read, for those of them that the job has `touched`.
+    /// `touched`: blocks that the job needs.
     pub fn add(&self, relation: usize, fork: Fork, blocks: BlockRange, touched: &RoaringBitmap) {
         let mut all = RoaringBitmap::new();
         all.insert_range(blocks.start as u32..blocks.end as u32);
@@ -318,7 +305,6 @@ impl Own {
         own.wanted |= all & touched;
     }
 
-    /// Those of `blocks` that pgthaw brought.
     pub fn among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> Brought {
         let own = lock(&self.0);
         let among = |own: &Brought| Brought { wanted: &own.wanted & blocks, read_over: &own.read_over & blocks };
@@ -331,13 +317,12 @@ struct Segment {
     relation: usize,
     fork: Fork,
     number: u32,
-    /// Pages of the file that were cached and evicted at the last look: where neither has changed, nothing has come.
+    /// Cached and evicted pages. If unchanged, nothing was fetched.
     seen: Option<(u64, u64)>,
-    /// Blocks that are cached, by their numbers in the fork.
+    /// Cached blocks, numbered in the fork.
     known: RoaringBitmap,
 }
 
-/// The page cache of a cluster's files, looked at again and again.
 #[derive(Debug)]
 pub struct Polling {
     cache: Arc<dyn PageCache>,
@@ -347,15 +332,15 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
-    /// What others have fetched so far.
+    /// Bytes fetched by others.
     fetched: Bytes,
 }
 
 impl Polling {
-    /// Begins with what `map` says to be cached. What is in `own` is told as pgthaw's.
+    /// `map`: blocks cached before; `own`: blocks that pgthaw reads.
     ///
     /// # Errors
-    /// When the map does not know what is cached.
+    /// If the map lacks cached blocks or the data directory.
     pub fn new(cache: Arc<dyn PageCache>, map: &Map, own: Arc<Own>) -> Result<Polling, Error> {
         let directory = match (&map.os, &map.source.data_directory) {
             (TierState::Unknown { reason }, _) => return Err(Error::NothingSeen(reason.clone())),
@@ -378,7 +363,7 @@ impl Polling {
         })
     }
 
-    /// What has come into a segment since the last look; it may have gone meanwhile.
+    /// Fetched blocks. They may be evicted again.
     fn look_at(&mut self, at: usize) -> Result<RoaringBitmap, linux::Error> {
         let segment = &mut self.segments[at];
         let path = &self.relations[segment.relation].path;
@@ -407,7 +392,7 @@ impl Source for Polling {
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         let time = read_monotonic();
         for at in 0..self.segments.len() {
-            // A file that cannot be looked at now, as one that is being dropped, is no reason to lose the others.
+            // An unreadable file must not stop the others.
             let Ok(come) = self.look_at(at) else { continue };
             if come.is_empty() {
                 continue;
@@ -459,7 +444,7 @@ fn segments_of(at: usize, relation: &RelationMap, segment_blocks: u64) -> Vec<Se
     of_fork.collect()
 }
 
-/// Maximal runs of neighbouring blocks, in order.
+/// Maximal runs of adjacent blocks, in order.
 pub fn runs(blocks: &RoaringBitmap) -> Vec<BlockRange> {
     let mut left = blocks.iter();
     let next = || left.next_range().map(|run| BlockRange::new((*run.start()).into(), u64::from(*run.end()) + 1));
@@ -505,7 +490,7 @@ mod source_tests {
         let lists = cache.calls().lists;
         assert_eq!(looked(&mut polling), []);
         assert_eq!(cache.calls().lists, lists, "what has not changed is only counted");
-        // What went and came again is touched again.
+        // It is touched again after eviction.
         cache.open(Path::new(file)).unwrap().unwrap().apply_drop(PageRange::new(0, 12)).unwrap();
         assert_eq!(looked(&mut polling), []);
         bring(1, 1);

@@ -1,6 +1,6 @@
-//! The source that sees requests, and whose they are, at the kernel's own tracepoints: of each block the first request, and of some blocks
-//! every one. These are sampled as by SHARDS (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC Construction with SHARDS, FAST 2015):
-//! blocks are chosen by a hash, so that all requests of a chosen block are seen, and the threshold only ever falls.
+//! The source that sees requests and their processes, at kernel tracepoints: the first request of each block, and all
+//! of a sample (SHARDS: Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC Construction with SHARDS, FAST 2015). A
+//! hash chooses blocks, and its threshold only falls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -28,44 +28,42 @@ use postgres::{DataDirectory, RelationPath};
 #[cfg(test)]
 mod tests;
 
-/// From one look to the next. The kernel keeps what comes meanwhile: 290,000 events.
+/// Interval between looks. The kernel buffers 290,000 events meanwhile.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often it is looked who has ended, and what has grown.
+/// Interval between checks for ended processes and grown files.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
-/// Events that are kept while it is not known yet whose they are, 56 bytes each: then they are everybody's.
+/// Events held for undecided processes, 56 bytes each; beyond it, everybody is recorded.
 const PENDING_MAX: usize = 1 << 20;
 
-/// Times of a film are multiples of this: neighbours that were asked for within it are one event.
+/// Adjacent blocks requested within it are one event.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A file of each cluster that is no relation's.
+/// A file of every cluster, but no relation.
 const CONTROL: &str = "global/pg_control";
 
-/// What is asked of the page cache of a cluster's files.
 pub struct Requests {
     watch: Box<dyn PageWatch>,
     files: Files,
     whose: Whose,
     own: Arc<Own>,
     sampling: Sampling,
-    /// What has been told by processes of which nobody knows yet whose they are.
+    /// Events of undecided processes.
     pending: Vec<PageEvent>,
-    /// What this process itself brought: whoever asks for it found it there.
+    /// Blocks fetched by this process, so others found them cached.
     brought: BTreeMap<(usize, Fork), RoaringBitmap>,
-    /// Pages that each process has asked for so far, and all of them together.
+    /// Pages requested, by process and in all.
     pages_of: HashMap<u32, u64>,
     pages: u64,
-    /// Of each process the pages that came for it again, and those of processes that have ended.
+    /// Pages fetched again, by process and of ended ones.
     again_of: HashMap<u32, i64>,
     ended_again: i64,
-    /// Files that have grown: the next segment may come.
+    /// Files that may get another segment.
     grown: Vec<u32>,
-    /// Files that there was no room for.
+    /// Files without room in the probe.
     left_out: u64,
     next_housekeeping: Instant,
-    /// What was touched and is not passed on yet.
     touched: Vec<Touch>,
     job_seen: JobSeen,
     remarks: Vec<String>,
@@ -78,11 +76,10 @@ impl std::fmt::Debug for Requests {
 }
 
 impl Requests {
-    /// Watches the files of a map in this directory, for whose reads are wanted of the server that runs as a postmaster. `own` is what this
-    /// process brings itself meanwhile.
+    /// `own` has what this process reads meanwhile.
     ///
     /// # Errors
-    /// When the kernel takes no program: without the right to it, in a container, or where pgthaw was built without one.
+    /// If the kernel rejects the program: no privilege, a container, or a build without it.
     pub fn open(
         map: &Map,
         directory: &Path,
@@ -95,8 +92,8 @@ impl Requests {
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
-    /// What can be told of the program that [`Requests::open`] will want in a directory, before it is known which files that has; `None` where
-    /// its file system tells nothing. What lies on other file systems may need more room: then it is opened anew.
+    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Other file systems
+    /// may need more.
     pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
         let DataDirectory { block_size, segment_blocks, .. } = *directory;
         let unit_pages = Units { geometry: Geometry { block_size, segment_blocks }, page_bytes }.unit_pages();
@@ -109,7 +106,7 @@ impl Requests {
         let sampling = Sampling::default();
         watch.tell_again_below(below(sampling.shift))?;
         whose.refresh();
-        // Of those that were there before a command nobody has to know more than that.
+        // With a command, `Whose` notes earlier processes.
         let postmaster_pid = whose.postmaster_pid.filter(|_| whose.is_decided());
         for pid in postmaster_pid.map(read_listed_children).transpose()?.unwrap_or_default() {
             if whose.of_listed(pid) == Verdict::Other {
@@ -137,7 +134,7 @@ impl Requests {
         })
     }
 
-    /// Learns whose the processes are that these events are of. Those of others are left out from now on.
+    /// Classifies processes. The kernel then reports little of others.
     fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>, Error> {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
@@ -164,7 +161,7 @@ impl Requests {
         Ok(verdicts)
     }
 
-    /// Says whose a process is, where that is certain. Until it is known which processes are wanted, others are followed too.
+    /// Sets a role that is certain. Until the wanted processes are known, others are followed too.
     fn say(&mut self, pid: u32, verdict: Verdict) -> Result<(), Error> {
         match verdict {
             Verdict::Wanted if self.whose.is_certain(pid) => self.watch.set_role(pid, Role::Wanted)?,
@@ -182,7 +179,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Passes what is known by now to `visit`, and keeps what nobody can judge yet.
+    /// Passes decided events to `visit`, and keeps the others.
     fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         self.judge()?;
         std::mem::take(&mut self.touched).into_iter().for_each(visit);
@@ -235,7 +232,6 @@ impl Requests {
         ));
     }
 
-    /// Adds what one event tells.
     fn add(&mut self, event: &PageEvent) {
         let Some(segment) = self.files.segments.get(event.file as usize).copied() else { return };
         let pages = self.pages_of.entry(event.pid).or_default();
@@ -260,7 +256,7 @@ impl Requests {
         }
     }
 
-    /// What came is no part of the film where it is seen what is asked for; but for what this process brought for the job.
+    /// If requests are visible, only this process's fetches for the job belong to the film.
     fn add_fetched(&mut self, event: &PageEvent, segment: Segment) {
         if event.pid != std::process::id() {
             let is_of_film = self.watch.blind_to_requests().is_some();
@@ -280,7 +276,6 @@ impl Requests {
         }
     }
 
-    /// Those of an event's units that this process brought.
     fn brought_of(&self, event: &PageEvent, segment: Segment) -> u64 {
         let Some(brought) = self.brought.get(&(segment.relation, segment.fork)) else { return 0 };
         let is_brought = |unit: &u32| {
@@ -292,14 +287,14 @@ impl Requests {
         (0..u64::BITS).filter(is_brought).fold(0, |units, unit| units | 1 << unit)
     }
 
-    /// Tells of units of an event what they were, and whether that is part of the film.
+    /// `what`: kind, and membership in the film.
     fn put(&mut self, event: &PageEvent, segment: Segment, units: u64, what: (EventKind, bool)) {
         for run in bit_runs(units) {
             self.give(event, segment, self.files.blocks(segment, event.first_unit, run), what);
         }
     }
 
-    /// Tells of blocks. Neighbours become one.
+    /// Merges adjacent blocks.
     fn give(&mut self, event: &PageEvent, segment: Segment, blocks: BlockRange, (kind, is_of_film): (EventKind, bool)) {
         let (tick, is_job) = (TICK.as_nanos() as u64, self.whose.is_certain(event.pid));
         let claim = match event.kind {
@@ -325,13 +320,12 @@ impl Requests {
         }
     }
 
-    /// What came again for the job: it had been there, and was gone by then.
     fn fetched_again(&self) -> Bytes {
         let pages = self.ended_again + self.again_of.values().sum::<i64>();
         Bytes(pages.max(0).cast_unsigned() * self.files.units.page_bytes)
     }
 
-    /// Once a second: who has ended, who calls himself something else now, which segments have come.
+    /// Handles ended processes, session names and new segments once a second.
     fn keep_house(&mut self) -> Result<(), Error> {
         if Instant::now() < self.next_housekeeping {
             return Ok(());
@@ -357,7 +351,6 @@ impl Requests {
     }
 }
 
-/// Maximal runs of set bits.
 fn bit_runs(mut bits: u64) -> impl Iterator<Item = Range<u32>> {
     std::iter::from_fn(move || {
         let start = bits.trailing_zeros();
@@ -381,10 +374,10 @@ impl Source for Requests {
                 return true;
             }
             self.whose.know_earlier();
-            // While it lives it can be seen whose it is.
+            // A process can be classified only while it lives.
             for pid in self.watch.wait_for_arrivals(over, left) {
                 let verdict = self.whose.of(pid);
-                // What cannot be said now is said with the next look.
+                // The next look retries.
                 let _ = self.say(pid, verdict);
             }
         }
@@ -434,7 +427,7 @@ impl Source for Requests {
             }
             self.tell(visit)?;
         }
-        // Whoever has not said by now who he is, is another.
+        // Undecided processes are others.
         for event in std::mem::take(&mut self.pending) {
             if let Some(segment) = self.files.segments.get(event.file as usize) {
                 self.put(&event, *segment, event.units, (EventKind::Again, false));
@@ -462,23 +455,20 @@ impl Source for Requests {
     }
 }
 
-/// How blocks, pages and units of a cluster go together.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     geometry: Geometry,
     page_bytes: u64,
 }
 
-/// One segment of a fork.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// The relation's index in the map.
     pub relation: usize,
     pub fork: Fork,
     pub number: u64,
 }
 
-/// The files, in the order in which they are watched.
+/// Files in watch order.
 #[derive(Debug)]
 pub struct Files {
     directory: PathBuf,
@@ -496,29 +486,27 @@ impl Units {
         self.geometry.segment_blocks.into()
     }
 
-    /// Pages of a unit.
     fn unit_pages(self) -> u32 {
         (self.block_size() / self.page_bytes).max(1) as u32
     }
 
-    /// Blocks of a unit: more than one where they are smaller than a page.
+    /// More than one if blocks are smaller than a page.
     fn unit_blocks(self) -> u64 {
         (self.page_bytes / self.block_size()).max(1)
     }
 }
 
-/// What is added to the number of a unit in its fork before it is hashed, to choose the blocks of which every request is told.
+/// Added to a unit's number in its fork before hashing.
 pub fn salt_of(path: &RelationPath, fork: Fork) -> u32 {
     unit_hash(path.relfilenumber() ^ unit_hash(fork as u32))
 }
 
-/// Up to which hash blocks are chosen, when it is one in 2 to the power of `shift`.
+/// Threshold that chooses one block in 2^`shift`.
 pub fn below(shift: u32) -> u64 {
     (1 << 32) >> shift
 }
 
 impl Files {
-    /// Those of a cluster that are there.
     pub fn new(map: &Map, directory: &Path, page_bytes: u64) -> (Files, Vec<WatchedFile>) {
         let mut files = Files {
             directory: directory.to_owned(),
@@ -529,7 +517,7 @@ impl Files {
         let mut watched = Vec::new();
         for (relation, one) in map.relations.iter().enumerate() {
             for fork in &one.forks {
-                // One that is empty may grow.
+                // An empty fork may grow.
                 for number in 0..fork.blocks.div_ceil(files.units.segment_blocks()).max(1) {
                     let segment = Segment { relation, fork: fork.fork, number };
                     watched.extend(files.look(segment).inspect(|_| files.segments.push(segment)));
@@ -539,7 +527,6 @@ impl Files {
         (files, watched)
     }
 
-    /// A segment as it is now. `None` where it is not there.
     fn look(&self, segment: Segment) -> Option<WatchedFile> {
         let Segment { relation, fork, number } = segment;
         let path = &self.relations[relation].path;
@@ -551,7 +538,7 @@ impl Files {
         Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
     }
 
-    /// The segment after this one, if it is there and not watched yet. Whoever watches it has to say so.
+    /// The next segment, if it exists and is not watched yet. The caller adds it.
     pub fn find_next(&self, file: u32) -> Option<(Segment, WatchedFile)> {
         let segment = self.segments.get(file as usize)?;
         let next = Segment { number: segment.number + 1, ..*segment };
@@ -562,7 +549,6 @@ impl Files {
         Some((next, self.look(next)?))
     }
 
-    /// The blocks of the fork that units of a file are.
     pub fn blocks(&self, segment: Segment, first_unit: u64, units: Range<u32>) -> BlockRange {
         let first = segment.number * self.units.segment_blocks();
         let block = |unit: u32| first + (first_unit + u64::from(unit)) * self.units.unit_blocks();
@@ -570,28 +556,26 @@ impl Files {
     }
 }
 
-/// Chosen blocks that were touched: beyond that there are enough, and half of them are chosen from then on.
+/// Sampled units; beyond it the sample is halved.
 const UNITS_MAX: u64 = 32_768;
 
-/// Repeated requests after which half of the blocks are chosen: so a film grows by the logarithm of what is asked for again.
+/// Repeated requests between halvings, so that a film grows with their logarithm.
 const AGAIN_MAX: u64 = 65_536;
 
-/// One block in 2^20 is chosen at least.
+/// At least one block in 2^20 is sampled.
 const SHIFT_MAX: u32 = 20;
 
-/// How many blocks are chosen, and what came of it.
 #[derive(Debug, Default)]
 struct Sampling {
-    /// One block in 2 to this power is chosen.
+    /// One block in 2^`shift` is sampled.
     shift: u32,
-    /// Units that were asked for.
     units: u64,
-    /// Repeated requests since the threshold fell last.
+    /// Repeated requests since the last halving.
     again: u64,
 }
 
 impl Sampling {
-    /// Chooses fewer blocks where there are too many; was that so?
+    /// Returns whether the sample was halved.
     fn adapt(&mut self) -> bool {
         let before = self.shift;
         while self.shift < SHIFT_MAX && (self.units >> self.shift > UNITS_MAX || self.again > AGAIN_MAX) {

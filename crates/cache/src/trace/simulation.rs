@@ -1,9 +1,6 @@
-//! How long a job would take with and without a preload: a pure function of what it will touch, what is cached and what the device
-//! gives. docs/films.md has the model.
-//!
-//! The device serves one read after another; each costs its share of the reads per second and its bytes. Each of the job's processes asks
-//! for the next piece, waits for what is missing, and works in between. A preload keeps a few reads waiting all the time, so that one of
-//! the job's own stands behind them.
+//! Forecasts a job's run time with and without a preload, as a pure function of film, cached blocks and device.
+//! The device serves one read at a time; each read costs its share of the reads per second plus its bytes.
+//! docs/films.md describes the model.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -16,86 +13,79 @@ use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
 use host::units::Bytes;
 
-/// The part of a job's time that is not the device's is not taken for less than this, 0 to 1.
+/// Minimum share of own work in a job's run time, 0 to 1.
 const OWN_SHARE_MIN: f64 = 0.05;
 
-/// Steps in which a job's price is brought down to what it was: each gets nearer.
 const CALIBRATIONS: usize = 5;
 
-/// It is near enough by this part, 0 to 1.
+/// Relative error at which calibration stops, 0 to 1.
 const CALIBRATED: f64 = 0.01;
 
-/// A job that waited for the device for less than this part of its time tells nothing of what a read costs, 0 to 1.
+/// Minimum device share of a run time that reveals the price of a read, 0 to 1.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
-/// A preload that gains less than this part of the job's time is left out, 0 to 1.
+/// Minimum gain of a preload, as a share of the job's time, 0 to 1.
 pub const GAIN_MIN: f64 = 0.1;
 
-/// A way to bring what a job needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// The job fetches all by itself.
     #[default]
     Nothing,
     /// While the job runs, by file and position.
     Sorted,
-    /// While the job runs, the same reads by when the job needs them.
+    /// The same reads, in order of first use.
     Region,
-    /// Before the job runs.
+    /// Before the job starts.
     SetFirst,
-    /// Just ahead of the job, as far as there is room.
+    /// Just ahead of the job, as far as memory allows.
     Windowed,
 }
 
-/// A device that delivered less than this part of what was fetched is not the one where all of it lies, 0 to 1.
+/// A device that holds all blocks delivers at least this share of the fetched bytes, 0 to 1.
 const DELIVERED_MIN: f64 = 0.5;
 
-/// The device may deliver so many times what was fetched: what the kernel reads around a block comes too.
+/// Read-around lets a device deliver up to this multiple of the fetched bytes.
 const AROUND_MAX: f64 = 1.5;
 
-/// Fewer blocks that came again than this part of those that were fetched are none, 0 to 1: what was read ahead of two processes, say.
+/// A smaller share of refetches is ignored, 0 to 1: read-ahead of two processes can cause them.
 const AGAIN_MIN: f64 = 0.01;
 
-/// Where the price of a missed block is from.
+/// Source of the price of a missed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceSource {
-    /// The device's reads were counted, and each block was fetched once.
+    /// Device reads were counted, each block fetched once.
     Counted,
-    /// They were counted, and blocks were fetched again, for memory was short.
+    /// Counted, but short memory caused refetches.
     CountedAgain,
-    /// They were not counted, or the device is not the one where all of the blocks lie.
+    /// Reads were not counted, or other devices hold blocks.
     NotCounted,
-    /// The job found its blocks cached: the few reads tell nothing of many.
+    /// Most blocks were cached; few reads prove nothing.
     Warm,
-    /// They were brought for it.
     Preloaded,
-    /// The device delivered more than the job can have asked for: it worked for others.
+    /// The device delivered more than the job can have requested.
     Others,
 }
 
-/// What a film tells of the run that it is of.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub seconds: f64,
-    /// Reads of the device meanwhile; `None` where they do not tell how the job fetches.
+    /// Device reads; `None` if they do not show how the job fetches.
     pub device_reads: Option<u64>,
-    /// Was nothing, or nearly nothing, preloaded? Then all of the device's time was the job's.
+    /// Almost nothing was preloaded, so all device time was the job's.
     pub is_cold: bool,
-    /// What was preloaded for it, in the same seconds.
     pub preloaded: Bytes,
-    /// How often each block that had to be fetched was fetched, in the mean: more than once where memory was short.
+    /// Mean fetches per fetched block; above 1 if memory was short.
     pub fetches: f64,
     pub source: PriceSource,
 }
 
 impl Run {
-    /// The run of a film.
     pub fn of(header: &FilmHeader) -> Run {
         let totals = &header.totals;
         let fetched = header.bytes(totals.fetched_blocks).0 as f64;
-        // What came again beyond what was requested again was read around it.
+        // Refetched bytes beyond the repeated requests come from read-around.
         let sampled = header.sampling.map_or(1.0, |sampled| f64::from(sampled.shift).exp2());
         let requested_again = header.bytes(totals.again_blocks).0 as f64 * sampled;
         let again = header.fetched_again.map_or(0.0, |again| again.0 as f64).min(requested_again);
@@ -121,7 +111,7 @@ impl Run {
         }
     }
 
-    /// The same of a job that has only this part of it to do, 0 to 1.
+    /// The run of this part of the job, 0 to 1.
     pub fn part(self, part: f64) -> Run {
         let device_reads = self.device_reads.map(|reads| (reads as f64 * part) as u64);
         let preloaded = Bytes((self.preloaded.0 as f64 * part) as u64);
@@ -129,89 +119,79 @@ impl Run {
     }
 }
 
-/// Reads of a preload that are under way at once.
+/// Concurrent reads of a preload. A read of the job queues behind them.
 pub const DEPTH: usize = 4;
 
-/// As many processes in the mean are more than one.
+/// Mean number of concurrent processes that makes a job parallel.
 const SEVERAL: f64 = 1.5;
 
-/// What a job will do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The pieces that it touches, in order.
     steps: Vec<Step>,
-    /// Their places, by fork and position.
+    /// Indexes of `steps`, by fork and position.
     order: Vec<u32>,
-    /// Blocks of all of them.
     blocks: u64,
-    /// Seconds in which it does not wait for the device.
+    /// Seconds in which the job does not wait for the device.
     pub own_seconds: f64,
-    /// The steps of each of its processes, in order.
+    /// Steps of each process, in order.
     readers: Vec<Vec<u32>>,
-    /// How many of them fetch at once, in the mean.
+    /// Mean number of fetching processes.
     at_once: f64,
-    /// The device as the job saw it: never slower than the film proves.
+    /// The device as the job saw it, at least as fast as the film proves.
     pub device: DeviceProfile,
     block_size: u32,
 }
 
-/// A piece, with what the job needs to fetch it alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     piece: Piece,
-    /// Blocks of it that are not cached.
     missing_blocks: u32,
-    /// Reads that they take one after another, and the device's seconds for all of them.
+    /// Consecutive reads of the missing blocks, and their device seconds.
     reads: u32,
     seconds: f64,
-    /// The kernel reads it ahead, while the job works on what came before.
+    /// The kernel reads it ahead.
     is_ahead: bool,
 }
 
 impl Job {
-    /// Do several of its processes fetch at once, and not one after the other?
     fn fetches_at_once(&self) -> bool {
         self.at_once >= SEVERAL
     }
 
-    /// Seconds of its own work for a block.
     fn block_seconds(&self) -> f64 {
         self.own_seconds * self.at_once / self.blocks.max(1) as f64
     }
 
-    /// Seconds that it takes at least, whatever is brought: its own work, of several processes that of the longest.
+    /// Minimum with any preload: own work of the busiest process.
     pub fn least_seconds(&self) -> f64 {
         let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
         let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
         (self.block_seconds() * most as f64).min(self.own_seconds)
     }
 
-    /// Seconds that one read of so many blocks takes.
     fn read_seconds(&self, blocks: u32) -> f64 {
         seconds(&self.device, 1.0, f64::from(blocks) * f64::from(self.block_size))
     }
 }
 
-/// [`DeviceProfile::seconds`], of a part of a read too.
+/// `DeviceProfile::seconds` for fractions of a read.
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
     of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
 }
 
-/// The kernel reads ahead in pieces of this size where blocks are asked for one after another, its default.
+/// The kernel's default read-ahead size.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
-/// What is read ahead costs the job no more reads of this size than it would cost a preload: that larger reads would spare anything
-/// there is not taken for granted.
+/// Read-ahead is priced like a preload's reads: larger ones are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// With at most this part of its blocks fetched one by one a stretch is read ahead, 0 to 1.
+/// Maximum share of single reads in a stretch that is read ahead, 0 to 1.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
-/// How the job fetches blocks, as far as the film tells.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    /// The part of the blocks that came one by one, of stretches that are too short to be read ahead and of long ones, 0 to 1.
+    /// Share of single reads in stretches too short for read-ahead, and in long ones, 0 to 1.
     short_singles: f64,
     long_singles: f64,
     ahead_blocks: u32,
@@ -219,10 +199,8 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// By the reads of the device, where the film was of a cold run and they were counted: long stretches take the fewest that they can do
-    /// with, short ones what is left, up to one for each block, and what is left then came of long stretches again. Neighbours of short ones
-    /// come together where the kernel reads around. Where nobody counted, all of the short ones' blocks came one by one, and none of the
-    /// long ones'.
+    /// From counted reads of a cold run: long stretches take the fewest possible, short ones up to one per block (fewer
+    /// with read-around), long ones the rest. Without a count, short stretches are read singly, long ones ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -250,7 +228,7 @@ impl Fetching {
         blocks >= self.ahead_blocks
     }
 
-    /// How often the job waits for a part of a stretch.
+    /// Number of waits of the job for a stretch.
     pub fn reads_of(self, blocks: u32) -> u32 {
         let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
         let reads = match self.is_long(blocks) {
@@ -260,7 +238,6 @@ impl Fetching {
         reads.round() as u32
     }
 
-    /// The reads that a stretch costs the device.
     pub fn priced_reads_of(self, blocks: u32) -> f64 {
         let large = f64::from(blocks) / self.large_blocks;
         match self.is_long(blocks) {
@@ -274,23 +251,21 @@ impl Fetching {
     }
 }
 
-/// Blocks of a piece that were fetched when the film was recorded.
+/// Blocks that the recorded job had to fetch.
 pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
     piece.blocks - count_in(&touched.forks[piece.fork as usize].found, piece.start, piece.blocks)
 }
 
-/// What the device did for a job that found little cached.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cold {
     blocks: f64,
     ahead_blocks: f64,
-    /// For what the job waits for, and for what the kernel reads ahead of it.
+    /// Reads that the job waits for, and reads ahead of it.
     single_reads: f64,
     ahead_reads: f64,
 }
 
 impl Cold {
-    /// `fetches`: how often each block was fetched.
     fn new(touched: &Touched, fetching: Fetching, fetches: f64) -> Cold {
         touched.pieces.iter().fold(Cold::default(), |mut sum, piece| {
             let once = fetched_blocks(touched, piece);
@@ -306,8 +281,7 @@ impl Cold {
         })
     }
 
-    /// The device, when it has done all of it within so many seconds: it gives no fewer reads and bytes than that takes, and works off
-    /// as much of the one while it does the other; and who asked for one read after another waited no longer.
+    /// Raises reads, bytes and overlap to what this run proves, and lowers the latency of a single read.
     fn prove(self, device: DeviceProfile, run_seconds: f64, block_size: u32) -> DeviceProfile {
         let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks * f64::from(block_size));
         let reads_per_second = device.reads_per_second.max(reads / run_seconds);
@@ -320,7 +294,7 @@ impl Cold {
         DeviceProfile { alone_seconds: proven.alone_seconds.min(1.0 / reads_per_second + left), ..proven }
     }
 
-    /// The seconds that are the job's own of so many: spread evenly over its blocks, and hidden behind what is read ahead.
+    /// Own work is spread evenly over all blocks, and hides behind read-ahead.
     fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
         let bytes = |blocks: f64| blocks * f64::from(block_size);
         let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks))
@@ -333,7 +307,6 @@ impl Cold {
 }
 
 impl Job {
-    /// The job of a film that was recorded in `run`.
     pub fn new(touched: &Touched, run: Run, device: DeviceProfile, block_size: u32) -> Job {
         let once = |reads: u64| (reads as f64 / run.fetches) as u64;
         let fetching = Fetching::new(touched, run.device_reads.filter(|_| run.is_cold).map(once), block_size);
@@ -341,11 +314,11 @@ impl Job {
         let least = run.seconds * OWN_SHARE_MIN;
         let proves = run.is_cold && run.seconds > 0.0;
         let (readers, at_once) = (steps_of_readers(touched), touched.at_once.max(1.0));
-        // Of processes that ask at the same time one waits while the others are served.
+        // While one of several processes waits, the device serves the others.
         let device = DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device };
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
-        // A job that was helped worked while it was brought what it needs, or afterwards: at least what is left of its time was its own.
-        // A preload takes at least its bytes: its reads are large.
+        // Only time beyond the preload is certainly own work. A preload takes at least its bytes, as its reads are
+        // large.
         let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
         let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
         let own_seconds = own_seconds.max(least);
@@ -364,10 +337,10 @@ impl Job {
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
-            // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
+            // Single pieces cost more than all together, so calibrate to the recorded run.
             match job.fetches_at_once() {
                 true => {
-                    // Where it misses nothing the longest of its processes has its own work.
+                    // Without misses, the busiest process's own work remains.
                     let steps = job.steps.iter().map(|step| Step { missing_blocks: 0, ..*step }).collect();
                     let without_misses = Job { steps, ..job.clone() }.simulate(&[]);
                     job.own_seconds *= (run.seconds / without_misses).min(1.0);
@@ -384,7 +357,6 @@ impl Job {
         job
     }
 
-    /// Has the job fetch each missing block so many times, in the mean, where it comes to it first.
     fn fetch_each(&mut self, times: f64) {
         for step in &mut self.steps {
             step.reads = (f64::from(step.reads) * times).round().max(1.0) as u32;
@@ -392,14 +364,14 @@ impl Job {
         }
     }
 
-    /// Seconds of the job when it fetches each missing block so many times, in the mean, and nothing is brought for it.
+    /// Run time in seconds without a preload, each missing block fetched `times` times.
     pub fn simulate_fetching(&self, times: f64) -> f64 {
         let mut job = self.clone();
         job.fetch_each(times);
         job.simulate(&[])
     }
 
-    /// Reads of the device that fetching a missing block takes, and seconds that the job waits for it, in the mean.
+    /// Mean device reads, and mean seconds waited, per missing block.
     pub fn price(&self) -> (f64, f64) {
         let sum = |of: &dyn Fn(&Step) -> f64| self.steps.iter().map(of).sum::<f64>();
         let missing = sum(&|step| f64::from(step.missing_blocks)).max(1.0);
@@ -407,11 +379,10 @@ impl Job {
         (reads / missing, sum(&|step| step.seconds) / missing)
     }
 
-    /// Pieces that are priced one by one cost more than together, where the device does of one what another leaves; and of several
-    /// processes one works while another waits. Changes the price of all until the job takes what it took, and returns by which factor.
+    /// Scales all prices until the simulation takes `run_seconds`: single pieces ignore overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
-        // It would be sought until it is nought or endless, for it changes nothing.
+        // The prices hardly matter, so the factor would diverge.
         if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
             return cheaper;
         }
@@ -429,19 +400,18 @@ impl Job {
         cheaper
     }
 
-    /// Seconds until the job ends, `reads` being brought in this order while it runs.
+    /// Run time in seconds with `reads` issued meanwhile.
     pub fn simulate(&self, reads: &[Read]) -> f64 {
         Simulation::new(self, reads).run()
     }
 
-    /// Seconds of a job for which these reads, that bring all it touches, were done before it began.
+    /// Run time in seconds with all blocks read before the job.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
     }
 }
 
-/// The steps of each process that has any, in order.
 fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
     let mut steps: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
     for step in 0..touched.pieces.len() {
@@ -451,16 +421,14 @@ fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
     steps.into_values().collect()
 }
 
-/// What waits for the device.
 #[derive(Clone, Copy)]
 enum Waiting {
-    /// A read of the preload, by its place.
+    /// Index of a preload's read.
     Preload(usize),
-    /// A read of the job's own, for a step, and its seconds.
+    /// Step and seconds of a job's read.
     Own(usize, f64),
 }
 
-/// What became of a read of the preload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     NotYet,
@@ -468,43 +436,41 @@ enum State {
     Done,
 }
 
-/// One of the job's processes.
 #[derive(Clone, Copy)]
 enum Reader {
-    /// Works until then.
+    /// Works until this time.
     Works(f64),
-    /// Waits for so many reads of its own for a step, one after another.
+    /// Step, and number of its reads left.
     Fetches(usize, u32),
-    /// Waits for a step that somebody else brings.
+    /// Step that the preload or read-ahead fetches.
     Waits(usize),
 }
 
-/// One run of the job.
 struct Simulation<'a> {
     job: &'a Job,
     readers: Vec<Reader>,
-    /// The next step of each, by its place among its own; and how many have been begun by all.
+    /// Index of each process's next step in `readers`, and number of steps begun.
     next: Vec<usize>,
     begun: usize,
-    /// When the last one was begun.
+    /// When the last step was begun.
     clock: f64,
     reads: &'a [Read],
-    /// Places in `reads`, by fork and position.
+    /// Indexes of `reads`, by fork and position.
     by_position: Vec<u32>,
-    /// Which of them, by position, have a part in each step; empty where there are none.
+    /// Range of `by_position` for each step; empty without reads.
     covers: Vec<(u32, u32)>,
-    /// What became of each, and how many blocks of it the job had fetched by itself.
+    /// State of each read, and its blocks fetched by the job.
     states: Vec<State>,
     taken: Vec<u32>,
     queue: VecDeque<Waiting>,
-    /// Reads of the preload that wait, and the next one.
+    /// Queued reads of the preload, and the next.
     preloads: usize,
     next_read: usize,
-    /// How often a process came to what was on its way.
+    /// Number of times a process needed a read in flight.
     met_on_its_way: u64,
-    /// Steps that the kernel reads ahead, and whether they are there.
+    /// Steps that the kernel reads ahead, and whether they are cached.
     ahead: BTreeMap<usize, bool>,
-    /// When the device is done with what it did last.
+    /// When the device finished its last read.
     now: f64,
 }
 
@@ -554,7 +520,7 @@ impl<'a> Simulation<'a> {
         self.readers.iter().map(end).fold(0.0, f64::max)
     }
 
-    /// The process that asks next, and when. One that came later in the film comes when as much has been begun.
+    /// Next process to request a step, and when. A process starts once all steps before its first have begun.
     fn next_to_ask(&self) -> Option<(usize, f64)> {
         let asks = |(place, reader): (usize, &Reader)| match (reader, self.job.readers[place].get(self.next[place])) {
             (Reader::Works(until), Some(step)) => Some((place, *until, *step as usize)),
@@ -564,7 +530,7 @@ impl<'a> Simulation<'a> {
         let has_come = |place: usize, step: usize| self.next[place] > 0 || step <= self.begun;
         let earliest = asking().filter(|(place, _, step)| has_come(*place, *step));
         let earliest = earliest.min_by(|one, other| one.1.total_cmp(&other.1));
-        // Nobody else goes on before it comes.
+        // No other process can continue before it.
         let next = || asking().filter(|_| !self.is_anybody_waiting()).min_by_key(|(_, _, step)| *step);
         let (place, until, _) = earliest.or_else(next)?;
         Some((place, if self.next[place] > 0 { until } else { self.clock }))
@@ -574,7 +540,6 @@ impl<'a> Simulation<'a> {
         self.readers.iter().any(|reader| !matches!(reader, Reader::Works(_)))
     }
 
-    /// A process asks for a step.
     fn begin(&mut self, reader: usize, at: usize, clock: f64) {
         let step = self.job.steps[at];
         if step.missing_blocks == 0 {
@@ -601,14 +566,14 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Fetches(at, step.reads);
     }
 
-    /// Does a process wait for what is on its way? While one of several does, the others come to what nobody brings yet, and read that:
-    /// half of them, by what TPC-H's Q4, Q14 and Q15 were seen to read beside a preload (docs/films.md).
+    /// Does a process wait for a read in flight? In a parallel job half do; the others read ahead of the preload, as in
+    /// TPC-H's Q4, Q14 and Q15 (docs/films.md).
     fn waits_for_what_comes(&mut self) -> bool {
         self.met_on_its_way += 1;
         !self.job.fetches_at_once() || self.met_on_its_way.is_multiple_of(2)
     }
 
-    /// A process has its step, and works; meanwhile the kernel reads the next one ahead, if it would.
+    /// Starts work, and the kernel's read-ahead of the next step.
     fn work(&mut self, reader: usize, at: usize, clock: f64) {
         if let Some(next) = self.job.readers[reader].get(self.next[reader]) {
             self.read_ahead(*next as usize, clock);
@@ -617,7 +582,7 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
-    /// Has the kernel read a step ahead, if it would, and nobody else brings it.
+    /// Skips steps that the preload reads.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
         let covering = self.covering(at);
@@ -629,7 +594,6 @@ impl<'a> Simulation<'a> {
         self.push(Waiting::Own(at, step.seconds), clock);
     }
 
-    /// One of the reads that a step takes.
     fn push_own(&mut self, at: usize, clock: f64) {
         let step = self.job.steps[at];
         self.push(Waiting::Own(at, step.seconds / f64::from(step.reads)), clock);
@@ -642,12 +606,11 @@ impl<'a> Simulation<'a> {
         self.queue.push_back(waiting);
     }
 
-    /// Keeps the preload's reads waiting.
     fn fill(&mut self) {
         while self.preloads < DEPTH && self.next_read < self.reads.len() {
             let at = self.next_read;
             self.next_read += 1;
-            // The job has had all of it.
+            // The job has fetched all of it.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
                 self.states[at] = State::OnItsWay;
@@ -663,7 +626,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The first one is done; whoever waited for it goes on.
     fn serve_first(&mut self) {
         let Some(first) = self.queue.pop_front() else { return };
         self.now += self.seconds(first);
@@ -671,7 +633,7 @@ impl<'a> Simulation<'a> {
             Waiting::Preload(at) => {
                 self.states[at] = State::Done;
                 self.preloads -= 1;
-                // Behind what waits already, as readers come back when they are done.
+                // Queue after the waiting reads, as preload threads do.
                 self.fill();
                 self.wake();
             }
@@ -688,7 +650,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Those whose step has been brought work.
     fn wake(&mut self) {
         for place in 0..self.readers.len() {
             let Reader::Waits(at) = self.readers[place] else { continue };
@@ -703,7 +664,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A read of a step is done that a process fetches by itself.
+    /// Continues a process after one of its reads.
     fn go_on(&mut self, step: usize) {
         let fetches = |reader: &Reader| matches!(reader, Reader::Fetches(at, _) if *at == step);
         let Some(place) = self.readers.iter().position(fetches) else { return };
@@ -716,17 +677,16 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Has the preload brought all that it brings of a step?
     fn is_there(&self, at: usize) -> bool {
         self.covering(at).all(|place| self.states[self.by_position[place] as usize] == State::Done)
     }
 
-    /// Is a read of the preload, by its place by position, done or waiting?
+    /// `place` indexes `by_position`.
     fn is_on_its_way(&self, place: usize) -> bool {
         self.states[self.by_position[place] as usize] != State::NotYet
     }
 
-    /// The job fetches so many blocks by itself that these reads, by position, would have brought.
+    /// Deducts blocks that the job fetches itself from the preload's pending reads.
     fn take(&mut self, covering: Range<usize>, blocks: u32) {
         for place in covering {
             let read = self.by_position[place] as usize;
@@ -735,13 +695,12 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Which reads of the preload, by position, have a part in a step.
     fn covering(&self, at: usize) -> Range<usize> {
         self.covers.get(at).map_or(0..0, |(first, last)| *first as usize..*last as usize)
     }
 }
 
-/// Which of these reads, by position, have a part in each step: in one pass over both, for each step is asked about several times.
+/// In one pass, because each step is looked up several times.
 fn cover(job: &Job, reads: &[Read], by_position: &[u32]) -> Vec<(u32, u32)> {
     if reads.is_empty() {
         return Vec::new();
@@ -775,7 +734,6 @@ mod tests {
 
     const BLOCK: u32 = 8192;
 
-    /// A cold run whose reads nobody counted.
     const RUN: Run = Run {
         seconds: 1.0,
         device_reads: None,
@@ -785,7 +743,7 @@ mod tests {
         source: PriceSource::NotCounted,
     };
 
-    /// 1000 reads a second; bytes cost a tenth of a read for each block.
+    /// A block's bytes cost a tenth of a read.
     fn device() -> DeviceProfile {
         let bandwidth = Bytes(10_000 * 8192);
         DeviceProfile { reads_per_second: 1000.0, bandwidth, overlap: 0.0, ..DeviceProfile::default() }
@@ -818,7 +776,7 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 0.02, "{found} is not {expected}");
     }
 
-    /// An index loop: 10,000 single blocks in no order, in a table of 10,000 blocks; 11 s of device, 1 s of its own.
+    /// Random single blocks: 11 s of device time, 1 s of own work.
     fn index_loop() -> Touched {
         let pieces: Vec<(u32, u32)> = (0..10_000).map(|at| (at * 7919 % 10_000, 1)).collect();
         touched(&pieces, 0..0)
@@ -834,7 +792,6 @@ mod tests {
     fn an_index_loop_gains_by_large_reads() {
         let job = job(&index_loop(), 12.0);
         let sorted = reads((0..10_000).step_by(64).map(|start| (start, (start + 64).min(10_000))));
-        // 157 reads and all bytes are 1.16 s.
         is_near(job.simulate_set_first(&sorted), 2.16);
         let with = job.simulate(&sorted);
         assert!(with < 3.0 && with > 1.1, "{with}");
@@ -842,28 +799,24 @@ mod tests {
 
     #[test]
     fn what_a_read_alone_waits_is_not_the_jobs_own() {
-        // 20,000 reads a second of many at once, and 1000 of one after another.
+        // 20,000 concurrent reads/s, 1000 consecutive ones.
         let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
         let run = |seconds| Run { seconds, device_reads: None, is_cold: true, ..RUN };
         let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds;
-        // The blocks' bytes are 1 s, the reads 10 s.
         is_near(own(&index_loop(), 13.0), 2.0);
         is_near(Job::new(&index_loop(), run(13.0), device, BLOCK).simulate(&[]), 13.0);
-        // A film that was faster proves that it waited no longer.
+        // A faster film proves shorter waits.
         is_near(own(&index_loop(), 5.0), 0.25);
-        // Four that ask at once wait at the same time.
         let fetchers = (0..10_000).map(|at: u32| (at % 4) as u8).collect();
         let four = Touched { fetchers, at_once: 4.0, ..index_loop() };
         is_near(Job::new(&four, run(4.0), device, BLOCK).simulate(&[]), 4.0);
         is_near(Job::new(&four, run(4.0), device, BLOCK).device.wait_seconds(), 1e-3 / 4.0 - 1.0 / 20_000.0);
-        // What the kernel reads ahead waits for nothing.
         let scan = touched(&(0..625).map(|at| (at * 16, 16)).collect::<Vec<_>>(), 0..0);
         assert!(own(&scan, 3.0) > 1.9, "{}", own(&scan, 3.0));
     }
 
     #[test]
     fn of_several_processes_each_goes_its_own_way() {
-        // In the preload's own order, as of a bitmap. One process is never ahead of it.
         let pieces: Vec<(u32, u32)> = (0..10_000).map(|at| (at * 2, 1)).collect();
         let ahead = reads((0..2500).map(|at| (at * 8, at * 8 + 7)));
         let with = |fetchers: Vec<u8>, at_once: f64| {
@@ -872,13 +825,12 @@ mod tests {
             (job.simulate(&ahead), job.simulate_set_first(&ahead))
         };
         let (one, one_first) = with(Vec::new(), 0.0);
-        // Of four each has now a hundred of its own and now a single one: whoever had little to do gets ahead.
+        // Uneven shares let some processes get ahead.
         let uneven =
             (0..10_000).map(|at: u32| if (at / 100).is_multiple_of(2) { (at / 200 % 4) as u8 } else { (at % 4) as u8 });
         let (four, four_first) = with(uneven.collect(), 4.0);
         assert!(four > 1.05 * one && four < 9.0, "{four} {one}");
         assert!((four_first / one_first - 1.0).abs() < 0.05, "{four_first} {one_first}");
-        // One after the other they are as one.
         let (in_turn, _) = with((0..10_000).map(|at: u32| (at / 2500) as u8).collect(), 1.0);
         is_near(in_turn, one);
     }
@@ -906,7 +858,6 @@ mod tests {
     fn a_film_of_a_warm_run_tells_the_jobs_own_time() {
         let mut warm = index_loop();
         warm.forks[0].found.insert_range(0..10_000);
-        // 11 s of device come on top where nothing is cached.
         is_near(job(&warm, 1.0).simulate(&[]), 12.0);
         let mut half = index_loop();
         half.forks[0].found.insert_range(0..5000);
@@ -915,7 +866,6 @@ mod tests {
 
     #[test]
     fn a_film_of_a_warm_run_of_several_processes_leaves_a_miss_its_price() {
-        // One of three had most of the work: all of the job's time is the one's.
         for (busy, at_once) in [(8, 2.5), (4, 2.0), (10, 1.6)] {
             let fetchers = (0..10_000).map(|at: u32| if at % 10 < busy { 0 } else { (at % 2) as u8 + 1 }).collect();
             let mut warm = Touched { fetchers, at_once, ..index_loop() };
@@ -957,7 +907,6 @@ mod tests {
             let run = Run { seconds, device_reads: None, is_cold: false, preloaded, ..RUN };
             Job::new(&helped, run, device(), BLOCK)
         };
-        // The preload takes a second.
         is_near(of(6.0).own_seconds, 5.0);
         is_near(of(6.0).simulate(&[]), 16.0);
         is_near(of(1.0).own_seconds, 0.05);
@@ -973,16 +922,16 @@ mod tests {
         assert_eq!((reads(16), reads(2), reads(1), reads(1000)), (16, 2, 2, 16));
     }
 
-    /// TPC-H's Q11: every block is a piece of its own, and the kernel reads around a third of them.
+    /// As TPC-H's Q11: single blocks, a third fetched by read-around.
     #[test]
     fn neighbours_that_come_together_cost_a_part_of_a_read_each() {
         let run = |reads| Run { seconds: 12.0, device_reads: Some(reads), is_cold: true, ..RUN };
         let whole = reads((0..10_000).step_by(64).map(|start| (start, (start + 64).min(10_000))));
-        // 7 s of 7,000 reads, 1 s of bytes: 4 s are the job's own. The preload takes 1.16 s.
+        // Reads take 7 s, bytes 1 s, own work 4 s.
         let job = Job::new(&index_loop(), run(7_000), device(), BLOCK);
         is_near(job.simulate(&[]), 12.0);
         is_near(job.simulate_set_first(&whole), 5.16);
-        // A long stretch among them takes none of theirs: 2 s are reads, 1.25 s bytes.
+        // The long stretch uses none of their reads.
         let mut pieces: Vec<(u32, u32)> = (0..2_000).map(|at| (20_000 + 10 * at, 1)).collect();
         pieces.extend((0..625).map(|at| (at * 16, 16)));
         let job = Job::new(&touched(&pieces, 0..0), run(2_625), device(), BLOCK);
@@ -1025,7 +974,7 @@ mod tests {
         }
     }
 
-    /// 1000 blocks, each a read of 1 ms, in 3 s.
+    /// 1000 blocks, a 1 ms read each, in 3 s.
     fn looped() -> (Touched, DeviceProfile, Run) {
         let pieces: Vec<(u32, u32)> = (0..1000).map(|at| (at * 7 % 1000 * 2, 1)).collect();
         let (reads_per_second, bandwidth) = (1e12, Bytes(1 << 50));
@@ -1042,7 +991,6 @@ mod tests {
         is_near(job.simulate_fetching(5.0), 7.0);
         is_near(job.price().0, 1.0);
         is_near(job.price().1, 1e-3);
-        // One that lacked memory gains by more of it.
         let lacking = Run { seconds: 7.0, device_reads: Some(5000), fetches: 5.0, ..run };
         let job = Job::new(&touched, lacking, device, BLOCK);
         is_near(job.own_seconds, 2.0);
@@ -1068,7 +1016,7 @@ mod tests {
         let job = Job::new(&touched, warm, device, BLOCK);
         is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
-        // A scan is read ahead: 16 blocks of a read, which come while it works.
+        // The kernel reads ahead, 16 blocks per read.
         let mut scan = self::touched(&(0..10).map(|at| (at * 100, 100)).collect::<Vec<_>>(), 0..0);
         scan.forks[0].found.insert_range(0..1000);
         let job = Job::new(&scan, warm, device, BLOCK);

@@ -1,5 +1,4 @@
-//! Where films are kept, as snapshots are: a directory per cluster, a file per film, numbered in the order in which they were taken. And
-//! which of them a name means.
+//! Stores films as snapshots are stored, and resolves names to films.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,47 +14,42 @@ use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use host::files::{Draft, draft_beside};
 use host::linux::own_program::state_in;
 
-/// Films that are kept under one name.
+/// Films kept under one label.
 pub const KEPT: usize = 7;
 
-/// A film of another command with less than this share of the largest film's blocks is a slip, 0 to 1: `SELECT 1` under the wrong name.
+/// A film of another command with a smaller share of the largest one's blocks is a slip, 0 to 1: `SELECT 1` under the
+/// wrong name.
 const SLIP_SHARE: f64 = 0.01;
 
-/// In the directory where pgthaw keeps its state.
 const BELOW_STATE: &str = "films";
 
-/// The films of this user.
 #[derive(Clone, Debug)]
 pub struct FilmStore(SnapshotStore);
 
-/// How a job's films are named.
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// The best of those under this label, for the job's command.
+    /// The best under this label, for the command.
     Like(String),
-    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
+    /// A path, `newest`, or the beginning of a name, of this cluster if possible.
     Named(String),
 }
 
-/// The films that a job goes by, and what was passed over for them.
 #[derive(Debug)]
 pub struct Like {
-    /// None where there is none. The last one is the one that was chosen. Before it stands the one that shows best the job's order and time
-    /// without help, where that is another: of the films as large, not preloaded before preloaded, the one whose job found the least in
-    /// memory.
+    /// The last one was chosen. One before it better shows the job alone: as large, preferably not preloaded, with the
+    /// fewest blocks found cached.
     pub films: Vec<Film<File>>,
-    /// The chosen one's.
+    /// Of the chosen one.
     pub name: String,
     pub remarks: Vec<String>,
 }
 
 impl FilmStore {
-    /// The store in pgthaw's state directory.
     pub fn open() -> FilmStore {
         FilmStore::at(state_directory().join(BELOW_STATE))
     }
 
-    /// The store of a user with this home directory, unless XDG_STATE_HOME says otherwise.
+    /// The default store of the user with this home directory.
     pub fn in_home(home: &Path) -> FilmStore {
         FilmStore::at(state_in(home).join(STATE).join(BELOW_STATE))
     }
@@ -79,7 +73,7 @@ impl FilmStore {
         }
     }
 
-    /// Places a film in the store or at `path`, which must not exist.
+    /// `path` must not exist.
     pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
         let Recorded { draft, header } = recorded;
         let path = match path {
@@ -96,19 +90,18 @@ impl FilmStore {
         Ok((path, header))
     }
 
-    /// All films of all clusters, the newest first.
+    /// Newest first.
     pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
         Ok(Films { root: self.root().to_owned(), films })
     }
 
-    /// As [`Films::find_of`].
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
-    /// The films that `name` means: all of a label of one cluster, or one.
+    /// Films that `name` means: all of a label of one cluster, or one.
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
@@ -122,20 +115,18 @@ impl FilmStore {
         }
     }
 
-    /// Removes a film.
     pub fn forget(&self, film: &Generation) -> Result<(), Error> {
         Ok(self.0.forget(film)?)
     }
 
-    /// Opens the film of [`Films::find`]; also returns what to tell of the choice. Where `name` could mean several films, a damaged one gives
-    /// way to another; if there is none, its damage is the error.
+    /// Also returns remarks on the choice. If several films fit, another replaces a damaged one; without another, the
+    /// damage is the error.
     pub fn open_sound(
         &self,
         cluster: Option<u64>,
         name: &str,
         alone: bool,
     ) -> Result<(Film<File>, Vec<String>), Error> {
-        // A path is looked for in no store.
         let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
@@ -161,14 +152,14 @@ impl FilmStore {
         }
     }
 
-    /// The films of a cluster under `label`, the newest first.
+    /// Newest first.
     fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>, Error> {
         let mut films = self.0.read_generations(cluster)?;
         films.retain(|one| one.label() == Some(label));
         Ok(films)
     }
 
-    /// What a job's films say of themselves, the newest first. Where the cluster is not known yet, the newest of each.
+    /// Newest first; without a cluster, the newest of each.
     fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>, Error> {
         let films = match (which, cluster) {
             (Which::Named(name), _) => return Ok(vec![FilmHeader::read_unverified(&self.find_of(cluster, name)?)?]),
@@ -178,7 +169,7 @@ impl FilmStore {
         Ok(films.into_iter().map(|(_, header)| header).collect())
     }
 
-    /// The databases that the jobs of a cluster's films used, the newest film's first. `None` where they are not known.
+    /// Newest film first; `None` if unknown.
     pub fn databases(&self, which: &Which, cluster: u64) -> Option<Vec<String>> {
         let mut all = Vec::new();
         let headers = self.read_which(which, Some(cluster)).ok()?;
@@ -191,7 +182,7 @@ impl FilmStore {
         (!all.is_empty()).then_some(all)
     }
 
-    /// The database that a job is likely to use first, where the newest films of all clusters agree: the cluster is not known yet.
+    /// The database on which the newest films of all clusters agree; the cluster is not known yet.
     pub fn first_database(&self, which: &Which) -> Option<String> {
         let headers = self.read_which(which, None).ok()?;
         let mut firsts = headers.iter().map(FilmHeader::first_database);
@@ -199,14 +190,12 @@ impl FilmStore {
         firsts.all(|other| other == Some(first)).then(|| first.to_owned())
     }
 
-    /// The newest film of a cluster under `label`, if there is any.
     pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
         Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
-    /// The film under `label` that says best what `job` will touch: of those with the most similar command and four fifths of the largest
-    /// film's blocks (a job that ran warm left a small one), the newest of this day of the week, or the newest. Skips unreadable films, and
-    /// with `after` those recorded before.
+    /// Filters by the most similar command and 80 % of the largest film's blocks (a warm job leaves a small film), then
+    /// prefers the newest of this weekday to the newest. Skips unreadable films, and with `after` older ones.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -248,8 +237,8 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// Is this film a slip: of a command that no other film under `label` has, with next to nothing of the largest film's blocks? As the
-    /// newest it would stand for the job. `lost` does not count: most of its blocks are gone.
+    /// Is its command new, with nearly none of the largest film's blocks? As the newest it would stand for the job.
+    /// `lost` does not count: most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -258,8 +247,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Removes all films of a label but the newest [`KEPT`], the largest, and those that show best how the job goes alone, of all of them and
-    /// of the newest one's command. Not of each command: one that contains the date is new every day. `lost` is not spared.
+    /// Keeps the newest `KEPT`, the largest, and those that best show the job alone, of all and of the newest command
+    /// (one with a date is new every day). `lost` is not spared.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<(), Error> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -277,7 +266,7 @@ impl FilmStore {
     }
 }
 
-/// Chooses among films, the newest first, by their blocks and whether they are of this day of the week; `None` when none has any block.
+/// Newest first, by blocks and same weekday; `None` if all are empty.
 fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
     let whole = |blocks: u64| blocks as f64 >= largest as f64 * WHOLE;
@@ -292,30 +281,26 @@ fn likeness(one: &str, other: &str) -> f64 {
     one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
 }
 
-/// A film with this share of the largest film's blocks is as good as that, 0 to 1.
+/// A film with this share of the largest film's blocks is as good, 0 to 1.
 pub const WHOLE: f64 = 0.8;
 
-/// The films of a store, as they were when it was read.
 #[derive(Clone, Debug)]
 pub struct Films {
     root: PathBuf,
     pub films: Vec<Generation>,
 }
 
-/// The film that a name means.
 #[derive(Debug)]
 pub struct Chosen {
     pub path: PathBuf,
-    /// Films of its command that the name could mean, this one among them.
+    /// Number of candidates, with this one.
     pub films: usize,
-    /// It was chosen for telling best how the job goes alone.
     alone: bool,
-    /// Other clusters have films that are called so too.
+    /// Other clusters use the name too.
     has_others: bool,
 }
 
 impl Chosen {
-    /// Says which of how many was taken, where there was a choice.
     pub fn remark(&self, name: &str) -> Option<String> {
         let Chosen { films, alone, has_others, .. } = self;
         let why = if *alone { "tells best how the job goes alone" } else { "is the newest" };
@@ -332,11 +317,10 @@ impl Films {
         self.films.iter().any(|one| one.label() == Some(label))
     }
 
-    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name. Those of this cluster come before those
-    /// of others.
+    /// Resolves a path, `newest`, a label's newest, or the beginning of a name, preferably of this cluster.
     ///
     /// # Errors
-    /// When there is none, or it could be several: by the beginnings of their names, or as a label of several clusters that are not this one.
+    /// If nothing matches, or several names or other clusters do.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) {
             return Ok(name.into());
@@ -360,42 +344,40 @@ impl Films {
         })
     }
 
-    /// Of each cluster that has films under this label the newest.
     fn newest_of_clusters(&self, label: &str) -> impl Iterator<Item = &Generation> {
         let mut clusters = BTreeSet::new();
         let is_newest = move |one: &&Generation| one.label() == Some(label) && clusters.insert(one.system_identifier);
         self.films.iter().filter(is_newest)
     }
 
-    /// The newest film under a label, if all of them are of other clusters.
+    /// `None` if this cluster has any.
     pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
         let mut films = self.films.iter().filter(|one| one.label() == Some(label));
         let newest = films.next()?;
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
     }
 
-    /// Leaves out a film, and those of other clusters: they are no replacement for it.
+    /// Also removes those of other clusters, which cannot replace it.
     fn leave_out(&mut self, path: &Path) {
         let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
     }
 
-    /// The films of a label, of the cluster of the film at `path`, which `name` means; none where it is no label.
+    /// Empty if `name` is no label.
     fn labelled(&self, path: &Path, name: &str) -> Vec<&Generation> {
         let labelled = || self.films.iter().filter(|one| one.label() == Some(name) && name != NEWEST);
         let meant = labelled().find(|one| one.path == path);
         labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// As [`Films::find_of`], with how many of its command there were to choose from where `name` is a label. With `alone` it is then the one
-    /// of them that tells best how the job goes alone, of those that know what it asked for.
+    /// Like `find_of`, with the number of candidates. With `alone`, the one that best shows the job alone, of those
+    /// with requests.
     pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
         let mut films = read_headers(self.labelled(&path, name).into_iter());
         let job = films.first().map(|(_, header)| header.job.clone());
         films.retain(|(_, header)| Some(&header.job) == job.as_ref());
         let count = films.len();
-        // Where it is a label, clusters that are not this one may have films of it too.
         let has_others = count > 0 && self.newest_of_clusters(name).count() > 1;
         films.retain(|(_, header)| alone && header.sampling.is_some());
         let path = find_alone(&films, largest_blocks(&films)).map_or(path, |one| one.path.clone());
@@ -403,7 +385,7 @@ impl Films {
     }
 }
 
-/// What a film in the store says of itself; its file may be damaged.
+/// The file may be damaged.
 fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
     FilmHeader::read_unverified(one.require_file()?)
 }
@@ -416,7 +398,7 @@ fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
     films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
 }
 
-/// Of films as large as one of so many blocks the one that tells best how the job goes alone.
+/// The film that best shows the job alone, of those as large as `blocks`.
 fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
     let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
     let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));
@@ -493,7 +475,6 @@ mod tests {
         assert_eq!((others(7, "x"), others(7, "z")), (None, None));
     }
 
-    /// A film in a store, of a job of 100 blocks of which so many were brought and so many found.
     fn keep_film(store: &FilmStore, job: &str, label: &str, brought: u64, found: u64) -> PathBuf {
         let told = FilmHeader { job: job.into(), label: Some(label.into()), ..FilmHeader::for_tests() };
         let (draft, path) = store.begin(told.source.system_identifier, None).unwrap();
@@ -608,7 +589,7 @@ mod tests {
         keep(7, "stock");
         assert_eq!(store.databases(&like("x"), 7).unwrap(), ["stock", "shop"]);
         assert_eq!(store.first_database(&like("x")).unwrap(), "stock");
-        // Recorded without a server: an oid stands for the name.
+        // Recorded without a server: an oid replaces the name.
         [7, 8].into_iter().for_each(|cluster| keep(cluster, "16384"));
         assert_eq!(store.databases(&like("x"), 8).unwrap(), ["16384", "stock"]);
         assert_eq!(store.first_database(&like("x")), None);

@@ -1,8 +1,6 @@
-//! What a film's events add up to: what the job will touch, held against what is there and cached now; and a summary for people.
-//!
-//! A cache that drops the least recently used block has a block at hand if it holds as many blocks as were requested since, this one included
-//! (Mattson, Gecsei, Slutz, Traiger: Evaluation techniques for storage hierarchies, 1970). Of some blocks alone, chosen by a hash, distances
-//! are as exact as a sample is: SHARDS (Waldspurger and others, FAST 2015).
+//! Blocks that a job will touch, derived from films and compared with the cache; and a film's summary. An LRU cache
+//! holds a block if it has room for all requested since (Mattson, Gecsei, Slutz, Traiger: Evaluation techniques for
+//! storage hierarchies, 1970). A hash-chosen sample suffices (SHARDS: Waldspurger and others, FAST 2015).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -24,68 +22,64 @@ use host::units::{BlockRange, Fork};
 use observe::pages::unit_hash;
 use postgres::{RelationName, RelationPath};
 
-/// Pieces of a film whose order is kept, 13 bytes each: the job of a longer one takes hours.
+/// Maximum number of ordered pieces, 13 bytes each. A longer job takes hours.
 const PIECES_MAX: usize = 4 << 20;
 
-/// Of as many blocks or fewer it is quicker to ask for each whether it is in a set.
+/// Up to this many blocks, single lookups beat a range count, which starts at the set's beginning.
 const ASKED_ONE_BY_ONE: u32 = 16;
 
-/// What was in shared_buffers when a film was recorded.
+/// Blocks by file.
 type Buffers = HashMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// So many processes of a job are told apart.
 const FETCHERS_MAX: u8 = 64;
 
-/// Neighbouring blocks that the job touched for the first time together.
+/// Adjacent blocks first touched together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Index in [`Touched::forks`].
+    /// Index in `Touched::forks`.
     pub fork: u32,
     pub start: u32,
     pub blocks: u32,
 }
 
-/// One fork that a film has something of, and that is still there.
+/// A film's fork that still exists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TouchedFork {
-    /// The relation's index in the map, and its file.
+    /// Index in the map's relations; `usize::MAX` without a map.
     pub relation: usize,
     pub path: RelationPath,
     pub fork: Fork,
-    /// Blocks that the fork has now.
     pub blocks: u64,
     pub touched: RoaringBitmap,
-    /// Those of them that the job found in memory when the film was recorded.
+    /// Touched blocks that the recorded job found in memory.
     pub found: RoaringBitmap,
-    /// Blocks that are cached now.
+    /// Blocks cached now.
     pub resident: RoaringBitmap,
 }
 
-/// What a job will touch, in the order of its film.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Touched {
     pub forks: Vec<TouchedFork>,
     pub pieces: Vec<Piece>,
-    /// Which of the job's processes fetched each piece, counted from 0.
+    /// Process that fetched each piece, counted from 0.
     pub fetchers: Vec<u8>,
-    /// Relations of the film whose files are not there any more, by name: dropped or rewritten since.
+    /// Names of the film's relations that were dropped or rewritten since.
     pub gone: Vec<String>,
-    /// Blocks of the film that were theirs.
     pub gone_blocks: u64,
-    /// Blocks that the job may need and no film proves, which are left out: see [`Touched::count_unproven`].
+    /// Possibly needed but unproven, so excluded: see `count_unproven`.
     pub unproven_blocks: u64,
-    /// Blocks of the film that are beyond the end of their file now.
+    /// Film blocks beyond the end of their file.
     pub truncated_blocks: u64,
-    /// There were more pieces than are kept in order.
+    /// The film has more than `PIECES_MAX` pieces.
     pub is_too_long: bool,
-    /// Processes of the job that fetched at once, in the mean; 0 where nobody fetched.
+    /// Mean number of concurrently fetching processes; 0 without fetches.
     pub at_once: f64,
 }
 
 impl Touched {
-    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are, if both
-    /// are known. What was in shared_buffers alone is not proven, and left out: it may be there still, and is counted where
-    /// `buffers_are_gone`. Without a map all is there as it was recorded, and nothing is cached.
+    /// Reads a job's films; the order of the first one counts. Relations match by file and known name. Blocks seen only
+    /// in shared_buffers are excluded, and counted if `buffers_are_gone`. Without a map, everything exists and nothing
+    /// is cached.
     pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
         map: impl Into<Option<&'a Map>>,
@@ -97,11 +91,11 @@ impl Touched {
             there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
         }
         let mut touched = Touched::default();
-        // What a relation of the film became; one that is gone is `None`.
+        // `None`: the relation is gone.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
-        // What of the films is not there any more: of relations that are gone, and beyond the end of others.
+        // Film blocks that no longer exist.
         let (mut gone, mut beyond) = (Buffers::new(), Buffers::new());
         for (film_place, film) in films.iter().enumerate() {
             let mut of_film = Buffers::new();
@@ -114,7 +108,7 @@ impl Touched {
                 if event.kind == EventKind::Again || film.header().is_brought(&event) {
                     return;
                 }
-                // What only a later film has comes at some time or other.
+                // Only the first film distinguishes processes.
                 let fetcher = if film_place == 0 { fetchers.see(event.pid, event.time) } else { 0 };
                 let key = (event.relation.path.clone(), event.fork);
                 let place = *places.entry(key.clone()).or_insert_with_key(|(path, fork)| {
@@ -162,10 +156,9 @@ impl Touched {
         Ok(touched)
     }
 
-    /// Counts what was in shared_buffers whenever a film of the job was recorded, as far as it is of the relations that the job is known to
-    /// ask for, and is not cached now: the films lack what the job found there. Whether that is any of it is not known, for others' blocks
-    /// were there too. A film that was recorded while it was not there proves that it is not needed; films that do not know what was there
-    /// are not among these.
+    /// Counts uncached blocks of the job's relations that were in shared_buffers during all these films. Films miss
+    /// requests served there, but the blocks may serve others only. A film recorded without them proves that the job
+    /// needs none. `buffers` has only films that recorded shared_buffers.
     fn count_unproven(&mut self, buffers: &[Buffers]) {
         for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
@@ -184,7 +177,7 @@ impl Touched {
         self.forks.len() as u32 - 1
     }
 
-    /// Adds those of the blocks that were not touched before.
+    /// Adds only new blocks.
     fn add_piece(&mut self, fork: u32, start: u32, end: u32, kind: EventKind) {
         let TouchedFork { touched, found, .. } = &mut self.forks[fork as usize];
         let before = count_in(touched, start, end - start);
@@ -212,8 +205,8 @@ impl Touched {
         touched.insert_range(start..end);
     }
 
-    /// The reads that bring what is missing, by file and position; `among`: of these blocks of each fork alone, whatever is cached. The job
-    /// reads beside them.
+    /// Plans reads of missing blocks beside the job, by file and position; with `among`, of these blocks, cached or
+    /// not.
     pub fn plan_reads(&self, among: Option<&[RoaringBitmap]>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
         let wanted = self.forks.iter().enumerate().map(|(at, fork)| {
             let (blocks, resident) = match among {
@@ -236,43 +229,41 @@ impl Touched {
         reads
     }
 
-    /// The place in [`Touched::forks`] of each file of them.
+    /// Indexes in `Touched::forks` by file.
     pub fn places(&self) -> HashMap<(&RelationPath, Fork), usize> {
         self.forks.iter().enumerate().map(|(at, one)| ((&one.path, one.fork), at)).collect()
     }
 
-    /// Distinct blocks.
     pub fn blocks(&self) -> u64 {
         self.forks.iter().map(|fork| fork.touched.len()).sum()
     }
 
-    /// Distinct blocks of the film, those that are not there any more among them.
+    /// Distinct blocks, existing or not.
     pub fn film_blocks(&self) -> u64 {
         self.blocks() + self.gone_blocks + self.truncated_blocks
     }
 
-    /// The part of the film that is beyond the end of its files now, 0 to 1: no job asks for it any more.
+    /// A share, 0 to 1. No job requests these blocks any more.
     pub fn truncated_share(&self) -> f64 {
         self.truncated_blocks as f64 / self.film_blocks().max(1) as f64
     }
 
-    /// The part of the film that is not there any more, 0 to 1.
+    /// A share, 0 to 1.
     pub fn lost_share(&self) -> f64 {
         (self.gone_blocks + self.truncated_blocks) as f64 / self.film_blocks().max(1) as f64
     }
 
-    /// Those of them that are not cached.
     pub fn missing_blocks(&self) -> u64 {
         self.forks.iter().map(|fork| fork.touched.len() - fork.touched.intersection_len(&fork.resident)).sum()
     }
 }
 
-/// The processes of a job: which each is, and when it fetched first and last.
+/// Number, first and last fetch by pid.
 #[derive(Default)]
 struct Fetchers(HashMap<u32, (u8, Duration, Duration)>);
 
 impl Fetchers {
-    /// Which one this is. Of very many some are taken for one.
+    /// Beyond `FETCHERS_MAX`, processes share numbers.
     fn see(&mut self, pid: u32, time: Duration) -> u8 {
         let number = self.0.len() as u8 % FETCHERS_MAX;
         let (number, _, last) = self.0.entry(pid).or_insert((number, time, time));
@@ -280,7 +271,7 @@ impl Fetchers {
         *number
     }
 
-    /// How many there were in the mean, from the first fetch to the last.
+    /// Mean concurrency from the first fetch to the last.
     fn at_once(&self) -> f64 {
         let length = |first: Duration, last: Duration| last.saturating_sub(first).as_secs_f64();
         let begin = self.0.values().map(|(_, first, _)| *first).min().unwrap_or_default();
@@ -290,7 +281,6 @@ impl Fetchers {
     }
 }
 
-/// Blocks of a piece that are in a set. To count a range a set is counted from its beginning: of a few blocks each is asked for.
 pub fn count_in(set: &RoaringBitmap, start: u32, blocks: u32) -> u32 {
     match blocks {
         _ if set.is_empty() => 0,
@@ -299,61 +289,55 @@ pub fn count_in(set: &RoaringBitmap, start: u32, blocks: u32) -> u32 {
     }
 }
 
-/// Are the names that a relation has now and had in a film the same? Where a catalog was not asked its path stands for the name.
+/// A path stands in for an unknown name.
 fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) -> bool {
     now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
 
-/// Moments at which the working set is told.
 pub const MOMENTS: usize = 20;
 
-/// What of one relation a job touched.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelationTouches {
     #[serde(flatten)]
     pub relation: FilmRelation,
-    /// Distinct blocks that came, or were asked for, of all forks.
+    /// Distinct blocks fetched or requested, of all forks.
     pub blocks: u64,
-    /// Distinct blocks that were in shared_buffers before.
+    /// Distinct blocks before the film.
     pub buffers_blocks: u64,
-    /// Events: stretches of neighbouring blocks that came at one look.
+    /// Runs of adjacent blocks, each seen at one look.
     #[serde(rename = "pieces")]
     pub events: u64,
-    /// Seconds into the film at which the first and the last of them were seen; `None` where there was nothing but buffers.
+    /// Since the film's start; `None` with shared_buffers only.
     pub first_seconds: Option<f64>,
     pub last_seconds: Option<f64>,
     #[serde(skip)]
     pub picture: Picture,
 }
 
-/// What was touched by then.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moment {
-    /// Since the film's beginning.
     pub seconds: f64,
-    /// Distinct blocks since the beginning.
+    /// Distinct blocks since the film's start.
     pub blocks: u64,
-    /// Distinct blocks since the last moment.
+    /// Distinct blocks since the previous moment.
     pub recent_blocks: u64,
 }
 
-/// A film in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FilmSummary {
-    /// The relation with the most blocks first.
+    /// Most blocks first.
     pub relations: Vec<RelationTouches>,
-    /// At equal distances, to the film's end.
+    /// At equal intervals up to the film's end.
     pub moments: Vec<Moment>,
-    /// How much memory would have sufficed; `None` of a film that does not know what was asked for.
+    /// Misses by memory size; `None` if requests were not recorded.
     pub curve: Option<MissRatioCurve>,
 }
 
-/// One relation while events are added up.
 #[derive(Default)]
 struct Sum {
     blocks: RoaringTreemap,
     buffers: RoaringTreemap,
-    /// Since the last moment.
+    /// Since the previous moment.
     recent: RoaringTreemap,
     events: u64,
     first_seconds: Option<f64>,
@@ -361,14 +345,13 @@ struct Sum {
     picture: Picture,
 }
 
-/// Adds an event's blocks to those of all forks, and returns how many of them are new.
+/// Returns the number of new blocks. All forks share the set.
 fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
     let fork = (event.fork as u64) << 32;
     all.insert_range(fork + event.blocks.start..fork + event.blocks.end)
 }
 
 impl FilmSummary {
-    /// Reads all of a film.
     pub fn read<S: ChunkReader + 'static>(film: &Film<S>) -> Result<FilmSummary, Error> {
         let header = film.header();
         let mut sums: BTreeMap<Arc<FilmRelation>, Sum> = BTreeMap::new();
@@ -420,31 +403,30 @@ impl FilmSummary {
     }
 }
 
-/// Blocks that are followed at once, some 40 bytes of memory each. A film that has more of them is sampled again.
+/// Blocks followed at once, 40 bytes each. Larger films are sampled further.
 const FOLLOWED_MAX: usize = 1 << 17;
 
-/// So many repeated requests are followed before the film is sampled again, as a recorder does.
+/// Repeated requests before further sampling, as in a recorder.
 const REPEATED_MAX: u64 = 1 << 17;
 
-/// Of a distance so many of its leading bits are kept: it is never told too small, and too large by 3 % at most.
+/// Leading bits kept of a distance, rounded up: at most 3 % too large, never too small.
 const LEADING_BITS: u32 = 6;
 
-/// Of all requests so many may find their block gone where memory suffices, beside those that come for the first time, 0 to 1.
+/// Share of requests that may miss again with sufficient memory, 0 to 1.
 const SPARED: f64 = 0.01;
 
-/// How many requests would have found their block in a page cache of which size.
+/// Requests that miss the page cache, by its size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MissRatioCurve {
-    /// Requests of blocks, as far as the sample tells; those for the first time are missed whatever the memory.
+    /// Block requests, estimated. First requests miss with any memory.
     pub requests: u64,
     pub first_requests: u64,
-    /// One block in 2 to this power was followed; 0: all of them, and the curve is exact.
+    /// One block in 2^`sampling` was followed.
     pub sampling: u32,
-    /// From small to large: with so many blocks of memory so many requests are missed, those for the first time included.
+    /// By increasing memory. `missed` includes first requests.
     pub points: Vec<CurvePoint>,
 }
 
-/// One size of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CurvePoint {
     pub blocks: u64,
@@ -452,7 +434,7 @@ pub struct CurvePoint {
 }
 
 impl MissRatioCurve {
-    /// Of the requests the part that is missed with so many blocks of memory, 0 to 1. `None` where nothing was asked for.
+    /// A share, 0 to 1; `None` without requests.
     pub fn miss_ratio(&self, blocks: u64) -> Option<f64> {
         let missed = match self.points.partition_point(|point| point.blocks <= blocks) {
             0 => self.requests,
@@ -461,13 +443,12 @@ impl MissRatioCurve {
         (self.requests > 0).then(|| missed as f64 / self.requests as f64)
     }
 
-    /// With so many blocks of memory only first requests are missed. 0 where nothing was asked for again.
+    /// Size with which only first requests miss; 0 without repetitions.
     pub fn most_blocks(&self) -> u64 {
         self.points.last().map_or(0, |point| point.blocks)
     }
 
-    /// The fewest blocks of memory with which no more than 1 % of the requests are missed that were there once. 0 where nothing was asked
-    /// for again.
+    /// Fewest blocks with which at most 1 % of requests miss again; 0 if repetitions are that rare.
     pub fn sufficient_blocks(&self) -> u64 {
         let spared = self.first_requests as f64 + self.requests as f64 * SPARED;
         let is_short = |point: &&CurvePoint| point.missed as f64 > spared;
@@ -479,35 +460,32 @@ impl MissRatioCurve {
     }
 }
 
-/// Which block: of which fork, by a number of its own, and where.
+/// A unit: its fork's number, and its position.
 type Block = (u32, u32);
 
-/// Adds requests up, in their order.
 #[derive(Debug, Default)]
 pub struct Reuse {
     sampled: Sampled,
-    /// Beyond what the film was sampled by.
+    /// Grows from the film's shift.
     shift: u32,
     forks: HashMap<(RelationPath, Fork), u32>,
-    /// When each block was asked for last, by a count of requests, and its hash.
+    /// Index of each block's last request, and its hash.
     last: HashMap<Block, (u32, u32)>,
-    /// These counts, and the next one.
+    /// Those indexes, and the next one.
     order: RoaringBitmap,
     next: u32,
-    /// Repeated requests that were followed since the sample became smaller.
+    /// Repeated requests since the sample last shrank.
     repeated: u64,
     first_requests: u64,
-    /// Requests by the blocks of memory that would have kept theirs.
+    /// Requests by the blocks of memory that avoid the miss.
     needed: BTreeMap<u64, u64>,
 }
 
 impl Reuse {
-    /// For a film that was sampled so.
     pub fn new(sampled: Sampled) -> Reuse {
         Reuse { sampled, shift: sampled.shift, ..Reuse::default() }
     }
 
-    /// These blocks were asked for.
     pub fn add(&mut self, path: &RelationPath, fork: Fork, blocks: BlockRange) {
         let salt = salt_of(path, fork);
         let unit_blocks = u64::from(self.sampled.unit_blocks);
@@ -527,7 +505,7 @@ impl Reuse {
         let weight = 1 << self.shift;
         match self.last.insert(block, (self.next, hash)) {
             Some((at, _)) => {
-                // What was asked for since, and the block itself.
+                // Blocks requested since, including this one.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
                 self.repeated += 1;
@@ -546,7 +524,7 @@ impl Reuse {
         }
     }
 
-    /// Counts anew, without what is not followed any more: ranks among few counts are quick.
+    /// Drops blocks outside the sample and renumbers: ranks among small numbers are fast.
     fn compact(&mut self) {
         let limit = below(self.shift);
         self.last.retain(|_, (_, hash)| u64::from(*hash) < limit);
@@ -555,7 +533,6 @@ impl Reuse {
         self.order = self.last.values().map(|(at, _)| *at).collect();
     }
 
-    /// The curve of all that was added.
     pub fn finish(self) -> MissRatioCurve {
         let again: u64 = self.needed.values().sum();
         let requests = self.first_requests + again;
@@ -574,19 +551,18 @@ fn round_up(blocks: u64) -> u64 {
     (blocks.div_ceil(1 << spare)) << spare
 }
 
-/// A picture has so many columns, one after the other in time, and at most so many rows, from the relation's first block on.
+/// Columns (time) and maximum rows (position) of a picture.
 pub const COLUMNS: u64 = 120;
 pub const ROWS: u64 = 32;
 
-/// Relations that get a picture, of up to 150 kB: of more, those that were touched first.
+/// Maximum of pictures, up to 150 kB each; relations touched first get one.
 const PICTURES_MAX: usize = 512;
 
-/// Where in a relation's main fork its job was when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// Blocks that one row stands for, a power of two.
+    /// Blocks per row, a power of two.
     pub row_blocks: u64,
-    /// Blocks that were touched, by column and row. Those that were touched again count again.
+    /// Touched blocks by column and row, counting repetitions.
     pub cells: BTreeMap<(u64, u64), u64>,
 }
 
@@ -609,7 +585,6 @@ impl Picture {
         }
     }
 
-    /// Makes one row of two.
     fn halve(&mut self) {
         self.row_blocks *= 2;
         for ((column, row), blocks) in std::mem::take(&mut self.cells) {
@@ -626,12 +601,10 @@ mod tests {
     use crate::trace::FilmHeader;
     use crate::trace::fixtures::{self, film_relation};
 
-    /// A relation of so many blocks, the first of which are cached.
     fn there(number: u32, blocks: u64, cached: u32) -> RelationMap {
         relation(number, ForkMap { os: (0..cached).collect(), ..ForkMap::empty(Fork::Main, blocks) })
     }
 
-    /// A film of these relations' blocks.
     fn film(place: &tempfile::TempDir, name: &str, events: &[(u32, u64, u64, EventKind)]) -> Film<std::fs::File> {
         let event = |(number, first, end, kind): &(u32, u64, u64, EventKind)| {
             fixtures::event(0, &film_relation(*number), *first..*end, *kind)
@@ -645,18 +618,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let events = [(1, 0, 60, Buffers), (2, 0, 9, Buffers), (1, 40, 70, Fetched), (1, 95, 99, Buffers)];
         let warm = film(&place, "warm", &events);
-        // Of 2 the job is not known to need anything; the first 10 are cached, and the file is shorter now.
+        // Nothing of relation 2 is known to be needed.
         let map = map_of(vec![there(1, 97, 10), there(2, 9, 0)]);
         let touched = Touched::read(&[&warm], &map, false).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
         let touched = Touched::read(&[&warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks(), touched.missing_blocks()), (32, 30, 30), "not wanted");
-        // As a film of `run`, which does not look.
+        // A film of `run` does not record shared_buffers.
         let helped = film(&place, "helped", &[(1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&warm, &helped], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (22, 40), "it does not know");
         assert_eq!(Touched::read(&[&helped], &map, true).unwrap().unproven_blocks, 0);
-        // Recorded when they were not there.
+        // Recorded without these blocks.
         let cold = film(&place, "cold", &[(3, 0, 1, Buffers), (1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&cold, &warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 40));
@@ -699,7 +672,7 @@ mod tests {
         assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
         assert_eq!((touched.gone_blocks, touched.truncated_share()), (20, 5.0 / 54.0));
 
-        // Of a database that was not asked for its names.
+        // A database with unknown names.
         let mut unnamed = there(2, 4, 0);
         unnamed.relation.name.schema.clear();
         unnamed.relation.name.name = unnamed.relation.path.to_string();
@@ -724,7 +697,7 @@ mod reuse_tests {
         reuse.finish()
     }
 
-    /// As a list does it that is searched from its end.
+    /// Searches a list from its end.
     fn by_hand(blocks: &[u64]) -> BTreeMap<u64, u64> {
         let mut needed = BTreeMap::new();
         let mut stack: Vec<u64> = Vec::new();
@@ -754,7 +727,6 @@ mod reuse_tests {
 
     #[test]
     fn a_loop_needs_all_of_itself_and_a_scan_nothing() {
-        // 1000 blocks five times over: with one fewer every request is missed.
         let looped = curve(ALL, (0..5).flat_map(|_| 0..1000));
         assert_eq!(looped.sufficient_blocks(), round_up(1000));
         assert_eq!((looped.miss_ratio(900), looped.miss_ratio(1100)), (Some(1.0), Some(0.2)));

@@ -1,4 +1,4 @@
-//! Decides which processes belong to a job: those that it started, the server processes that serve them, and sessions with its name.
+//! Decides which processes belong to a job: those it started, server processes that serve them, and sessions by name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use postgres::{Session, WALSENDER, background_kind, leader_of};
 /// Title of I/O workers, which read for any session (PostgreSQL 18, `io_method = worker`).
 pub const IO_WORKER: &str = "io worker";
 
-/// Queries the server's sessions; `None` if it does not answer.
+/// `None` if the server does not answer.
 pub type AskSessions = Box<dyn FnMut() -> Option<Vec<Session>> + Send>;
 
-/// Sessions with these names. `None` matches any.
+/// `None` matches any.
 pub struct Named {
     pub application_name: Option<String>,
     pub database: Option<String>,
@@ -36,24 +36,22 @@ impl Named {
     }
 }
 
-/// Whose reads are wanted.
 #[derive(Debug, Default)]
 pub enum Wanted {
     #[default]
     Everybody,
-    /// Processes of a command, and sessions that have its sessions' names, even if another process is connected to them.
+    /// Processes of a command, and sessions with its names, whatever their client.
     Command {
-        /// 0 until it has been started.
+        /// 0 until started.
         pid: Arc<AtomicU32>,
         named: Option<Named>,
     },
-    /// One server process's, with its parallel workers.
+    /// With its parallel workers.
     Backend(u32),
     Sessions(Named),
 }
 
 impl Wanted {
-    /// A command's alone.
     pub fn command(pid: &Arc<AtomicU32>) -> Wanted {
         Wanted::Command { pid: Arc::clone(pid), named: None }
     }
@@ -67,49 +65,43 @@ impl Wanted {
     }
 }
 
-/// What is known about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its reads are wanted.
     Wanted,
     Other,
-    /// It is a session of pgthaw.
+    /// A session of pgthaw.
     Own,
-    /// Not known yet: its session may still set a name.
+    /// Its session may still set a name.
     NotYet,
 }
 
-/// Decides whose a process is, and remembers it.
 #[derive(Debug, Default)]
 pub struct Whose {
     wanted: Wanted,
     pub postmaster_pid: Option<u32>,
-    /// The ticks of this process's start.
+    /// Start of this process, in ticks.
     begun: u64,
-    /// The living processes of the command, with the ticks of their start, because pids are reused.
+    /// Living processes by start in ticks, because pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
-    /// The server's sessions at the last query, and whether it still answers.
     sessions: Vec<Session>,
     answers: bool,
     has_seen_wanted: bool,
-    /// I/O workers, which read for the job and for others.
     io_workers: HashSet<u32>,
     /// Processes that ended before pgthaw could look.
     unseen: HashSet<u32>,
-    /// Processes that had ended when pgthaw looked for that last: of these the kernel may still tell something.
+    /// Ended processes whose events the kernel may still report.
     ended: HashSet<u32>,
-    /// The clients of server processes, as far as they are the command's processes or this one.
+    /// Only the command's processes and this one.
     clients: Clients,
-    /// Processes that are not the command's: they ran before it, serve another client, or work for the server.
+    /// Not the command's: ran before it, serve another client, or work for the server.
     pub strangers: HashSet<u32>,
-    /// The command, once the processes that ran before it are known; 0 before.
+    /// 0 until earlier processes are known.
     command: u32,
-    /// Number of processes that ended before pgthaw could look. They count as the command's.
+    /// Unseen processes that count as the command's.
     unknown: u64,
-    /// Number of processes that count as the command's because no other process read anything.
+    /// The same, because no other process read anything.
     alone: u64,
-    /// Why pgthaw cannot see which client a process serves.
     pub trouble: Option<String>,
 }
 
@@ -119,7 +111,7 @@ impl Whose {
         Whose { wanted, postmaster_pid, begun, ..Whose::default() }
     }
 
-    /// Returns what is known about a process. A pid that is reused has to be forgotten first.
+    /// A reused pid must be forgotten first.
     pub fn of(&mut self, pid: u32) -> Verdict {
         if !self.known.get(&pid).is_some_and(|known| *known != Verdict::NotYet) {
             self.look_at_family();
@@ -127,7 +119,7 @@ impl Whose {
         self.of_listed(pid)
     }
 
-    /// [`Whose::of`], of one that was there when it was looked at the command's processes last.
+    /// Does not look at the command's processes again.
     pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -137,7 +129,7 @@ impl Whose {
         verdict
     }
 
-    /// Queries the server's sessions again. Returns the processes that were another's and are wanted now.
+    /// Returns others that are wanted now.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -150,19 +142,18 @@ impl Whose {
         come_over
     }
 
-    /// Is it known which processes are wanted? Those of a command are known once the first of them was seen.
+    /// For a command, once one of its processes was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
 
-    /// Once the command runs, notes which server processes started before it: they do not serve it.
+    /// Notes server processes from before the command, which do not serve it.
     pub fn know_earlier(&mut self) {
         let Wanted::Command { pid, .. } = &self.wanted else { return };
         let command = pid.load(Ordering::Acquire);
         if command == std::mem::replace(&mut self.command, command) {
             return;
         }
-        // The start of a command that has ended is unknown.
         let Ok(begun) = read_start_ticks(command) else { return };
         self.family.insert(command, begun);
         let children = self.postmaster_pid.and_then(|postmaster| read_listed_children(postmaster).ok());
@@ -171,7 +162,7 @@ impl Whose {
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
-    /// Counts these processes as the command's if none of its own was seen, and all of them started after it and ended before pgthaw could look.
+    /// Counts processes as the command's if all started after it and ended unseen.
     pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
         let pids: HashSet<u32> = pids.collect();
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
@@ -182,13 +173,13 @@ impl Whose {
         self.has_seen_wanted = true;
     }
 
-    /// Was this process seen to be a wanted one, which works for nobody else?
+    /// Is it known to be wanted, and to work for nobody else?
     pub fn is_certain(&self, pid: u32) -> bool {
         let is_shared = self.io_workers.contains(&pid) || self.unseen.contains(&pid) || self.wants_everybody();
         self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared
     }
 
-    /// Why it is not known for whom some of the wanted processes read.
+    /// Why the users of some reads are unknown.
     pub fn shared(&self) -> Option<&'static str> {
         (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync mends that)")
     }
@@ -201,13 +192,11 @@ impl Whose {
         matches!(self.wanted, Wanted::Everybody)
     }
 
-    /// Wants every process from now on.
     pub fn want_everybody(&mut self) {
         self.wanted = Wanted::Everybody;
         self.known.clear();
     }
 
-    /// The processes that are another's.
     pub fn others(&self) -> impl Iterator<Item = u32> {
         self.known.iter().filter(|(_, known)| **known == Verdict::Other).map(|(pid, _)| *pid)
     }
@@ -216,7 +205,7 @@ impl Whose {
         self.known.remove(&pid);
     }
 
-    /// Forgets the processes that had ended when this was called last, and returns them.
+    /// Returns processes that had already ended at the previous call.
     pub fn forget_ended(&mut self) -> Vec<u32> {
         let ended: HashSet<u32> =
             self.known.keys().copied().filter(|pid| read_parent(*pid).is_err() && *pid != 1).collect();
@@ -226,7 +215,6 @@ impl Whose {
         forgotten
     }
 
-    /// Remarks on how processes were told apart.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.shared().is_some() && !self.wants_everybody() {
@@ -238,7 +226,7 @@ impl Whose {
         remarks
     }
 
-    /// Remarks on processes that count as the command's without having been seen to be.
+    /// Processes counted without proof.
     pub fn guesses(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
@@ -276,9 +264,8 @@ impl Whose {
         verdict
     }
 
-    /// Is this process the command's, or is it called as the command's sessions are?
     fn judge_of_command(&mut self, pid: u32, command: u32) -> Verdict {
-        // It is being started: this one ran before.
+        // The command is starting, so this one ran before.
         if command == 0 {
             self.strangers.insert(pid);
             return Verdict::NotYet;
@@ -288,17 +275,16 @@ impl Whose {
             return by_name;
         }
         match self.judge_client(pid, command) {
-            // Who is connected may be about to say what he is called, as long as anybody tells us.
+            // A connected session may still set its name, while the server answers.
             Verdict::Other if by_name == Verdict::NotYet && self.answers => Verdict::NotYet,
             verdict => verdict,
         }
     }
 
-    /// Does this process serve the command, or is it one of its own?
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
         let client = match is_server {
-            // Who connects was there before. So however many others are connected, nobody has to look at their sockets.
+            // Sessions older than pgthaw serve others. This spares reading many sockets.
             true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
             true if works_for_the_server(pid) => Client::Other,
             true => self.find_client(pid),
@@ -309,13 +295,12 @@ impl Whose {
         match client {
             Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
             Client::Member(_) => Verdict::Wanted,
-            // Once it has ended it is asked again whose it was.
+            // Remembered for when it has ended.
             Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
-            // It may have been the command's, unless it was seen to be another's. Before the command's has been seen at all, it does not count
-            // as that.
+            // It may have been the command's. It counts once another of the command was seen.
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
             Client::Ended => {
                 self.unseen.insert(pid);
@@ -325,10 +310,9 @@ impl Whose {
         }
     }
 
-    /// Which of the command's processes or this one does a server's process serve?
     fn find_client(&mut self, pid: u32) -> Client {
         self.clients.of(pid).unwrap_or_else(|error| {
-            // A process that has just ended is no trouble.
+            // A process that just ended is no trouble.
             if is_alive(pid) {
                 self.trouble.get_or_insert(error.to_string());
             }
@@ -336,7 +320,6 @@ impl Whose {
         })
     }
 
-    /// Updates the command's processes: those that were known and live, and their children.
     pub fn look_at_family(&mut self) {
         self.know_earlier();
         self.family.retain(|pid, ticks| read_start_ticks(*pid).is_ok_and(|now| now == *ticks));
@@ -356,7 +339,7 @@ impl Whose {
     fn judge_session(&mut self, pid: u32) -> Verdict {
         let Some(named) = self.wanted.named() else { return Verdict::Other };
         let Some(session) = self.sessions.iter().find(|session| session.pid == pid) else {
-            // It may be about to say so.
+            // It may still get a name.
             let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
             return if is_server { Verdict::NotYet } else { Verdict::Other };
         };
@@ -367,7 +350,7 @@ impl Whose {
     }
 }
 
-/// Is it one of the server's own, that no client is connected to? A walsender has one, such as pg_basebackup.
+/// A walsender has a client, such as pg_basebackup.
 fn works_for_the_server(pid: u32) -> bool {
     let title = read_title(pid).unwrap_or_default();
     background_kind(&title).is_some_and(|kind| kind != WALSENDER)
@@ -400,7 +383,6 @@ mod whose_tests {
         assert!(whose.refresh().is_empty() && whose.is_decided());
         assert_eq!([7, 8, 9].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other, Verdict::Other]);
         assert_eq!(whose.others().collect::<Vec<_>>().len(), 2);
-        // It calls itself something else now.
         assert_eq!(whose.refresh(), [8]);
         assert_eq!(whose.of(8), Verdict::Wanted);
         assert!(whose.remarks().is_empty());
@@ -415,7 +397,6 @@ mod whose_tests {
         command.store(std::process::id(), Ordering::Release);
         assert_eq!(whose.of_listed(1), Verdict::NotYet, "its processes have not been looked at yet");
         assert_eq!((whose.of(std::process::id()), whose.is_decided()), (Verdict::Wanted, true));
-        // Nobody has such a number.
         assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
         assert!(whose.guesses()[0].contains("1 process ended"), "{:?}", whose.guesses());
         assert_eq!(
@@ -432,12 +413,12 @@ mod whose_tests {
             child.kill().unwrap();
             child.wait().unwrap();
         };
-        // This process stands for the postmaster.
+        // This process acts as the postmaster.
         let of_command = Arc::new(AtomicU32::new(0));
         let mut whose = Whose::new(Wanted::command(&of_command), Some(std::process::id()));
         whose.know_earlier();
         let mut before = start();
-        // The kernel counts start times in hundredths of a second.
+        // Start times are in hundredths of a second.
         std::thread::sleep(std::time::Duration::from_millis(30));
         let (mut command, mut short, mut other) = (start(), start(), start());
         of_command.store(command.id(), Ordering::Release);
@@ -462,7 +443,7 @@ mod whose_tests {
         let mut worker = std::process::Command::new("sleep").arg0("postgres: io worker 0").arg("60").spawn().unwrap();
         let command = Arc::new(AtomicU32::new(std::process::id()));
         let mut whose = Whose::new(Wanted::command(&command), Some(std::process::id()));
-        // Its words are there a moment after its program.
+        // The title appears a moment after exec.
         while !read_title(worker.id()).unwrap().contains(IO_WORKER) {
             std::thread::yield_now();
         }
@@ -484,7 +465,7 @@ mod whose_tests {
             database: None,
             ask: Box::new(move || (!answers.is_empty()).then(|| answers.remove(0))),
         };
-        // Of a command that has no process of its own; this one stands for the postmaster.
+        // A command without a process; this one acts as the postmaster.
         let command = Arc::new(AtomicU32::new(0));
         let wanted = Wanted::Command { pid: Arc::clone(&command), named: Some(named) };
         let mut whose = Whose::new(wanted, Some(std::process::id()));
@@ -495,7 +476,7 @@ mod whose_tests {
         whose.refresh();
         assert_eq!([pooled, other].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other]);
         assert!(whose.is_decided());
-        // From now on the server does not answer: nobody is waited for.
+        // The server no longer answers: nothing is awaited.
         whose.refresh();
         let mut third = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert_ne!(whose.of(third.id()), Verdict::NotYet);

@@ -1,4 +1,4 @@
-//! The buffers tier: loads into shared_buffers what was there, the most used first, over several connections.
+//! Loads missing blocks into shared_buffers with pg_prewarm, over several connections, highest usage count first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,6 @@ use postgres::{
     find_extension, read_buffers,
 };
 
-/// What was done.
 #[derive(Debug, Default)]
 pub struct BuffersPass {
     pub forecast: BuffersForecast,
@@ -28,12 +27,11 @@ pub struct BuffersPass {
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
-    /// The blocks asked for that are in shared_buffers now, as was measured.
+    /// Requested blocks in shared_buffers afterwards, as measured.
     pub buffered: Vec<Buffered>,
 }
 
 impl BuffersTier<'_> {
-    /// Loads what `request` has in shared_buffers and is not there now.
     pub async fn restore(&self, request: &Request, catalog: &Catalog) -> BuffersPass {
         let mut pass = BuffersPass::default();
         let wants = self.find_wants(request, catalog, &mut pass.rows);
@@ -87,8 +85,8 @@ impl BuffersTier<'_> {
         pass
     }
 
-    /// Databases that pg_prewarm cannot be used in, with why. Where it is missing and may be created it is: once, and
-    /// before several connections race to. Without either purpose nobody is asked, each connection finds out.
+    /// Returns the databases where pg_prewarm is unusable. Creates missing extensions, if allowed, before
+    /// connections could race to. Otherwise each connection finds out itself.
     async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
         let mut refused = BTreeMap::new();
         if !self.options.create_extensions && !self.options.is_dry_run {
@@ -114,7 +112,7 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// What of the request can be found; the rows of the rest.
+    /// Finds the requested forks in the catalog. Adds a row for each one missing or rewritten.
     fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
         let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
         for (place, one) in request.buffered() {
@@ -138,7 +136,7 @@ impl BuffersTier<'_> {
         wants
     }
 
-    /// What is in shared_buffers now; with a remark when nobody can see.
+    /// Adds a remark on failure.
     async fn read_current(
         &self,
         wants: &[Want],
@@ -151,8 +149,7 @@ impl BuffersTier<'_> {
         })
     }
 
-    /// What there is to say of the `at`th want: from what was in shared_buffers before and is now, from what was loaded, and from how many
-    /// blocks had no room, and why.
+    /// `over_budget` blocks did not fit, for the reason `no_room`.
     fn row(
         &self,
         at: usize,
@@ -191,8 +188,8 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Buffers that may be filled, and what to say of what goes beyond them. Without a word from the user nothing that live
-    /// traffic brought in is pushed out.
+    /// Buffers to fill, and the skip reason beyond them. Without an explicit budget, no buffer of live traffic is
+    /// evicted.
     fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
@@ -203,7 +200,7 @@ impl BuffersTier<'_> {
     }
 }
 
-/// The `fillable` buffers within the `limit` of both tiers, and what to say of what goes beyond them.
+/// Caps `fillable` by the `limit` of both tiers.
 fn cap(
     fillable: u64,
     budget: Option<u64>,
@@ -213,7 +210,7 @@ fn cap(
 ) -> (u64, SkipReason) {
     let reason = match budget {
         Some(_) => SkipReason::OverBudget,
-        // A limit is not why nothing may be filled.
+        // The limit is not the reason here.
         None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
         None => SkipReason::NoFreeBuffer,
     };
@@ -223,18 +220,17 @@ fn cap(
     }
 }
 
-/// How many of `all` buffers may be filled: the budget, or what is not `used`.
+/// Buffers to fill out of `all`: the budget, or the free ones.
 fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
     match (budget, used) {
         (Some(budget), _) => budget.min(all),
         (None, Ok(used)) => all.saturating_sub(used),
-        // The statements will say so.
+        // The statements will report it.
         (None, Err(why)) if why.reason == SkipReason::ServerGone => all,
         (None, Err(_)) => 0,
     }
 }
 
-/// What of the wants is there.
 fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
     let of_want = |(at, want): (usize, &Want)| {
         let blocks =
@@ -246,17 +242,17 @@ fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
 
 // ---- current ----
 
-/// A picture of shared_buffers, as far as it matters.
+/// State of shared_buffers.
 #[derive(Debug)]
 struct Current {
-    /// Buffers that hold something.
+    /// Buffers in use.
     used: u64,
-    /// Blocks of each want, by its number.
+    /// Resident blocks of each want.
     resident: Vec<RoaringBitmap>,
 }
 
 impl Current {
-    /// Looks at all buffers, through the first database that has pg_buffercache.
+    /// Scans all buffers through the first database with pg_buffercache.
     pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current, Error> {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
         let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
@@ -272,7 +268,6 @@ impl Current {
         Ok(current)
     }
 
-    /// How many of the blocks that are asked for are there.
     pub fn count(&self, at: usize, want: &Want) -> u64 {
         want.levels.iter().map(|(_, blocks)| blocks.intersection_len(&self.resident[at])).sum()
     }
@@ -280,49 +275,45 @@ impl Current {
 
 // ---- tier ----
 
-/// How to load.
 #[derive(Clone, Copy)]
 pub struct BuffersTier<'a> {
     pub server: &'a Server,
     pub options: &'a RestoreOptions,
     pub host: &'a Host,
-    /// At most; there are as many as help.
+    /// Upper bound; see `Crew`.
     pub connections: usize,
-    /// What a budget of both tiers leaves for this one, whatever is free.
+    /// Rest of the budget of both tiers.
     pub limit: Option<Bytes>,
-    /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
+    /// Loads only blocks in the page cache: others would enter it too, beyond the budget.
     pub cached: Option<&'a Cached>,
-    /// Bytes per second; `None`: as fast as it goes.
+    /// Bytes per second; `None` is unlimited.
     pub max_rate: Option<Bytes>,
 }
 
-/// Blocks that are in the page cache, by the number of their relation in the request and by fork.
+/// Blocks in the page cache, by relation number and fork.
 pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
 // ---- want ----
 
-/// How a buffer says whose it is: tablespace, database, relfilenumber, fork.
+/// Tablespace, database, relfilenumber, fork.
 type BufferKey = (u32, u32, u32, Fork);
 
-/// One fork that is wanted in shared_buffers.
 #[derive(Clone, Debug)]
 struct Want {
-    /// Which relation of the request it belongs to.
+    /// Relation number in the request.
     pub relation: usize,
     pub fork: Fork,
-    /// Blocks by usage count.
     pub levels: Vec<(u8, RoaringBitmap)>,
-    /// Where to load it from; of a shared catalog any database.
+    /// Database to load it in; any for shared catalogs.
     pub database: String,
     pub oid: u32,
-    /// Where its files are.
     pub path: RelationPath,
     pub key: BufferKey,
     pub is_system: bool,
 }
 
 impl Want {
-    /// What a snapshot has of a fork of a relation that was found. Where it is of a shared catalog it is loaded in `any_database`.
+    /// A snapshot's buffers of one fork. Shared catalogs load in `any_database`.
     pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
         let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
         Want {
@@ -337,7 +328,6 @@ impl Want {
         }
     }
 
-    /// Blocks asked for.
     pub fn asked(&self) -> u64 {
         self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
     }
@@ -345,30 +335,25 @@ impl Want {
 
 // ---- loader ----
 //
-// Runs the statements: each connection takes the next one, in their order. There are as many connections as help.
+// Runs statements in order, over as many connections as raise throughput.
 
-/// How often it is looked whether one connection more would help.
+/// Interval between decisions about connections.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What was loaded.
 #[derive(Debug, Default)]
 struct Loaded {
-    /// What all connections did, blocks included that were only used again.
+    /// Includes blocks only touched again.
     pub done: Done,
-    /// Blocks of each want.
     pub blocks: Vec<u64>,
-    /// Blocks of each want that are past the end of its fork by now.
+    /// Blocks of each want past the current end of its fork.
     pub past_end: Vec<u64>,
-    /// Wants that the server refused.
     pub refusals: BTreeMap<usize, Refusal>,
-    /// Databases that do not let one in, or have no pg_prewarm.
+    /// Databases without access or pg_prewarm.
     pub databases: BTreeMap<String, Refusal>,
-    /// Why nothing more was loaded, when the server went away.
     pub server_gone: Option<Refusal>,
 }
 
 impl Loaded {
-    /// What a plan would load, if all goes well.
     pub fn planned(plan: &JobPlan, refused: BTreeMap<String, Refusal>) -> Loaded {
         let mut blocks = vec![0; plan.over_budget.len()];
         plan.jobs.iter().for_each(|job| blocks[job.want] += job.new_blocks());
@@ -376,22 +361,20 @@ impl Loaded {
     }
 }
 
-/// The statements that are still to run, and what the others did.
 struct Loader<'a> {
     tier: BuffersTier<'a>,
     wants: &'a [Want],
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// The connections that are to be at work.
+    /// Connections that should be working.
     wanted: AtomicUsize,
 }
 
-/// A connection, to the database that it was last needed for.
 type Open = Option<(String, Prewarmer)>;
 
 impl Loader<'_> {
-    /// Loads until all is done, the user stops it, or the server is gone. Begins with one connection and adds others as long as they help.
+    /// Loads until done, interrupted, or the server is gone.
     async fn run(&self) {
         let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
         let mut connections = FuturesUnordered::from_iter([self.work(0)]);
@@ -399,7 +382,7 @@ impl Loader<'_> {
             tokio::select! {
                 ended = connections.next() => match ended {
                     Some(()) => {}
-                    // One that was refused its connection gave its statement back when the others had ended.
+                    // A refused connection returned its statement after the others ended.
                     None if self.is_unfinished() => connections.push(self.work(0)),
                     None => return,
                 },
@@ -413,8 +396,8 @@ impl Loader<'_> {
         }
     }
 
-    /// One connection's life, until nothing is left or it is one too many. Only the first insists when there is no
-    /// connection left to have.
+    /// Runs statements until none is left or this connection is surplus. If none is available, all but the first
+    /// return their statement and end.
     async fn work(&self, nth: usize) {
         let mut open: Open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
@@ -450,7 +433,7 @@ impl Loader<'_> {
         !is_stopped && !lock(&self.jobs).is_empty()
     }
 
-    /// The next statement that makes sense.
+    /// Skips refused wants and databases.
     fn take(&self) -> Option<Job> {
         let loaded = lock(&self.loaded);
         let mut jobs = lock(&self.jobs);
@@ -476,7 +459,7 @@ impl Loader<'_> {
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        // Without the right to use pg_prewarm, or with its schemas locked, no relation of this database can be loaded.
+        // Without privilege, or with locked schemas, no relation of this database can be loaded.
         let is_of_database =
             |error: &Error| matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. });
         let failure = |error| Failure { is_of_database: is_of_database(&error), error };
@@ -500,7 +483,7 @@ impl Loader<'_> {
     }
 }
 
-/// What failed: getting ready in a database, or loading one relation.
+/// `is_of_database`: all relations of the database fail.
 #[derive(Debug)]
 struct Failure {
     error: Error,
@@ -508,7 +491,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// SQLSTATE too_many_connections, or no more files may be open here.
+    /// SQLSTATE too_many_connections, or the local limit on open files.
     fn is_too_many(&self) -> bool {
         self.error.sqlstate().as_deref() == Some("53300") || self.error.is_too_few_files()
     }
@@ -516,38 +499,35 @@ impl Failure {
 
 // ---- crew ----
 
-/// So long what the connections bring is watched before anything changes, and until each has ended so many statements.
+/// Minimum time, and statements per connection, before a change.
 const WINDOW: Duration = Duration::from_millis(500);
 const STATEMENTS_EACH: u64 = 2;
 
-/// One connection more helps when it brings this much more.
+/// Minimum throughput gain of one more connection.
 const NOTICEABLE: f64 = 1.1;
 
-/// What did not help is tried again after so long: what is read later may lie elsewhere.
+/// Retry interval of a useless connection: later blocks may lie elsewhere.
 const RETRY: Duration = Duration::from_secs(4);
 
-/// What all connections together have done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Done {
     pub statements: u64,
     pub blocks: u64,
 }
 
-/// The connections at work.
 #[derive(Clone, Copy, Debug)]
 struct Crew {
     most: usize,
     connections: usize,
-    /// When the window began, and what had been done by then.
+    /// Start of the window, and totals by then.
     since: (Duration, Done),
-    /// Blocks per second before the last connection was added.
+    /// Blocks per second before the last addition.
     before: Option<f64>,
-    /// When one more did not help.
+    /// Time of the last useless addition.
     settled_at: Option<Duration>,
 }
 
 impl Crew {
-    /// One connection, of at most `most`.
     pub fn new(most: usize) -> Crew {
         Crew {
             most: most.max(1),
@@ -558,7 +538,7 @@ impl Crew {
         }
     }
 
-    /// How many there are to be from now on, when `done` is done since the beginning.
+    /// `done` is the total since the start.
     pub fn judge(&mut self, now: Duration, done: Done) -> usize {
         let (began, then) = self.since;
         let ended = done.statements - then.statements;
@@ -584,41 +564,36 @@ impl Crew {
 
 // ---- jobs ----
 //
-// What to load, in statements of a few megabytes, the most used first.
+// Splits blocks into statements of a few megabytes, highest usage count first.
 
-/// A statement's blocks and ranges: a fraction of a second on a slow disk, so that Ctrl-C is heard.
+/// Limits of a statement: a fraction of a second on a slow disk, so Ctrl-C works promptly.
 const JOB_BLOCKS: u64 = 512;
 const JOB_RANGES: usize = 128;
 
-/// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Job {
-    /// The number of what is wanted.
     pub want: usize,
     pub ranges: Vec<BlockRange>,
     pub blocks: u64,
-    /// How often to load them.
     pub passes: u32,
-    /// Are they loaded already, and only to be used again?
+    /// Loaded already: only raises the usage count.
     is_again: bool,
 }
 
 impl Job {
-    /// Blocks that it brings.
     pub fn new_blocks(&self) -> u64 {
         if self.is_again { 0 } else { self.blocks }
     }
 }
 
-/// Loading gives a usage count of 1 also to what had 0, and each further pass adds one, up to 5. So everything gets one
-/// more than it had: the first round of the clock sweep, which comes when all buffers are taken, sets that right.
+/// Loading sets a usage count of 1, even for 0, and each further pass adds 1, up to 5. Every block has one too many
+/// until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
-/// All statements, in their order.
 #[derive(Debug)]
 struct JobPlan {
     pub jobs: Vec<Job>,
-    /// Blocks of each want for which the budget had no room.
+    /// Blocks beyond the budget, per want.
     pub over_budget: Vec<u64>,
 }
 
@@ -628,10 +603,9 @@ impl JobPlan {
     }
 }
 
-/// The statements that load what of `wants` is not there `before`, at most `budget_blocks`, and of each want only what is
-/// `allowed`, where that is limited: the rest counts as over the budget. Catalogs come first among
-/// what is equally used, then one database after another. When all is loaded the hot ones are used again: filling the
-/// last free buffers makes the clock sweep go round.
+/// Plans at most `budget_blocks` missing blocks, only `allowed` ones; the rest is over budget. At equal usage
+/// count, catalogs come first, then database by database. Usage counts are raised last, because filling the last
+/// free buffers starts the clock sweep.
 fn plan_jobs(
     wants: &[Want],
     before: Option<&Current>,
@@ -671,7 +645,6 @@ fn plan_jobs(
     plan
 }
 
-/// Cuts blocks into statements.
 fn cut(blocks: &RoaringBitmap, mut emit: impl FnMut(Vec<BlockRange>, u64)) {
     let mut ranges = Vec::new();
     let mut sum = 0;
@@ -723,7 +696,7 @@ mod tests {
 mod crew_tests {
     use super::*;
 
-    /// The connections after each half second on a server that loads `rate(connections)` blocks a second, 512 in a statement.
+    /// Connections after each half second, at `rate(connections, now)` blocks per second.
     fn play(most: usize, seconds: f64, rate: impl Fn(usize, f64) -> f64) -> Vec<usize> {
         let (mut crew, mut blocks, mut connections) = (Crew::new(most), 0.0, 1);
         let mut found = Vec::new();
@@ -756,7 +729,7 @@ mod crew_tests {
 
     #[test]
     fn slow_statements_are_waited_for() {
-        // One in two seconds: four seconds for two of them.
+        // One statement in two seconds.
         let found = play(4, 5.0, |_, _| 256.0);
         assert_eq!(found[..8], [1, 1, 1, 1, 1, 1, 1, 2]);
     }

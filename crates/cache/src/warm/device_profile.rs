@@ -1,4 +1,4 @@
-//! What a block device can give.
+//! Read performance of a block device.
 
 use std::path::PathBuf;
 
@@ -8,30 +8,26 @@ use serde::{Deserialize, Serialize};
 use host::linux::own_program::state_home;
 use host::units::Bytes;
 
-/// The two prices of a device, and how to ask it.
+/// Reads cost `reads ÷ reads_per_second` and `bytes ÷ bandwidth`.
 ///
-/// A stretch of reads costs `reads ÷ reads_per_second` and `bytes ÷ bandwidth`. One is on top of the other for whoever shares
-/// the device (docs/plan.md has the measurement): what a plan saves of the one is there for the server's own misses, which
-/// wait in the same queue. A device that does nothing else may do part of the one while it does the other.
+/// Beside others the prices add up (docs/plan.md): what a plan saves serves the server's misses in the same queue.
+/// An idle device may overlap them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
-    /// Random reads that it serves in a second. More than 0.
+    /// Random reads per second, above 0.
     pub reads_per_second: f64,
-    /// Bytes that it delivers in a second. More than 0.
+    /// Bytes per second, above 0.
     pub bandwidth: Bytes,
-    /// Beyond this a larger read gains nothing: 64 kB to 1 MB on what was measured.
+    /// Larger reads gain nothing (64 kB to 1 MB on measured devices).
     pub largest_read: Bytes,
-    /// Reads that are worth having in flight at once.
+    /// Useful reads in flight.
     pub depth: u32,
-    /// The part of the smaller price that an idle device works off meanwhile: 0 where the prices add up, as for a head that
-    /// seeks, 1 where the larger one alone holds, as behind the kernel's limiter.
+    /// Share of the smaller price that an idle device hides: 0 for a seeking head, 1 behind the kernel's limiter.
     pub overlap: f64,
-    /// Seconds that a small read takes beside which nobody asks, the median; 0 where nobody measured it. A device that serves
-    /// many at once lets whoever asks for one after another wait longer than `1 ÷ reads_per_second`.
+    /// Median seconds of a lone small read; 0 if unmeasured. Exceeds `1 ÷ reads_per_second` on a parallel device.
     pub alone_seconds: f64,
 }
 
-/// The profile that a restore plans with, and where it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PlannedDevice {
     #[serde(flatten)]
@@ -40,32 +36,28 @@ pub struct PlannedDevice {
     pub source: ProfileSource,
 }
 
-/// Who says what the device can give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum ProfileSource {
-    /// The user.
+    /// Given by the user.
     Told,
     /// A probe of this device under this limit.
     Probed { measured_at: Timestamp },
-    /// Nobody.
     #[default]
     Default,
 }
 
-/// A read is large enough when its own price is at most this share of that of its bytes: a larger one would spare the
-/// device hardly anything.
+/// A read is large enough if its own price is at most this share of its bytes' price.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
-/// A read that nobody measured is never larger than this.
+/// Maximum bytes of a read without a probe.
 const TOLD_READ_MAX: u64 = 4 << 20;
 
-/// Fewer reads a second than this come of a head that moves.
+/// Fewer reads per second indicate a seeking head.
 const SEEKING_READS_PER_SECOND: f64 = 1000.0;
 
 impl DeviceProfile {
-    /// A device of which somebody tells the two prices: the slower it seeks, the larger its reads have to be. While a head seeks
-    /// nothing is read.
+    /// The slower a device seeks, the larger its reads; seeking overlaps nothing.
     pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;
@@ -74,31 +66,30 @@ impl DeviceProfile {
         DeviceProfile { overlap: if told.is_slow_to_seek() { 0.0 } else { usual.overlap }, ..told }
     }
 
-    /// Does it give as few reads as a head that seeks?
     pub fn is_slow_to_seek(&self) -> bool {
         self.reads_per_second < SEEKING_READS_PER_SECOND
     }
 
-    /// Seconds that the idle device needs for a stretch of reads.
+    /// Seconds of these reads on an idle device.
     pub fn seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         let (of_reads, of_bytes) = (reads as f64 / self.reads_per_second, bytes.seconds_at(self.bandwidth));
         of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
     }
 
-    /// Seconds that each small read takes beyond its share of the device, where one is asked for after another.
+    /// Extra seconds per small read, issued one at a time.
     pub fn wait_seconds(&self) -> f64 {
         (self.alone_seconds - 1.0 / self.reads_per_second).max(0.0)
     }
 
-    /// Seconds of the device that others cannot have.
+    /// Device seconds unavailable to others.
     pub fn shared_seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }
 }
 
 impl Default for DeviceProfile {
-    /// A cloud volume of the cheapest common kind: on anything faster the plan reads over a few gaps less than it might. Its limits
-    /// are budgets of their own.
+    /// The cheapest common cloud volume, with separate limits. On faster devices, slightly too few gaps are read
+    /// over.
     fn default() -> DeviceProfile {
         DeviceProfile {
             reads_per_second: 3000.0,
@@ -113,10 +104,8 @@ impl Default for DeviceProfile {
 
 // ---- state directory ----
 
-/// Its name in the directory where the user's programs keep their state.
 pub const STATE: &str = "pgthaw";
 
-/// What was measured of devices is kept here, below it.
 pub const DEVICES: &str = "devices";
 
 /// `$XDG_STATE_HOME/pgthaw`, by default `~/.local/state/pgthaw`; without a home `/var/lib/pgthaw`.
@@ -124,7 +113,6 @@ pub fn state_directory() -> PathBuf {
     state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join(STATE)
 }
 
-/// What a device calls itself, as a part of a file's name.
 pub fn file_name_of(identity: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     identity.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).take(150).collect()

@@ -1,4 +1,4 @@
-//! Failures of warming, of making cold and of probing.
+//! Errors of restore, evict, hydrate and probe.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use host::failure::{ErrorKind, Explain, FullDisk};
 use host::linux;
 use host::units::Bytes;
 
-/// What can go wrong before there is a receipt. What goes wrong later is in the receipt.
+/// Errors before a receipt exists. Later ones are in the receipt.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the snapshot's blocks have {snapshot} bytes, this cluster's {cluster}")]
@@ -27,7 +27,7 @@ pub enum Error {
     NothingToHydrate,
     #[error("-d names a database, and hydrate reads all of a cluster")]
     DatabaseToHydrate,
-    /// `what` pgthaw keeps for itself.
+    /// A file of pgthaw's own state.
     #[error("cannot {action} {what} {}: {source}", path.display())]
     StateFile { action: &'static str, what: &'static str, path: PathBuf, source: io::Error },
     #[error("the device's profile {} cannot be used: {reason}", path.display())]
@@ -41,7 +41,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// What explains itself below.
     fn inner(&self) -> Option<&dyn Explain> {
         match self {
             Error::Linux(error) => Some(error),

@@ -1,7 +1,6 @@
-//! Makes relations cold: in shared_buffers where the server can, in the OS page cache without root.
-//!
-//! The order matters. A checkpoint writes the dirty buffers, so that they do not come back as dirty pages; then buffers
-//! go, then files. The files are looked at again at once: the next query to the server brings catalogs back.
+//! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint
+//! comes first, so that buffers do not return as dirty pages. Files are measured at once, because the next query
+//! loads catalogs again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -21,17 +20,15 @@ use host::linux::threads::map_on_threads;
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{PG_BUFFERCACHE, Relation, RelationName, Server, apply_checkpoint, apply_evict_buffers, read_buffers};
 
-/// What to make cold, and how.
 #[derive(Clone, Copy)]
 pub struct Eviction<'a> {
-    /// What is resident now of the relations that are meant.
     pub map: &'a Map,
     pub tiers: Tiers,
-    /// Are all relations of the cluster meant?
+    /// Evicts every buffer, not only those of `map`.
     pub is_whole_cluster: bool,
-    /// Drop everything that the machine has cached, too.
+    /// Also drops the machine's whole page cache.
     pub drop_caches: bool,
-    /// Tell what would go; evict nothing.
+    /// Reports what would be evicted.
     pub is_dry_run: bool,
     pub server: Option<&'a Server>,
     pub directory: Option<&'a Path>,
@@ -43,10 +40,10 @@ pub struct Eviction<'a> {
 host::debug_by!(Eviction<'_>: tiers);
 
 impl Eviction<'_> {
-    /// Evicts, looks again, and says what stayed.
+    /// Evicts, then measures what stayed.
     ///
     /// # Errors
-    /// When a tier that was asked for cannot be seen or reached at all.
+    /// A requested tier cannot be seen or reached.
     pub async fn run(self) -> Result<EvictReceipt, Error> {
         let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
         if self.is_dry_run {
@@ -77,8 +74,8 @@ impl Eviction<'_> {
         Ok(receipt)
     }
 
-    /// Without the right to one, evicting files writes what is in them; what is dirty in shared_buffers alone is
-    /// written, and cached again, when the server pleases.
+    /// If a checkpoint is refused, evicting files still writes their dirty pages, but the server writes dirty
+    /// buffers later and caches them again.
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<(), Error> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
@@ -126,7 +123,6 @@ impl Eviction<'_> {
         Ok(())
     }
 
-    /// Whose the buffers are, by the blocks of each relation.
     fn name_buffers(&self, blocks: &HashMap<(u32, u32, u32), u64>) -> Vec<BuffersStay> {
         let stay = |one: &RelationMap| {
             let bytes = self.bytes(*blocks.get(&key_of(&one.relation.path)).filter(|blocks| **blocks > 0)?);
@@ -137,17 +133,15 @@ impl Eviction<'_> {
         stayed
     }
 
-    /// What was in the OS page cache of what is meant; `None` when nobody could see.
+    /// Page cache bytes before; `None` if unknown.
     pub fn os_bytes(&self) -> Option<Bytes> {
         (self.map.os == TierState::Measured).then(|| self.bytes(self.map.os_blocks()))
     }
 
-    /// What was in shared_buffers.
     pub fn buffer_bytes(&self) -> Option<Bytes> {
         (self.map.buffers == TierState::Measured).then(|| self.bytes(self.map.buffer_blocks()))
     }
 
-    /// Blocks of the map, in bytes.
     pub fn bytes(&self, blocks: u64) -> Bytes {
         Bytes(blocks * u64::from(self.map.source.block_size))
     }
@@ -155,12 +149,10 @@ impl Eviction<'_> {
 
 // ---- os ----
 //
-// The OS tier: every segment of every file, written out, dropped, and counted again.
+// Writes, drops and counts every segment of every file.
 
-/// Files that are written out at a time.
 const THREADS: usize = 4;
 
-/// Evicts the files of the map's relations.
 fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceipt) {
     let files = Files { cache: eviction.page_cache, directory, geometry: Geometry::of(&eviction.map.source) };
     let forks: Vec<(&Relation, &ForkMap)> = eviction.map.forks().collect();
@@ -194,7 +186,6 @@ fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceip
     receipt.os = Some(EvictedTier { resident_after_bytes: Some(after), ..EvictedTier::before(eviction.os_bytes()) });
 }
 
-/// Evicts all segments of a fork, and counts what is left.
 fn evict_fork(files: Files<'_>, relation: &Relation, fork: &ForkMap) -> Result<PageCounts, linux::Error> {
     let mut left = PageCounts::default();
     for segment in 0.. {
@@ -221,46 +212,40 @@ fn why(eviction: &Eviction<'_>, left: PageCounts) -> Option<StayReason> {
 
 // ---- receipt ----
 
-/// What an eviction did. Everything under `resident_*` was measured.
+/// Result of an eviction. `resident_*` is measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EvictReceipt {
-    /// Was this a dry run? Then nothing was evicted.
     pub is_dry_run: bool,
-    /// `None` for a tier that was not asked for.
+    /// `None` for a tier that was not requested.
     pub os: Option<EvictedTier>,
     pub buffers: Option<EvictedTier>,
-    /// Were shared_buffers asked for, and left as they are because this server cannot evict from them?
+    /// shared_buffers were requested, but this server cannot evict buffers.
     pub buffers_stay: bool,
-    /// Forks that had something in the OS page cache, in the map's order.
+    /// Forks that had cached pages, in map order.
     pub relations: Vec<EvictedFork>,
-    /// What is still in the OS page cache.
     pub stayed: Vec<Stay>,
-    /// What is still in shared_buffers, the most first, of a server that can evict.
+    /// Largest first; only if the server can evict.
     pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
 }
 
-/// One tier, of the relations that were meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EvictedTier {
-    /// `None` when it could not be measured.
+    /// `None` if not measured.
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
 }
 
-/// One fork in the OS tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EvictedFork {
     #[serde(flatten)]
     pub name: RelationName,
     pub fork: Fork,
     pub resident_before_bytes: Bytes,
-    /// `None` when it was not looked at again.
     pub resident_after_bytes: Option<Bytes>,
 }
 
-/// Something that is still cached.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stay {
     #[serde(flatten)]
@@ -268,11 +253,10 @@ pub struct Stay {
     pub fork: Fork,
     pub bytes: Bytes,
     pub reason: StayReason,
-    /// The error's text, where there was one.
+    /// Error text, if any.
     pub detail: Option<String>,
 }
 
-/// A relation that still has buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BuffersStay {
     #[serde(flatten)]
@@ -280,24 +264,19 @@ pub struct BuffersStay {
     pub bytes: Bytes,
 }
 
-/// Why something is still cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StayReason {
-    /// Written again since.
     Dirty,
-    /// Being written.
     Writeback,
-    /// The server runs: it read it again, or was just using it.
+    /// The running server read it again or was using it.
     ServerRuns,
     /// Another process has it mapped or locked.
     InUse,
-    /// The kernel or the file system refused.
     Refused,
 }
 
 impl EvictedTier {
-    /// Not evicted yet.
     pub fn before(bytes: Option<Bytes>) -> EvictedTier {
         EvictedTier { resident_before_bytes: bytes, resident_after_bytes: None }
     }

@@ -1,10 +1,7 @@
-//! How hot a block is, relative to the others, as far as a snapshot knows.
-//!
-//! shared_buffers are a sample of what is used. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching
-//! systems", eq. 4) a block that is used λ times in the time that a buffer lives is found there with probability
-//! 1 − e^(−λ). So the share of a window's blocks that had a buffer says how often its blocks are used: −ln(1 − share). That
-//! tells the leaves of an index, each for hundreds of rows, from the pages of its table, though the usage count of either
-//! is 0 or 1 most of the time. What the usage count of a single block adds comes on top.
+//! Heat of blocks relative to others. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching
+//! systems", eq. 4), a block used λ times in a buffer's lifetime is in shared_buffers with probability 1 − e^(−λ),
+//! so a window of which the share s had buffers has the heat −ln(1 − s). This separates index leaves from table
+//! pages, whose usage counts are mostly 0 or 1.
 
 use std::collections::BTreeMap;
 
@@ -12,43 +9,37 @@ use roaring::RoaringBitmap;
 
 use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
-/// What the usage count of a buffer says beyond its window. Low counts differ by chance, also where all blocks are used
-/// equally often, and say little. 5 is as far as PostgreSQL counts, and stands for anything above it too: the inner pages
-/// of an index have it, and whatever is used again before the clock sweep comes round.
+/// Factor of a usage count, beyond its window. Low counts differ by chance. 5 is PostgreSQL's maximum and stands
+/// for more, as of inner index pages.
 const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
-/// Blocks over which the share is taken: small enough to tell the newest part of a table from the rest, large enough that
-/// chance moves the share by little.
+/// Blocks per window: small enough to separate a table's newest part, large enough to average out chance.
 const WINDOW: u64 = 1024;
 
-/// Heats within this factor are one level, so that a plan has few.
+/// Heats within this factor are one level.
 const LEVEL_RATIO: f64 = 1.5;
 
-/// What the kernel's account of reads says of a block that was in the page cache alone, beyond its window: read ahead, read
-/// once, twice, more often. It counts from the time that the page came, so where all blocks are used equally often chance
-/// decides, as with low usage counts: steps that differ by less than a plan takes for a reason to read them apart.
+/// Factor of page flags for a block only in the page cache: read ahead, read once, twice, more often. Flags count
+/// from the page's load, so among equal blocks chance decides: the steps are too small to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
-/// From these on a block is hot: it is to outlive what is read once. A usage count of 3; a place on the kernel's active
-/// list; in shared_buffers in most snapshots, or eight times the usual reads.
+/// Thresholds of hot blocks: usage count 3; the kernel's active list; in shared_buffers in most snapshots, or eight
+/// times the usual reads.
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
 
-/// What a window is taken for before it is looked at, where most of what is wanted had a buffer.
+/// Maximum prior share of a window.
 const USUAL_SHARE_MAX: f64 = 0.5;
 
-/// What a snapshot says of heat as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
-    /// What the heat in the page cache means.
     os_heat: HeatSource,
-    /// The share of all blocks that had a buffer, at most [`USUAL_SHARE_MAX`]; `None` where nobody knows what had one.
+    /// Share of blocks that had a buffer, at most `USUAL_SHARE_MAX`; `None` if unknown.
     usual_share: Option<f64>,
 }
 
 impl Evidence {
-    /// That of a snapshot.
     pub fn of(map: &Map) -> Evidence {
         Evidence::of_forks(map.os_heat, map.forks().map(|(_, fork)| fork))
     }
@@ -65,8 +56,7 @@ impl Evidence {
     }
 }
 
-/// What is known of a block that was in the page cache alone, beyond its window. Snapshots and statistics go from half of
-/// the usual to twice it.
+/// Factor for a block only in the page cache; 0.5 to 2 for snapshots and statistics.
 fn os_factor(source: HeatSource, level: u8) -> f64 {
     match source {
         HeatSource::None => 1.0,
@@ -77,7 +67,6 @@ fn os_factor(source: HeatSource, level: u8) -> f64 {
     }
 }
 
-/// The blocks of a fork that are hot. `source` says what the heat in the page cache means.
 pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     let hot_in_os = match source {
         HeatSource::None => u8::MAX,
@@ -91,11 +80,10 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     hot
 }
 
-/// A fork is looked at in pieces of so many blocks: on the way each 65,536 of them take kilobytes for every heat that they
-/// have, however few bytes stand for them in a snapshot.
+/// Blocks processed at a time: each 65,536 need kilobytes per heat, however small the snapshot.
 const PIECE: u64 = 1 << 25;
 
-/// The blocks that `wanted` asks for, by heat, coldest first. Heats can be compared between the forks of one snapshot.
+/// Levels, coldest first. Heats are comparable within one snapshot.
 pub fn levels(fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
     let end = wanted.max().map_or(0, |last| u64::from(last) + 1);
     let mut levels = BTreeMap::new();
@@ -115,7 +103,7 @@ pub fn levels(fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) -> Vec
     levels.map(|(level, blocks)| (LEVEL_RATIO.powi(level) as f32, blocks)).collect()
 }
 
-/// Adds blocks to their levels, which are powers of [`LEVEL_RATIO`].
+/// Levels are exponents of `LEVEL_RATIO`.
 fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) {
     let Evidence { os_heat: source, usual_share } = evidence;
     let in_buffers = fork.all_buffers();
@@ -143,14 +131,13 @@ fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, evidenc
     }
 }
 
-/// The heat of an average block of `levels`.
 pub fn mean(levels: &[(f32, RoaringBitmap)]) -> f32 {
     let blocks: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
     let heat: f64 = levels.iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum();
     (heat / blocks.max(1) as f64) as f32
 }
 
-/// Every window with wanted blocks, those of one heat together.
+/// Windows grouped by heat.
 fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Option<f64>) -> Vec<(f64, RoaringBitmap)> {
     let mut windows: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
     let mut at = wanted.min().map(u64::from);
@@ -168,9 +155,8 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Opti
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// How often each of `blocks` is used in the time that a buffer lives, when `buffers` of them have one. One block of the usual share is
-/// added to them: so none and all say no more than their number allows, and a small file of which none had a buffer is no hotter than
-/// what is usual. Where nobody knows what had a buffer, all is as hot.
+/// Uses per block in a buffer's lifetime. One block of the usual share is added, so that a small file without
+/// buffers is no hotter than usual. All are equal if buffers are unknown.
 fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
     let Some(usual_share) = usual_share else { return 1.0 };
     let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);
@@ -202,8 +188,8 @@ mod tests {
 
     #[test]
     fn the_share_in_buffers_tells_an_index_from_its_table() {
-        // pgbench, scale 100, shared_buffers 256MB after a while of select-only: 52 % of the index had a buffer and 11 %
-        // of the table, and each index page is used 6 times as often.
+        // pgbench, scale 100, shared_buffers 256MB, select-only: 52 % of the index and 11 % of the table had
+        // buffers. Index pages are used 6 times as often.
         let fork_with = |percent: u32| {
             let mut fork = ForkMap::empty(Fork::Main, 10_000);
             fork.os.insert_range(0..10_000);
@@ -229,7 +215,7 @@ mod tests {
 
     #[test]
     fn without_buffers_all_is_equally_hot() {
-        // Whole windows, the rest of one, and a small file.
+        // Whole windows, a partial one, and a small file.
         let fork_of = |blocks: u32| {
             let mut fork = ForkMap::empty(Fork::Main, blocks.into());
             fork.os.insert_range(0..blocks);

@@ -1,7 +1,6 @@
-//! The first touch of every block of a volume that was made from a volume snapshot: until then each read of it fetches the
-//! block from far away. Everything below the data directory is read once, past the page cache, so that nothing that is warm
-//! is pushed out by it; what a snapshot of pgthaw's knows to be hot comes first. What was done is kept, and not done again
-//! after an interruption.
+//! Reads every block of a volume made from a volume snapshot, because a first read fetches it from remote storage.
+//! Reads bypass the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. An
+//! interrupted run continues.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -33,28 +32,24 @@ use postgres::{DataDirectory, Relation};
 
 /// Bytes of one read.
 const READ: u64 = 1 << 20;
-/// How often what was done is kept: this much is done again after a power failure.
+/// Interval between saves: a power failure loses this much.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
-/// How often to look whether all is done.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
-/// Failures that are told one by one.
 const FAILURES_MAX: usize = 20;
 
-/// One hydration.
 #[derive(Clone, Copy)]
 pub struct Hydration<'a> {
     pub directory: &'a DataDirectory,
-    /// What is hot, of the same cluster; `None`: by path alone.
+    /// Hot blocks of the same cluster.
     pub hot: Option<&'a Map>,
     pub threads: usize,
     /// Bytes per second.
     pub max_rate: Option<Bytes>,
-    /// How the device is shared with live traffic.
     pub sharing: Sharing,
-    /// What it gives, as far as it was probed.
     pub device: PlannedDevice,
     pub traffic: &'a dyn Traffic,
-    /// Does a server answer? Beside none there is nobody to be gentle with.
+    /// Without a server, even a gentle run uses full speed.
     pub has_server: bool,
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
@@ -62,35 +57,29 @@ pub struct Hydration<'a> {
 
 host::debug_by!(Hydration<'_>: directory);
 
-/// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HydrationReceipt {
     pub files: u64,
     pub total_bytes: Bytes,
-    /// Bytes that earlier runs read.
+    /// Bytes read by earlier runs.
     pub done_before_bytes: Bytes,
     pub read_bytes: Bytes,
     pub left_bytes: Bytes,
     pub seconds: f64,
-    /// When the earlier run was that this one goes on with.
     pub resumed_from: Option<Timestamp>,
-    /// The earlier run that touched everything: this one read nothing.
+    /// If present, this run read nothing.
     pub finished_before: Option<FinishedRun>,
-    /// When the snapshot was taken that says what is hot.
     pub snapshot_taken_at: Option<Timestamp>,
-    /// Reads that failed: the first of them one by one.
+    /// The first are in `failures`.
     pub failed_reads: u64,
-    /// Failed reads that this user may not do.
     pub denied_reads: u64,
     pub failures: Vec<HydrationFailure>,
-    /// What the server did meanwhile, and what was left to it.
     pub traffic: TrafficReceipt,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
 }
 
 impl HydrationReceipt {
-    /// What kept it from its end.
     pub fn failure(&self) -> Option<ErrorKind> {
         match self {
             HydrationReceipt { is_interrupted: true, .. } => Some(ErrorKind::Interrupted),
@@ -103,38 +92,34 @@ impl HydrationReceipt {
     }
 }
 
-/// A run that touched every block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FinishedRun {
     pub at: Timestamp,
-    /// The device's name in /sys/block.
+    /// Device name in /sys/block.
     pub device: String,
 }
 
-/// A file that could not be read, or a directory that could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HydrationFailure {
-    /// Below the data directory.
+    /// Relative to the data directory.
     pub path: String,
     pub detail: String,
 }
 
-/// What the threads share.
 struct Work<'a> {
     hydration: Hydration<'a>,
     chunks: &'a Chunks,
     governor: Governor,
     next: AtomicUsize,
-    /// Is each chunk done?
     done: Vec<AtomicBool>,
     receipt: Mutex<HydrationReceipt>,
 }
 
 impl Hydration<'_> {
-    /// Reads what `state` does not have yet, nothing when it is finished, and tells `keep` now and then how far it is. Blocks.
+    /// Reads what `state` lacks and calls `keep` regularly. Blocks.
     ///
     /// # Errors
-    /// When the directory cannot be listed, or when `keep` fails.
+    /// The directory cannot be listed, or `keep` fails.
     pub fn run<E: From<linux::Error>>(
         &self,
         state: &mut HydrationState,
@@ -159,7 +144,7 @@ impl Hydration<'_> {
             ..HydrationReceipt::default()
         };
         let is_finished = receipt.finished_before.is_some();
-        // What a volume gives that has not been read yet is learnt on the way.
+        // Learns the speed of unread blocks during the run.
         let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
         if !self.has_server {
             governor.note_no_server();
@@ -184,8 +169,7 @@ impl Hydration<'_> {
 }
 
 impl Work<'_> {
-    /// Reads until all is done or the user stops it; calls `keep` meanwhile and at the end. A failure to keep what was done
-    /// stops the reads too.
+    /// Calls `keep` meanwhile and at the end. Its failure stops the reads.
     fn run_threads<E>(&self, mut keep: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -193,11 +177,11 @@ impl Work<'_> {
             let readers =
                 thread::Builder::new().spawn_scoped(scope, move || on_threads(threads, |one| self.read_on(one)));
             let Ok(readers) = readers else {
-                // Not one thread is to be had: it is all read by this one.
+                // No thread could be started.
                 self.read_on(0);
                 return keep();
             };
-            // Without it nobody is yielded to.
+            // Without the watcher, the reads yield to nobody.
             let watch = || self.governor.watch(self.hydration.traffic, &is_done);
             let _ = thread::Builder::new().spawn_scoped(scope, watch);
             let mut kept_at = Instant::now();
@@ -214,12 +198,11 @@ impl Work<'_> {
         })
     }
 
-    /// Is there a chunk that no thread took? Then who took one may wait until it may go on.
+    /// Whether unclaimed chunks remain; otherwise no thread waits.
     fn goes_on(&self) -> bool {
         self.next.load(Ordering::Relaxed) < self.done.len() && !self.hydration.control.is_interrupted()
     }
 
-    /// One thread's life.
     fn read_on(&self, thread: usize) {
         let mut buffer = AlignedBuffer::new(READ as usize);
         loop {
@@ -240,7 +223,7 @@ impl Work<'_> {
         }
     }
 
-    /// Was all of it read? A file that is gone needs nothing any more.
+    /// Whether all was read. A missing file counts as read.
     fn read_chunk(
         &self,
         thread: usize,
@@ -279,7 +262,6 @@ impl Work<'_> {
         }
     }
 
-    /// Adds what is done to the state.
     fn note(&self, state: &mut HydrationState) {
         let done = self.chunks.iter().zip(&self.done).filter(|(_, done)| done.load(Ordering::Relaxed));
         state.set(done.map(|(chunk, _)| chunk));
@@ -291,56 +273,49 @@ impl Work<'_> {
 
 // ---- state ----
 //
-// What of a volume was touched already: a JSON file for each cluster in its place.
+// Chunks read so far: a JSON file per cluster and place.
 
-/// A range of chunks takes twenty bytes: this is a volume with millions of files.
+/// A range takes 20 bytes: enough for millions of files.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 
-/// The version of the format. No other is read.
 const FORMAT: u32 = 1;
 
-/// How far a hydration is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HydrationState {
     format: u32,
     place: Place,
-    /// When something was last done; `None` when nothing is.
+    /// `None` before the first update.
     updated_at: Option<Timestamp>,
-    /// Was everything read that there was? It is not gone on with: what was written since was touched by being written.
+    /// A finished run is never resumed: later blocks were touched when written.
     is_finished: bool,
     chunk_bytes: u64,
-    /// The chunks that were read of each file below the data directory, as `[start, end)`, in order.
+    /// Chunks read per file below the data directory, as sorted `[start, end)`.
     files: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
-/// Where a cluster is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// The directory's path without links.
+    /// Path without symbolic links.
     data_directory: String,
-    /// The device's name at that time, as in /sys/block.
     device: String,
 }
 
 impl HydrationState {
-    /// Nothing is done.
     fn new(place: Place) -> HydrationState {
         let files = BTreeMap::new();
         HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
     }
 
-    /// The run that read everything; `None` when not all has been read.
     pub fn finished(&self) -> Option<FinishedRun> {
         let at = self.updated_at.filter(|_| self.is_finished)?;
         Some(FinishedRun { at, device: self.place.device.clone() })
     }
 
-    /// Was this chunk read?
     pub fn has(&self, path: &str, chunk: u64) -> bool {
         self.files.get(path).is_some_and(|runs| runs.iter().any(|(start, end)| (*start..*end).contains(&chunk)))
     }
 
-    /// These chunks were read, and no others.
+    /// Replaces all chunks.
     pub fn set<'a>(&mut self, done: impl Iterator<Item = (&'a str, u64)>) {
         let mut chunks: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         done.for_each(|(path, chunk)| chunks.entry(path).or_default().push(chunk));
@@ -354,7 +329,6 @@ impl HydrationState {
     }
 }
 
-/// Where the state of one cluster is kept.
 #[derive(Clone, Debug)]
 pub struct StateStore {
     path: PathBuf,
@@ -362,10 +336,9 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// The state of a cluster in its place, in the directory `state` of pgthaw. What a device calls itself does not tell
-    /// volumes apart everywhere, as many hypervisors give all disks one serial number and the identity of a logical volume is
-    /// copied with it. So the cluster's path, its file system's device number and the inode of PG_VERSION count too: when one
-    /// of them differs, all begins anew. A copy that has all of them in common is not found out.
+    /// Device identities are not unique: many hypervisors give all disks one serial number, and a copied logical
+    /// volume keeps its own. So the path, the file system's device number and the inode of PG_VERSION count too. If
+    /// one differs, hydration starts over; a copy that shares all goes unnoticed.
     pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
         let version = directory.files.root().facts_of("PG_VERSION");
         let version =
@@ -377,18 +350,15 @@ impl StateStore {
         Ok(StateStore { path, place: Place { data_directory, device: device.name.clone() } })
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Nothing is done.
     pub fn begin(&self) -> HydrationState {
         HydrationState::new(self.place.clone())
     }
 
-    /// What was done; nothing when there is no file, or one of another place. Also what to tell the user when the file is
-    /// damaged: all begins anew then, which only takes longer.
+    /// Returns an empty state if there is none for this place. A damaged file also yields a remark.
     pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
         let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
@@ -409,7 +379,7 @@ impl StateStore {
         }
     }
 
-    /// Keeps what was done, whole or not at all, also when the power fails.
+    /// Saves atomically and durably.
     pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
         let failed = |source| self.failed("write", source);
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
@@ -423,27 +393,26 @@ impl StateStore {
 
 // ---- chunks ----
 //
-// Every file of a data directory in pieces, in the order in which they are wanted.
+// All files in chunks, in reading order.
 
-/// Bytes of a chunk: what is done again when an interruption comes in its middle.
+/// Bytes of a chunk; an interrupted one is read again.
 pub const CHUNK: u64 = 8 << 20;
 
-/// A cluster of 256 TB. A file with holes may say that it has more than any disk, and each piece costs memory.
+/// 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
 const CHUNKS_MAX: u64 = 1 << 25;
 
-/// Pieces of files.
 #[derive(Debug)]
 pub struct Chunks {
     /// Paths below the data directory, and lengths.
     files: Vec<(String, u64)>,
-    /// A file's number and the chunk's in it.
+    /// File number, and chunk within the file.
     order: Vec<(u32, u32)>,
-    /// Directories that this user may not list, by their paths below the data directory.
+    /// Directories that this user may not list.
     pub refused: Vec<(String, linux::Error)>,
 }
 
 impl Chunks {
-    /// Lists the directory. First what every start of the server needs, then what is hot in `hot`, the write-ahead log last.
+    /// Files needed at every server start come first, then by heat, then the write-ahead log.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, linux::Error> {
         let mut found = Found::default();
         found.walk(&directory.files, "")?;
@@ -465,7 +434,6 @@ impl Chunks {
         Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect(), refused })
     }
 
-    /// The path of the file of the `nth` chunk, and the chunk's number in it.
     pub fn get(&self, nth: usize) -> (&str, u64) {
         let (file, chunk) = self.order[nth];
         (&self.files[file as usize].0, chunk.into())
@@ -475,20 +443,17 @@ impl Chunks {
         (0..self.order.len()).map(|nth| self.get(nth))
     }
 
-    /// Bytes of the `nth` chunk.
     pub fn length(&self, nth: usize) -> u64 {
         let (file, chunk) = self.order[nth];
         CHUNK.min(self.files[file as usize].1 - u64::from(chunk) * CHUNK)
     }
 
-    /// Bytes of each chunk.
     pub fn lengths(&self) -> impl Iterator<Item = u64> {
         (0..self.order.len()).map(|nth| self.length(nth))
     }
 }
 
-/// What is needed first is small: everything but the relations of databases, and the write-ahead log, which PostgreSQL alone reads, all
-/// of it in order, and recycles.
+/// Reading order: small files, relations, then the write-ahead log, which only PostgreSQL reads, in order.
 fn class_of(path: &str) -> u8 {
     match path.split('/').next() {
         Some("pg_wal") => 2,
@@ -497,7 +462,6 @@ fn class_of(path: &str) -> u8 {
     }
 }
 
-/// What was found below a data directory.
 #[derive(Default)]
 struct Found {
     files: Vec<(String, u64)>,
@@ -505,7 +469,7 @@ struct Found {
 }
 
 impl Found {
-    /// Lists files. Links are followed where PostgreSQL makes them: tablespaces, and a write-ahead log that is elsewhere.
+    /// Follows links only where PostgreSQL creates them: tablespaces and pg_wal.
     fn walk(&mut self, root: &Tree, below: &str) -> Result<(), linux::Error> {
         let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
         let (entries, directory) = match listed {
@@ -518,7 +482,7 @@ impl Found {
             }
             Err(error) => return Err(linux::Error::file("list", &root.path().join(below), error)),
         };
-        // Beside PostgreSQL's own there may be others' in it: a lost+found, when a file system is mounted there.
+        // A tablespace may hold foreign entries, such as lost+found.
         let is_tablespace = Path::new(below).parent() == Some(Path::new("pg_tblspc"));
         for entry in entries {
             let Ok(name) = entry.name.clone().into_string() else { continue };
@@ -529,7 +493,7 @@ impl Found {
             let is_ours = below == "pg_tblspc" || path == "pg_wal";
             match entry.kind {
                 EntryKind::Directory => self.walk(root, &path)?,
-                // Behind a link is a directory, or nothing that is wanted.
+                // Links lead to directories, or nowhere useful.
                 EntryKind::Link if is_ours => match root.directory(&path) {
                     Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
                     _ => self.walk(root, &path)?,
@@ -545,7 +509,7 @@ impl Found {
     }
 }
 
-/// The heat of chunks, by the path of their files.
+/// Heat of chunks by file path.
 #[derive(Default)]
 struct Heat(HashMap<String, Vec<f64>>);
 
@@ -580,7 +544,7 @@ impl Heat {
         }
     }
 
-    /// Heats that are nearly the same are one class, so that what is equally hot is read by position.
+    /// Similar heats are one class, read by position.
     fn class(&self, path: &str, chunk: u32) -> i32 {
         let heat = self.0.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
         if heat > 0.0 { heat.log(1.5).floor() as i32 } else { i32::MIN }
@@ -596,7 +560,6 @@ mod tests {
     use crate::warm::{DeviceProfile, ProfileSource};
     use host::linux::process::Busy;
 
-    /// A server whose processes all wait for the disk.
     struct Waiting;
 
     impl Traffic for Waiting {
@@ -647,7 +610,7 @@ mod state_tests {
     use host::linux::DeviceNumber;
     use host::units::Bytes;
 
-    /// A store for a cluster at `path`, on a disk with a serial number that all have.
+    /// All have one device identity.
     fn store(state: &Path, path: &Path) -> StateStore {
         fs::create_dir_all(path).unwrap();
         fs::write(path.join("PG_VERSION"), "15").unwrap();
@@ -692,7 +655,7 @@ mod state_tests {
         one.keep(&done).unwrap();
         let another = store(&state, &directory.path().join("copy"));
         assert_eq!(another.read().unwrap().0, another.begin());
-        // Mounted elsewhere the inode is the same.
+        // A mount elsewhere keeps the inode.
         fs::rename(&data, directory.path().join("moved")).unwrap();
         let moved = store(&state, &directory.path().join("moved"));
         assert_eq!(moved.path(), one.path());
@@ -760,7 +723,7 @@ mod chunks_tests {
     fn files_with_holes_beyond_any_disk_are_refused_before_they_cost_memory() {
         let root = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::create_dir_all(root.path().join("base/5")).unwrap();
-        // A file of as much as every file system takes.
+        // The largest size that every file system takes.
         let file_bytes = 8 << 40;
         let hollow =
             |number: u64| fs::File::create(root.path().join(format!("base/5/{number}"))).unwrap().set_len(file_bytes);

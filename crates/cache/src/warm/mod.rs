@@ -1,4 +1,4 @@
-//! Brings residency back and takes it away: probe, plan, restore, evict, receipt.
+//! Warms and cools the caches: probe, plan, restore, evict, hydrate, receipt.
 
 mod buffers;
 mod control;

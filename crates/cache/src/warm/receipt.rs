@@ -1,4 +1,4 @@
-//! What a restore did, what it left out, and why.
+//! The receipt of a restore: what it loaded, what it skipped, and why.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,18 +13,16 @@ use host::linux::machine::MemoryBound;
 use host::units::{Bytes, Fork};
 use postgres::{Error, RelationKind, RelationName};
 
-/// One of the two caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// The kernel's page cache.
     Os,
-    /// shared_buffers.
     Buffers,
 }
 
 impl Tier {
-    /// The word for it in tables, `--tier` and `--json`.
+    /// Name in tables, `--tier` and `--json`.
     pub fn name(self) -> &'static str {
         match self {
             Tier::Os => "os",
@@ -33,115 +31,103 @@ impl Tier {
     }
 }
 
-/// What a restore did. Everything under `resident_*` was measured, not deduced from what was issued.
+/// `resident_*` is measured, not derived from reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Receipt {
-    /// Which snapshot, and why; `None` of a map that is none.
+    /// `None` for a map that is no snapshot.
     pub snapshot: Option<Selected>,
-    /// When the snapshot was taken.
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
-    /// Bytes of a block.
     pub block_size: u32,
-    /// Is the snapshot of another cluster? Then all its relations lie otherwise here, and none was rewritten or dropped.
+    /// All relations then have other files; none counts as rewritten or dropped.
     pub is_other_cluster: bool,
-    /// Was this a dry run? Then nothing was read, and `forecast` says what would be.
+    /// Nothing was read; `forecast` says what would be.
     pub is_dry_run: bool,
-    /// What the plan of the OS tier takes the device for.
     pub device: PlannedDevice,
-    /// What the plan of the OS tier promised.
+    /// Forecast of the OS tier's plan.
     pub forecast: Forecast,
-    /// What the plan of the buffers tier promised; `None` when it was not asked for.
+    /// `None` if the tier was not requested.
     pub buffers_forecast: Option<BuffersForecast>,
-    /// `None` for a tier that was not asked for.
+    /// `None` for a tier that was not requested.
     pub os: Option<TierReceipt>,
     pub buffers: Option<TierReceipt>,
-    /// Per relation, fork and tier, in the snapshot's order.
+    /// Per relation, fork and tier, in snapshot order.
     pub relations: Vec<RelationReceipt>,
-    /// What was asked for and is not resident now.
     pub skipped: Vec<Skipped>,
-    /// What the server's traffic was like while the OS tier was read.
     pub traffic: TrafficReceipt,
-    /// What the page cache had room for.
     pub memory: MemoryReceipt,
-    /// What was taken out of the page cache again because it is in shared_buffers; `None` when that was not asked for.
+    /// Pages dropped because they are in shared_buffers; `None` if not requested.
     pub no_double: Option<NoDouble>,
-    /// `None` when it ran to its end.
+    /// `None` after a complete run.
     pub stopped_by: Option<StopReason>,
     pub remarks: Vec<String>,
 }
 
-/// Blocks that are in shared_buffers, in the page cache.
+/// Page cache bytes of blocks in shared_buffers, before and after they were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NoDouble {
-    /// Bytes of these blocks in the page cache before they were dropped there, and below it after.
     pub cached_before_bytes: Bytes,
     pub cached_after_bytes: Bytes,
 }
 
-/// What loading into shared_buffers comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BuffersForecast {
-    /// Some load, the others use again what has to be hot.
+    /// Includes statements that only raise usage counts.
     pub statements: u64,
-    /// Bytes that are not in shared_buffers yet.
     pub load_bytes: Bytes,
-    /// Blocks that neither the budget nor the free buffers have room for.
+    /// Blocks beyond the budget or the free buffers.
     pub over_budget_blocks: u64,
 }
 
-/// The sums of one tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TierReceipt {
     pub asked_bytes: Bytes,
-    /// Bytes asked for that were resident before, and below it after; `None` when it could not be measured.
+    /// Requested bytes that were resident; `None` if not measured.
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
-    /// Reads that were issued; in the buffers tier, statements.
+    /// Reads issued; statements in the buffers tier.
     pub reads: u64,
-    /// Bytes that these brought in.
     pub read_bytes: Bytes,
     /// Seconds from the first read until residency was verified.
     pub seconds: f64,
 }
 
-/// How the device was shared. Seconds of reading, not of looking.
+/// How the device was shared, in seconds of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TrafficReceipt {
     pub sharing: Sharing,
-    /// Most of the server's busy processes waited for the disk.
+    /// Most busy server processes waited for the disk.
     pub waiting_seconds: f64,
     /// Most of them ran.
     pub flowing_seconds: f64,
-    /// The restore read at a lower rate, to let them.
+    /// The restore reduced its rate for them.
     pub yielded_seconds: f64,
-    /// The part of the bandwidth that it took while traffic flowed, as it was found in the end, and how many times as much the server's
-    /// processes worked beside it as beside 93 %; `None` when nothing flowed.
+    /// Final bandwidth share beside flowing traffic, and the server's work relative to that at 93 %; `None` without
+    /// flowing traffic.
     pub flowing_share: Option<f64>,
     pub flowing_gain: Option<f64>,
-    /// How often the rest was planned again, because others came or went.
+    /// New plans for the rest, because other users appeared or left.
     pub replanned: u32,
-    /// Seconds by which it would have been done sooner at the rate that the device had given before.
+    /// Seconds lost compared with reading at the full bandwidth.
     pub cost_seconds: f64,
 }
 
-/// The memory that the OS tier was loaded into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryReceipt {
-    /// What could be cached at the beginning, what was cached already included; `None` when nobody knows.
+    /// Memory for cached pages at the start, those already cached included; `None` if unknown.
     pub room_bytes: Option<Bytes>,
-    /// What bounds it.
+    /// Limit that determines `room_bytes`.
     pub bound: Option<MemoryBound>,
-    /// Bytes that had gone again soon after they were read, and were read once more.
+    /// Bytes evicted soon after their read, and read again.
     pub reread_bytes: Bytes,
-    /// Bytes that nobody asked for: they stood in gaps that were read over, and were not cached before.
+    /// Uncached bytes in gaps that were read over.
     pub read_over_bytes: Bytes,
-    /// Bytes of these that were taken out of the page cache again.
+    /// Bytes of these that were dropped again.
     pub let_go_bytes: Bytes,
 }
 
 impl MemoryReceipt {
-    /// Adds what a later pass met with. What there is room for was asked before the first.
+    /// Adds a later pass; keeps the room of the first.
     pub fn add(&mut self, later: MemoryReceipt) {
         self.room_bytes = self.room_bytes.or(later.room_bytes);
         self.bound = self.bound.or(later.bound);
@@ -151,7 +137,6 @@ impl MemoryReceipt {
     }
 }
 
-/// What became of one fork in one tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelationReceipt {
     #[serde(flatten)]
@@ -164,28 +149,25 @@ pub struct RelationReceipt {
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
     pub read_bytes: Bytes,
-    /// Blocks that it has grown by since the snapshot. Nobody asked for them.
+    /// Blocks added since the snapshot; not requested.
     pub grown_blocks: u64,
 }
 
-/// How the relation of the snapshot was found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundAs {
-    /// The fork's file is where the snapshot says.
+    /// At the snapshot's path.
     SameFile,
-    /// The fork is in another tablespace, its blocks in their order.
+    /// In another tablespace, with blocks in the same order.
     Moved,
-    /// The fork's file has another number and no block: it was TRUNCATEd, or rewritten without this fork.
+    /// New file number and no blocks: truncated, or rewritten without this fork.
     Emptied,
-    /// The fork's file has another number: it was rewritten, or this is another cluster. Blocks are not where they were, so the
-    /// whole fork was asked for.
+    /// New file number: rewritten, or another cluster. Blocks moved, so the whole fork was requested.
     WholeRewritten,
-    /// The fork was not found, or not asked for.
+    /// Not found, or not requested.
     NotFound,
 }
 
-/// What was asked for and is not there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Skipped {
     #[serde(flatten)]
@@ -194,61 +176,51 @@ pub struct Skipped {
     pub tier: Tier,
     pub blocks: u64,
     pub reason: SkipReason,
-    /// The error's text, where there was one.
     pub detail: Option<String>,
 }
 
-/// Why something is not resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// The catalog knows no such relation.
+    /// Not in the catalog.
     Dropped,
-    /// The file is gone and nobody says what became of it.
+    /// The file is missing for an unknown reason.
     FileGone,
-    /// The relation was rewritten: which of its blocks are wanted is not known. The OS tier gets all of it instead if at least half
-    /// of it had been resident.
+    /// Wanted blocks are unknown. The OS tier reads the whole fork if at least half was requested.
     Rewritten,
-    /// The relation is shorter now.
     Truncated,
-    /// Nobody may connect to its database, as to template0.
+    /// The database accepts no connections, as template0.
     DatabaseUnreachable,
-    /// The file may not be read, or its residency may not be seen.
+    /// No permission to read the file or its residency.
     NoPermission,
-    /// The device or the server refused to read it.
     ReadFailed,
-    /// It could not be opened, or no connection could, for no more files may be open.
+    /// The limit on open files prevented opening or connecting.
     TooFewFiles,
-    /// The budget was spent on something hotter.
+    /// The budget went to hotter blocks.
     OverBudget,
-    /// There is no memory that it could stay in.
+    /// No memory to keep it cached.
     NoMemory,
-    /// The block was read and is not resident all the same.
+    /// Read, but not resident afterwards.
     DidNotStay,
-    /// The user stopped the restore before.
     Interrupted,
     /// The server bypasses the page cache (`debug_io_direct`).
     DirectIo,
-    /// No server runs that could load it.
     NoServer,
-    /// The server that ran went away, or does not answer.
+    /// The server disappeared or does not answer.
     ServerGone,
-    /// The server does not let this role in.
     LoginRefused,
     /// The role lacks a privilege in the server.
     NoPrivilege,
-    /// The database has no pg_prewarm.
     NoPrewarm,
-    /// shared_buffers had no free buffer for it.
     NoFreeBuffer,
-    /// Nobody can see which buffers are free, and no budget says how many to fill.
+    /// Free buffers are invisible and no budget is set.
     FreeBuffersUnknown,
     /// The data directory is not on this host.
     NoDataDirectory,
 }
 
 impl SkipReason {
-    /// What sort of failure it is. `None`: it is a matter of course.
+    /// Kind of failure; `None` for an expected omission.
     pub fn kind(self) -> Option<ErrorKind> {
         use SkipReason::*;
         match self {
@@ -262,20 +234,18 @@ impl SkipReason {
     }
 }
 
-/// Why a restore did not run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     Interrupted,
-    /// The cgroup or the machine has no memory left for more.
+    /// No memory left in the cgroup or the machine.
     NoMemory,
-    /// What was loaded was taken back by the kernel while more was being loaded.
+    /// The kernel evicted loaded pages during the restore.
     Evicted,
     DirectIo,
 }
 
 impl StopReason {
-    /// The reason to give for what was not read any more.
     pub fn skip_reason(self) -> SkipReason {
         match self {
             StopReason::Interrupted => SkipReason::Interrupted,
@@ -285,8 +255,8 @@ impl StopReason {
     }
 }
 
-/// Does it not matter that this was left out of what was asked for? What is told of it is the same. The small bound is for large
-/// caches, the other for the few tables that somebody has in the database `postgres` of a small one.
+/// Whether an omission is too small to be a failure. The first bound suits large caches, the second a few tables in
+/// `postgres`.
 fn is_negligible(left: Bytes, asked: Bytes) -> bool {
     left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
 }
@@ -296,8 +266,7 @@ impl Receipt {
         self.stopped_by == Some(StopReason::Interrupted)
     }
 
-    /// What sort of failure kept something that was asked for from being loaded: a missing privilege or capability before
-    /// all else, because it stays. `None` when all that was left out was so as a matter of course, or is next to nothing.
+    /// A missing privilege ranks first, because it persists. `None` if all omissions were expected or negligible.
     pub fn failure(&self) -> Option<ErrorKind> {
         if self.is_interrupted() {
             return Some(ErrorKind::Interrupted);
@@ -316,19 +285,20 @@ impl Receipt {
         kinds.iter().map(|(_, kind)| *kind).find(|kind| *kind != ErrorKind::Privilege)
     }
 
-    /// Before the server's start the page cache alone can be filled. Whoever asks for shared_buffers alone needs a server.
+    /// Before the server's start only the page cache can be filled, but a request for shared_buffers alone needs a
+    /// server.
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),
-            // Such a server has no use for the page cache; what it has use for was loaded.
+            // Such a server does not use the page cache.
             SkipReason::DirectIo if self.buffers.is_some() => None,
-            // A database without tables of anybody's needs no pg_prewarm: `postgres` usually is one.
+            // A database without user tables, as `postgres` often is, needs no pg_prewarm.
             SkipReason::NoPrewarm if !self.has_user_tables(&skipped.name.database) => None,
             reason => reason.kind(),
         }
     }
 
-    /// Was anything asked for in this database that is not PostgreSQL's own?
+    /// Whether a skipped relation of this database is not PostgreSQL's own.
     fn has_user_tables(&self, database: &str) -> bool {
         let is_own = |schema: &str| matches!(schema, "pg_catalog" | "information_schema" | "pg_toast");
         self.skipped.iter().any(|skipped| skipped.name.database == database && !is_own(&skipped.name.schema))
@@ -336,7 +306,6 @@ impl Receipt {
 }
 
 impl TierReceipt {
-    /// Adds a fork's row.
     pub fn add(&mut self, row: &RelationReceipt) {
         self.asked_bytes += row.asked_bytes;
         self.read_bytes += row.read_bytes;
@@ -345,35 +314,29 @@ impl TierReceipt {
     }
 }
 
-/// What could not be measured adds nothing.
+/// Unmeasured values add nothing.
 fn sum(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
     [one, other].into_iter().flatten().reduce(|one, other| one + other)
 }
 
 // ---- refusal ----
-//
-// Why a server or a directory is of no use, as the receipt tells it.
 
-/// A reason, with its cause in words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: SkipReason,
-    /// What happened, and what would mend it. `None` when the reason says it all.
+    /// Cause and remedy; `None` if the reason suffices.
     pub detail: Option<String>,
 }
 
 impl Refusal {
-    /// A reason that says it all.
     pub fn because(reason: SkipReason) -> Refusal {
         Refusal { reason, detail: None }
     }
 
-    /// A reason with its cause.
     pub fn with_detail(reason: SkipReason, detail: impl Into<String>) -> Refusal {
         Refusal { reason, detail: Some(detail.into()) }
     }
 
-    /// Why the server did not do what it was asked.
     pub fn of(error: &Error) -> Refusal {
         let reason = match (error, error.kind()) {
             (Error::ExtensionMissing { .. }, _) => SkipReason::NoPrewarm,
@@ -384,12 +347,11 @@ impl Refusal {
             (Error::Connect { .. }, _) if error.is_closed_database() => SkipReason::DatabaseUnreachable,
             _ => SkipReason::ReadFailed,
         };
-        // The reason of too few files says what to do.
+        // This message says what to do already.
         let says_all = reason == SkipReason::TooFewFiles;
         Refusal::with_detail(reason, if says_all { error.to_string() } else { error.with_hint() })
     }
 
-    /// Why a file could not be read.
     pub fn of_read(error: &linux::Error) -> Refusal {
         let reason = if error.is_too_few_files() { SkipReason::TooFewFiles } else { SkipReason::ReadFailed };
         Refusal::with_detail(reason, error.to_string())

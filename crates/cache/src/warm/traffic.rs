@@ -1,9 +1,7 @@
-//! What live traffic does while a restore reads, and how much of the device it is left.
-//!
-//! A limited device makes whoever comes wait once it is saturated, also for a single block: behind cgroup v1's limiter 80 ms
-//! at 100 % of the bandwidth, 0.2 ms at 98 % (docs/journal/2026-11-22-a-saturated-limit.md). So a server whose work rarely
-//! needs the disk is hardly hurt by a restore that keeps just below. A server that waits for the disk whatever the restore
-//! does is best helped by getting done.
+//! Observes live traffic and decides the restore's share of the device. A saturated limit delays even single
+//! blocks: 80 ms at 100 % of the bandwidth under cgroup v1's limiter, 0.2 ms at 98 %
+//! (docs/journal/2026-11-22-a-saturated-limit.md). A server that rarely reads is hardly hurt just below saturation;
+//! one that always waits for the disk gains most from a fast finish.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -16,151 +14,144 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::background_kind;
 
-/// How often the server's processes are looked at.
+/// Interval between looks.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Looks that together make an opinion: half a second.
+/// Looks per decision: half a second.
 const LOOKS: usize = 20;
 
-/// After how long the rate is lowered to see whether the traffic waits because of it: before what is hot has been read it costs that some
-/// of its time ...
+/// Interval between experiments with a lower rate: does the restore make traffic wait? Until the hot blocks are
+/// read, they cost traffic time.
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// ... and afterwards hardly anything. After the second failure twice as long is waited, and so on up to the longest.
+/// Afterwards, when they are cheap. Each failure after the first doubles it, up to the maximum.
 const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
-/// How long what waits already takes to get through, after which it is looked at ...
+/// Time until queued reads are drained.
 const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 
-/// ... and how long an experiment lasts in all.
+/// Total length of an experiment.
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// The same where what is hot has just been read: the last of it is still on its way, and what is left may as well come a little later.
+/// Same times right after the hot blocks, whose last reads are in flight.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
-/// Reads in flight beside traffic, at least: fewer do not keep every cloud volume busy (docs/journal/2026-11-22-four-threads.md) ...
+/// Minimum reads in flight beside traffic: fewer do not saturate every cloud volume
+/// (docs/journal/2026-11-22-four-threads.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// ... and where fewer do. Each makes a miss of the server's wait longer.
+/// Minimum where fewer do. Each one delays the server's misses.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// At first, while a cold server's misses take most of the reads, more are needed. With 11 the server got 0.33 to 0.49 of what it gets by itself
-/// in its least second, with 8 and the parts below 0.50 to 0.61, and the restore as many bytes (docs/journal/2026-11-26-a-larger-part-for-users.md).
+/// Initial depth, while a cold server's misses take most reads. With 11, the server's worst second reached 0.33 to
+/// 0.49 of its throughput without a restore. With 8 and the shares below, it reached 0.50 to 0.61, at the same
+/// restore rate (docs/journal/2026-11-26-a-larger-part-for-users.md).
 const SHARED_DEPTH_FIRST: usize = 8;
 
-/// Beside traffic that flows fewer are enough, for its misses are few.
+/// Flowing traffic has few misses.
 const FLOWING_DEPTH: usize = 4;
 
-/// And at most, whatever the bandwidth: beside more than these next to nothing is served.
+/// Maximum depth: with more, others get next to nothing.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// Others are left this part of the device's reads, if they want it: by themselves they have nearly all of them while all is cold.
+/// Share of reads left to others. Alone on a cold cache, they use nearly all.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
-/// From this part on their misses are what splits the reads of a restore: the sooner it is done, the sooner they have no misses.
+/// Above this share, their misses split the restore's reads; a faster finish ends the misses.
 const OTHERS_SHARE_MAX: f64 = 0.5;
 
-/// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
-/// and splits one of ours.
+/// Below this share of the bandwidth, the server's misses are in the way: each costs a read and splits another.
 const PUSHED_BELOW: f64 = 0.92;
 
-/// Part of the bandwidth that a gentle restore takes. Large reads at this rate take few of the device's reads per second.
+/// Bandwidth share. Large reads at this rate use few reads per second.
 const GENTLE_SHARE: f64 = 0.3;
 
-/// Traffic flows from the moment that less than this part of its busy processes wait for the disk ...
+/// Traffic flows once less than this share of its busy processes waits for the disk ...
 const FLOWS_BELOW: f64 = 0.55;
 
-/// ... until more than this part does.
+/// ... until more than this share does.
 const WAITS_ABOVE: f64 = 0.75;
 
-/// Fewer busy processes than this at an average look are none.
+/// Mean busy processes per look below which traffic is idle.
 const IDLE_BELOW: f64 = 0.1;
 
-/// Processes of one server that are looked at; with more, every nth.
+/// Of more processes, every nth is observed.
 const PROCESSES_MAX: usize = 32;
 
-/// Who writes, and waits for the disk whenever he works.
+/// Processes that wait for the disk whenever they work.
 const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
-/// How often new backends are looked for, ...
+/// Interval between searches for backends.
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// ... and when there are many, whose names take time to read.
+/// Same with many backends, whose names take time to read.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How the device is shared with live traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
-    /// As if there were no traffic.
+    /// Ignores traffic.
     FullSpeed,
-    /// All that the device can give while there is no traffic or it waits for the disk all the same; a little less, which
-    /// keeps the device from being saturated, when that lets it flow.
+    /// Full speed, unless slightly less lets traffic flow.
     #[default]
     Fair,
-    /// A small part as long as there is traffic.
+    /// A small share beside traffic.
     Gentle,
 }
 
-/// What live traffic does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Nobody is busy.
+    /// No process is busy.
     Idle,
-    /// Most of those who are busy wait for the disk, and would at a lower rate too, as far as is known.
+    /// Most busy processes wait for the disk, presumably at a lower rate too.
     Waiting,
-    /// Most of those who are busy run, or it is being tried whether they would at a lower rate.
+    /// Most busy processes run, or an experiment is in progress.
     Flowing,
 }
 
-/// Sees what the server's processes do.
 pub trait Traffic: Send + Sync {
-    /// What they do at this instant; `None` when no server is seen on this host.
+    /// Current activity; `None` if no server is visible on this host.
     fn read_busy(&self) -> Option<Busy>;
 
-    /// Processor time that those of them have used so far which live now; `None` where it is not known.
+    /// CPU time of the living processes; `None` if unknown.
     fn read_work(&self) -> Option<Duration> {
         None
     }
 
-    /// Bytes that those of them have fetched from storage so far which live now; `None` where it is not known.
+    /// Bytes fetched by the living processes; `None` if unknown.
     fn read_fetched(&self) -> Option<Bytes> {
         None
     }
 }
 
-/// How much a restore may have in flight, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// Reads in flight.
     pub depth: usize,
-    /// Bytes per second; `None`: as fast as it goes.
+    /// Bytes per second; `None` is unlimited.
     pub rate: Option<Bytes>,
 }
 
-/// The opinion that several looks make. Times are since the first.
+/// Times count from the first look.
 #[derive(Debug)]
 pub struct Looks {
     ring: [Busy; LOOKS],
     count: usize,
     load: Load,
-    /// When the last experiment began.
     experiment_at: Duration,
     is_experiment: bool,
-    /// It was asked for because what is hot has been read.
+    /// The experiment follows the hot blocks.
     is_sure: bool,
-    /// Such a one is to begin, without waiting for its time.
+    /// Such an experiment is to start at once.
     is_due: bool,
-    /// Experiments since the traffic flowed last.
+    /// Failed experiments since traffic last flowed.
     failures: u32,
-    /// How long is waited for the next one at first.
+    /// Interval before doubling.
     interval: Duration,
 }
 
 impl Looks {
-    /// With an opinion to begin with.
     pub fn beginning(load: Load) -> Looks {
         Looks {
             ring: [Busy::default(); LOOKS],
@@ -175,18 +166,16 @@ impl Looks {
         }
     }
 
-    /// What is hot has been read, so the traffic should flow now, whatever it did until a moment ago: it is tried at once.
+    /// The hot blocks are read, so traffic should flow now.
     pub fn try_soon(&mut self) {
         (self.is_due, self.failures, self.interval) = (true, 0, COLD_EXPERIMENT_INTERVAL);
     }
 
-    /// Is it being tried because what is hot has been read?
     pub fn is_sure(&self) -> bool {
         self.is_experiment && self.is_sure
     }
 
-    /// Adds a look, and says what to take the traffic for. Nothing is tried unless it `may_flow`, or what is hot has been
-    /// read.
+    /// An experiment starts only if traffic `may_flow` or the hot blocks are read.
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);
@@ -208,7 +197,7 @@ impl Looks {
         self.load
     }
 
-    /// Would those that wait flow if we left them a little of the device?
+    /// Would waiting traffic flow if the restore read less?
     fn experiment(&mut self, now: Duration, busy: Busy) -> Load {
         let (settles, lasts) = match self.is_sure {
             true => (SURE_EXPERIMENT_SETTLES, SURE_EXPERIMENT_LASTS),
@@ -233,7 +222,7 @@ impl Looks {
         (self.interval * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX)
     }
 
-    /// Adds a look. Returns the share of the busy processes that wait for the disk, and whether there are hardly any.
+    /// Returns the share of busy processes that wait for the disk, and whether traffic is idle.
     fn look(&mut self, busy: Busy) -> (f64, bool) {
         if self.count == 0 {
             self.ring = [Busy::default(); LOOKS];
@@ -246,8 +235,7 @@ impl Looks {
     }
 }
 
-/// How many reads are in flight beside traffic that waits: as many as keep the bandwidth up and leave the server its part. Each makes a
-/// miss of the server's wait longer; the fewer there are, the more pages do its misses scatter over what is still to be read.
+/// Reads beside waiting traffic. More delay its misses; fewer let these scatter more pages over the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 
@@ -258,11 +246,11 @@ impl Default for SharedDepth {
 }
 
 impl SharedDepth {
-    /// After a while in which the device gave `share` of its bandwidth, to all, and others had `others_share` of its reads.
+    /// `share` is the bandwidth used by all, `others_share` the others' share of the reads.
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
-            // It is not the others who take the reads then, whatever bytes are left over.
+            // The others are not the reason for unused bandwidth.
             depth if others_share < OTHERS_SHARE_MIN => {
                 let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
                 (depth - depth.div_ceil(3)).max(least).min(most)
@@ -273,15 +261,13 @@ impl SharedDepth {
         };
     }
 
-    /// Is it as many as it ever is?
     pub fn is_most(self, threads: usize) -> bool {
         self.0 >= SHARED_DEPTH_MAX.min(threads)
     }
 }
 
 impl Sharing {
-    /// What a restore may do beside such traffic, on a device of this bandwidth, with `threads` that can read. Beside what flows it
-    /// takes `share` of the bandwidth.
+    /// `share` of the bandwidth applies beside flowing traffic.
     pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize, share: f64) -> Allowed {
         let depth = threads.min(shared.0);
         let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
@@ -294,20 +280,18 @@ impl Sharing {
     }
 }
 
-/// A server on this host.
 pub struct ServerTraffic<P> {
-    /// The postmaster's pid, while it runs.
+    /// The postmaster's pid while it runs.
     postmaster: P,
     backends: Mutex<Backends>,
 }
 
-/// The processes that are looked at.
 #[derive(Debug, Default)]
 struct Backends {
     read_at: Option<Instant>,
-    /// `None` while no postmaster is seen.
+    /// `None` without a postmaster.
     pids: Option<Vec<u32>>,
-    /// How many there are for each that is looked at.
+    /// Processes per observed one.
     step: usize,
 }
 
@@ -318,7 +302,7 @@ impl<P> fmt::Debug for ServerTraffic<P> {
 }
 
 impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
-    /// `postmaster` is asked four times a second: the server may be started while the restore runs.
+    /// `postmaster` is called repeatedly: the server may start during the restore.
     pub fn new(postmaster: P) -> ServerTraffic<P> {
         ServerTraffic { postmaster, backends: Mutex::default() }
     }
@@ -349,8 +333,7 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     }
 }
 
-/// The server's processes that serve somebody: not those that write, which wait for the disk whenever they work. Of many every nth,
-/// and n.
+/// Server processes other than `WRITERS`: every nth of many, and n.
 fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
     let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     pids.retain(|pid| {
@@ -367,7 +350,6 @@ mod tests {
 
     const BANDWIDTH: Bytes = Bytes(100_000_000);
 
-    /// Looks at traffic that always is as `busy` says, for a while; what it was taken for, each time.
     fn watch(looks: &mut Looks, from_ms: u64, to_ms: u64, busy: impl Fn(Load) -> Busy) -> Vec<Load> {
         let mut load = Load::Waiting;
         let times = (from_ms..to_ms).step_by(LOOK_INTERVAL.as_millis() as usize);
@@ -405,7 +387,7 @@ mod tests {
 
     #[test]
     fn traffic_that_waits_because_of_us_is_found_out_after_two_seconds() {
-        // It waits while we read at full speed, and flows as soon as we leave a little.
+        // Flows as soon as the restore reads less.
         let because_of_us = |load| if load == Load::Flowing { busy(0, 8) } else { busy(8, 0) };
         let loads = watch(&mut Looks::beginning(Load::Waiting), 0, 4000, because_of_us);
         let flows_at = loads.iter().rposition(|load| *load == Load::Waiting).unwrap() * 25;
@@ -424,7 +406,7 @@ mod tests {
 
     #[test]
     fn it_is_tried_at_once_and_for_longer_when_what_is_hot_has_been_read() {
-        // As far as its misses tell, it could not flow.
+        // Its misses suggest that it cannot flow.
         let look = |looks: &mut Looks, now, busy| looks.add(Duration::from_millis(now), busy, false);
         let mut looks = Looks::beginning(Load::Waiting);
         assert_eq!(look(&mut looks, 1000, busy(8, 0)), Load::Waiting);

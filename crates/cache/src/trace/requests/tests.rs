@@ -1,4 +1,4 @@
-//! What a kernel tells becomes a film: by a watch that tells what it was given.
+//! A fake watch feeds the source.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,6 @@ use host::units::BlockRange;
 use observe::pages::WatchedFile;
 use observe::time::ProbeCost;
 
-/// What a watch was told, and what it has to tell.
 #[derive(Default)]
 struct Told {
     events: Vec<PageEvent>,
@@ -63,7 +62,6 @@ impl PageWatch for FakeWatch {
     }
 }
 
-/// Two relations of 200 blocks, in files of their own.
 fn requests(wanted: Wanted, own: Arc<Own>, sees_requests: bool) -> (Requests, Arc<Mutex<Told>>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let map = map_of([1, 2].map(|number| relation(number, ForkMap::empty(Fork::Main, 200))).into());
@@ -85,7 +83,7 @@ fn event(kind: PageEventKind, file: u32, units: u64, pid: u32) -> PageEvent {
     PageEvent { time, kind, file, first_unit: 64, units, fetched: 0, pid, pages: 0, pages_again: 0 }
 }
 
-/// Of each touch its relation, blocks and kind, its pid, whether it is of the film, and who is to have it.
+/// Relation, blocks, kind, pid, part of the film, claim.
 type Seen = (String, std::ops::Range<u64>, EventKind, u32, bool, Claim);
 
 fn looked(requests: &mut Requests) -> Vec<Seen> {
@@ -122,7 +120,7 @@ fn what_was_asked_for_is_told_by_kind_and_neighbours_are_one() {
     ];
     let names: Vec<String> =
         [1, 2].map(|number| relation(number, ForkMap::empty(Fork::Main, 1)).relation.name.name).into();
-    // Of a cluster's nobody knows for whom it came.
+    // No fetch is the job's.
     let one = |blocks, kind, claim| (names[0].clone(), blocks, kind, PID, claim == Claim::Others, claim);
     let expected = [
         one(65..67, EventKind::Fetched, Claim::None),
@@ -173,7 +171,7 @@ fn what_others_do_is_left_out_once_the_command_was_seen() {
     let command = Arc::new(AtomicU32::new(0));
     let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     let of = |kind, units, pid| event(kind, 0, units, pid);
-    // The first process is nobody's child; nothing is known yet of the command.
+    // Pid 1 is not the server's; there is no command.
     told.lock().unwrap().events = vec![of(PageEventKind::Fetched, 1, 1), of(PageEventKind::Requested, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
@@ -214,12 +212,12 @@ fn a_command_that_asked_for_nothing_is_told() {
 
 #[test]
 fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_no_other() {
-    // Nobody has such numbers.
+    // No process has these pids.
     let (short, earlier) = (PID, PID + 1);
     let cases = [
         (vec![], vec![], vec![short]),
         (vec![], vec![1], vec![short, 1]),
-        // This one had asked for something before there was a command.
+        // It came before the command.
         (vec![earlier], vec![], vec![earlier, short]),
     ];
     for (before, others, expected) in cases {
@@ -263,7 +261,7 @@ fn what_comes_again_is_counted_of_each_process() {
     use PageEventKind::{Again, Fetched, Requested};
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     let again = |kind, pages_again, pid| PageEvent { pages_again, ..event(kind, 0, 1, pid) };
-    // Of a block one page has come, and then the other; what has come is told without a count.
+    // A block's pages come one by one. Fetched events carry no count.
     told.lock().unwrap().events =
         vec![again(Requested, -1, PID), again(Again, 6, PID), again(Again, 4, PID - 1), again(Fetched, 0, PID)];
     requests.look(&mut |_| {}).unwrap();

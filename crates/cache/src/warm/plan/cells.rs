@@ -1,4 +1,4 @@
-//! A slice of a fork, one byte a block: small enough to scan again and again while the plan tries what costs least.
+//! A slice of a fork, one byte per block, for repeated scans.
 
 use roaring::RoaringBitmap;
 
@@ -6,34 +6,31 @@ use crate::MapSource;
 
 /// Neither wanted nor resident.
 const COLD: u8 = 0;
-/// In the cache, or read by an earlier step.
+/// Cached, or read by an earlier step.
 const RESIDENT: u8 = u8::MAX;
 
-/// The blocks of one slice: cold, resident, or wanted with the index of their level of heat plus one.
+/// Cold, resident, or heat level plus one.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     cells: Vec<u8>,
-    /// Wanted blocks that were resident when the slice was filled.
+    /// Wanted blocks that were resident at `fill`.
     pub resident_wanted: u64,
 }
 
-/// Wanted blocks in a row, with what lies between them and the run before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub start: u32,
     pub end: u32,
-    /// Cold (or colder) blocks since the run before. `None` when there is no run before, or when a resident block lies
-    /// between: there the kernel would split a read anyway.
+    /// Cold or colder blocks since the last run. `None` without one, or after a resident block, where the kernel
+    /// splits reads.
     pub gap: Option<u16>,
 }
 
 impl Cells {
-    /// Blocks of the slice.
     pub fn len(&self) -> u32 {
         self.cells.len() as u32
     }
 
-    /// Takes the blocks `[start, end)` of a fork in.
     pub fn fill(&mut self, fork: &WantedFork, start: u64, end: u64) {
         self.cells.clear();
         self.cells.resize((end - start) as usize, COLD);
@@ -49,13 +46,12 @@ impl Cells {
         self.resident_wanted = resident_wanted;
     }
 
-    /// Forgets the blocks from `end` on.
     pub fn truncate(&mut self, end: u32) {
         let dropped = self.cells.drain(end as usize..);
         debug_assert!(dropped.as_slice().iter().all(|cell| *cell != RESIDENT), "only cut within a wanted run");
     }
 
-    /// The runs of wanted blocks that are at least as hot as level `coldest`.
+    /// Runs at least as hot as level `coldest`.
     pub fn runs(&self, coldest: u8) -> impl Iterator<Item = Run> {
         let is_wanted = move |cell: &u8| *cell > coldest && *cell != RESIDENT;
         let mut before: Option<usize> = None;
@@ -70,14 +66,14 @@ impl Cells {
         })
     }
 
-    /// The levels that some block has which is not resident, hottest first.
+    /// Levels of absent blocks, hottest first.
     pub fn levels(&self) -> impl Iterator<Item = u8> + use<> {
         let mut present = [false; 256];
         self.cells.iter().for_each(|cell| present[usize::from(*cell)] = true);
         (1..RESIDENT).rev().filter(move |cell| present[usize::from(*cell)]).map(|cell| cell - 1)
     }
 
-    /// How many blocks of each level `[start, end)` holds, told to `count`.
+    /// Visits the levels of wanted blocks in `[start, end)`.
     pub fn count_levels(&self, start: u32, end: u32, mut count: impl FnMut(u8)) {
         for cell in &self.cells[start as usize..end as usize] {
             if *cell != COLD && *cell != RESIDENT {
@@ -86,19 +82,18 @@ impl Cells {
         }
     }
 
-    /// The blocks `[start, end)` are read.
     pub fn mark_resident(&mut self, start: u32, end: u32) {
         self.cells[start as usize..end as usize].fill(RESIDENT);
     }
 
-    /// Where the run of wanted blocks that ends the slice begins; the slice's end when its last block is not wanted.
+    /// The slice's end if its last block is not wanted.
     pub fn last_run_start(&self) -> u32 {
         let is_wanted = |cell: &u8| *cell != COLD && *cell != RESIDENT;
         self.cells.iter().rposition(|cell| !is_wanted(cell)).map_or(0, |last| last as u32 + 1)
     }
 }
 
-/// The parts of `blocks` within `[start, end)`, as index ranges from `start`.
+/// Visits runs in `[start, end)`, relative to `start`.
 fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl FnMut(std::ops::Range<usize>)) {
     let (Ok(first), Ok(last)) = (u32::try_from(start), u32::try_from(end - 1)) else { return };
     let mut ranges = blocks.range(first..=last);
@@ -109,18 +104,15 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
 
 // ---- slices ----
 //
-// Cuts a fork into slices: the stretches within which the plan looks for what costs least, and which it then orders by
-// heat.
+// Cuts a fork into slices, which the plan optimizes and then orders by heat.
 
-/// Largest reads of a slice. Long enough that a plan of terabytes stays small, short enough that a hot part of a table
-/// stands out: 8 MB with reads of 256 kB.
+/// Largest reads per slice: a plan of terabytes stays small, and a hot part stands out. 8 MB with 256 kB reads.
 const SLICE_READS: u32 = 32;
 /// A slice's blocks are counted in 16 bits.
 pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
-/// Blocks of an index that go ahead of everything hot: the metapage and the root that a small B-tree has.
+/// Index blocks read before hot ones: the metapage, and the root of a small B-tree.
 const HEAD_BLOCKS: u64 = 4;
 
-/// Where a slice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub fork: u32,
@@ -129,7 +121,6 @@ pub struct Slice {
     pub is_head: bool,
 }
 
-/// Walks a fork.
 #[derive(Debug)]
 pub struct Slices<'a> {
     wanted: &'a WantedFork,
@@ -144,7 +135,7 @@ impl<'a> Slices<'a> {
         Slices { wanted, fork, segment_blocks: segment_blocks.max(1).into(), largest_read, at: 0 }
     }
 
-    /// The next slice with a wanted block; leaves its blocks in `cells`.
+    /// Leaves its blocks in `cells`.
     pub fn next(&mut self, cells: &mut Cells) -> Option<Slice> {
         let start = self.next_wanted()?;
         let segment_end = (start / self.segment_blocks + 1) * self.segment_blocks;
@@ -161,8 +152,7 @@ impl<'a> Slices<'a> {
         Some(Slice { fork: self.fork, start, end, is_head })
     }
 
-    /// Moves the end out of the middle of a run, to where a read of that run would have ended anyway: cutting a fork
-    /// into slices then costs no read. Returns the blocks cut off.
+    /// Moves the end out of a run, to where a read would end anyway. Returns the blocks cut off.
     fn cut_back(&self, cells: &mut Cells) -> u64 {
         let run = cells.last_run_start();
         let cut = (cells.len() - run) % self.largest_read;
@@ -187,46 +177,43 @@ impl<'a> Slices<'a> {
 
 // ---- wanted ----
 
-/// What is read before anything hot: without these no query starts at all. In the order of reading.
+/// Reading order; any query needs what precedes `ByHeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precedence {
-    /// PostgreSQL's own catalogs: every new connection and every first query reads them.
+    /// Read by every new connection.
     Catalog,
-    /// Visibility maps, small and needed by every index-only scan.
+    /// Small, and needed by index-only scans.
     VisibilityMap,
-    /// An index's first blocks: its metapage, and the root of a small one.
+    /// First blocks of an index.
     IndexHead,
-    /// Everything else, by heat alone.
     ByHeat,
 }
 
-/// What somebody wants of one fork.
 #[derive(Clone, Debug)]
 pub struct WantedFork {
     pub precedence: Precedence,
-    /// Read the first blocks as [`Precedence::IndexHead`].
+    /// First blocks are `Precedence::IndexHead`.
     pub is_index: bool,
-    /// Blocks of the fork now.
+    /// Current length.
     pub blocks: u64,
-    /// Heat of a block (uses relative to other blocks, more than 0) and the blocks that have it, coldest first. At most 200,
-    /// as a byte has their number. A block in several has the hottest.
+    /// Heat (relative uses, above 0) and its blocks, coldest first; at most 200 levels, as cells are bytes. A block
+    /// in several has the hottest.
     pub levels: Vec<(f32, RoaringBitmap)>,
-    /// Blocks that need no read.
     pub resident: RoaringBitmap,
-    /// Where it lies on a device that seeks, in the fork's order; empty where that does not matter, or is not known.
+    /// In fork order; empty if irrelevant or unknown.
     pub places: Vec<Place>,
 }
 
-/// From this block on a fork lies contiguously on its device.
+/// A fork is contiguous from this block on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub first_block: u64,
-    /// Bytes from the beginning of the device.
+    /// Bytes from the start of the device.
     pub device_bytes: u64,
 }
 
 impl WantedFork {
-    /// The place of a block on the device, after all that is known when it is not.
+    /// Last if unknown.
     pub fn place_of(&self, block: u64, block_size: u32) -> u64 {
         let at = self.places.partition_point(|place| place.first_block <= block);
         let place = at.checked_sub(1).map(|at| self.places[at]);
@@ -234,12 +221,10 @@ impl WantedFork {
     }
 }
 
-/// How the cluster's files are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of a block.
     pub block_size: u32,
-    /// Blocks of a segment file: no read goes beyond one.
+    /// Blocks of a segment file, which no read crosses.
     pub segment_blocks: u32,
 }
 

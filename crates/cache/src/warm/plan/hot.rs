@@ -1,43 +1,40 @@
-//! The hot part of a plan: whoever uses it has what he needs as soon as that is read.
+//! The hot part of a plan, which serves clients once it is read.
 
 use super::merge::Link;
 
-/// Where the hot part ends, a second of the device is worth so many times less ...
+/// The hot part ends at this drop in heat per second ...
 const DROP_MIN: f64 = 32.0;
 
-/// ... within this part of the plan's seconds: catalogs lie in between ...
+/// ... within this share of the plan's seconds (catalogs lie between) ...
 const DROP_WITHIN: f64 = 0.02;
 
-/// ... and what is left has no more than this part of the heat. An index is much hotter than its table, and does without it nothing.
+/// ... with at most this share of heat left. An index is much hotter than its table, but useless alone.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// What lies behind such a drop belongs to the hot part all the same when it has this part of the heat, and ends in one too: an index may
-/// have nearly all of the heat, and its table is hot.
+/// A part behind a drop is hot too with this share of heat: an index may have nearly all.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
-/// The hot part has been begun when no more than this part of its seconds is left: small catalogs may come late.
+/// The hot part counts as begun with this share of seconds left: small catalogs may come late.
 const LEFT_MAX: f64 = 0.06;
 
-/// What of the hot part nobody has begun to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Hot {
-    /// Heat per second of the coldest step of it.
+    /// Heat per second of the coldest step.
     least: f64,
     seconds: f64,
     left: f64,
 }
 
-/// A place in the steps, the hottest first, behind which there is a drop.
 #[derive(Clone, Copy)]
 struct End {
-    /// Seconds and heat up to there, and the heat per second of the last step.
+    /// Up to the drop; `least` is the last step's heat per second.
     seconds: f64,
     heat: f64,
     least: f64,
 }
 
 impl Hot {
-    /// That of these steps; `None` where heat falls off gently, or not at all.
+    /// `None` if heat declines gradually or not at all.
     pub fn of<'a>(steps: impl Iterator<Item = &'a Link>) -> Option<Hot> {
         let mut hottest_first: Vec<&Link> = steps.collect();
         hottest_first.sort_unstable_by(|one, other| other.density().total_cmp(&one.density()));
@@ -45,7 +42,7 @@ impl Hot {
         let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
         let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
         let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // What has no such stretch behind it does not end there: a single cold step is no rest.
+            // A single cold step behind it is no cold rest.
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;
@@ -58,32 +55,28 @@ impl Hot {
         Some(Hot { least: end.least, seconds: end.seconds, left: end.seconds })
     }
 
-    /// What these steps have of the hot part of an earlier plan, which may have been priced otherwise.
+    /// Rest of an earlier plan's hot part; prices may differ.
     pub fn left_of<'a>(earlier_least: f64, steps: impl Iterator<Item = &'a Link>) -> Hot {
         let least = earlier_least / DROP_MIN.sqrt();
         let seconds = steps.filter(|link| link.density() >= least).map(|link| link.seconds).sum();
         Hot { least, seconds, left: seconds }
     }
 
-    /// Heat per second of the coldest step of it.
     pub fn least(&self) -> f64 {
         self.least
     }
 
-    /// A step begins.
     pub fn begin(&mut self, link: &Link) {
         if link.density() >= self.least {
             self.left -= link.seconds;
         }
     }
 
-    /// Has all of it been begun?
     pub fn is_begun(&self) -> bool {
         self.left <= self.seconds * LEFT_MAX
     }
 }
 
-/// The sum of each with all before it.
 fn cumulated(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
     values.scan(0.0, |sum, value| {
         *sum += value;
@@ -101,7 +94,7 @@ mod tests {
         Link { coldest: 0, merging, cost, wanted_blocks: 0, heat: density * seconds, seconds: *seconds }
     }
 
-    /// How many steps are begun, in this order, when the hot part is; `None`: there is none.
+    /// Steps until the hot part is begun.
     fn count(steps: &[(f64, f64)]) -> Option<usize> {
         let links: Vec<Link> = steps.iter().map(link).collect();
         let mut hot = Hot::of(links.iter())?;
@@ -112,14 +105,13 @@ mod tests {
         begun.map(|last| last + 1)
     }
 
-    /// A part of so many steps that are alike.
     fn alike(density: f64, steps: usize) -> Vec<(f64, f64)> {
         vec![(density, 0.1); steps]
     }
 
     #[test]
     fn an_index_and_its_table_are_hot_and_what_is_hardly_used_is_not() {
-        // What pg_buffercache told of a table of which the newest tenth is used.
+        // The newest tenth of a table is used, as in pg_buffercache.
         let (catalogs, index) = (vec![(65_000.0, 0.05), (2_500.0, 0.001)], vec![(1_600_000.0, 0.1), (220_000.0, 0.1)]);
         let (table, late, cold) = (alike(33_000.0, 17), vec![(4_200.0, 0.001); 30], alike(185.0, 110));
         let steps = [&catalogs[..], &index, &table, &late, &cold].concat();

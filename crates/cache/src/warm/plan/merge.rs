@@ -1,29 +1,26 @@
-//! Which gaps to read over, within one slice.
-//!
-//! A gap costs its bytes and saves a read. So the best choice is always "the m shortest gaps", and all m are tried.
+//! Chooses the gaps to read over in a slice. A gap costs bytes and saves a read, so the best choice is the m
+//! shortest gaps, for some m. All are tried.
 
 use super::cells::{Cells, Geometry, Slices, WantedFork};
 use crate::warm::DeviceProfile;
 use host::units::Bytes;
 
-/// What a read costs here.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices<'a> {
     pub device: &'a DeviceProfile,
     pub geometry: Geometry,
-    /// Blocks of the largest read.
+    /// In blocks.
     pub largest_read: u32,
-    /// The gaps to read over, where that is decided for the whole plan; `None`: each slice finds out which save more than they cost.
+    /// `None` if each slice decides.
     pub merging: Option<Merging>,
 }
 
 impl Prices<'_> {
-    /// Seconds of the device, for whoever shares it.
+    /// Device seconds beside others.
     pub fn seconds(&self, cost: Cost) -> f64 {
         self.device.shared_seconds(cost.reads.into(), self.bytes(cost.blocks.into()))
     }
 
-    /// Seconds of the device, when it is idle.
     fn idle_seconds(&self, reads: u64, blocks: u64) -> f64 {
         self.device.seconds(reads, self.bytes(blocks))
     }
@@ -32,12 +29,12 @@ impl Prices<'_> {
         Bytes(blocks * u64::from(self.geometry.block_size))
     }
 
-    /// Blocks that the device delivers for the price of one read.
+    /// Blocks in the time of one read.
     fn price_blocks(&self) -> f64 {
         self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
     }
 
-    /// The prices of the next slice, which uses up some of the ties of the whole plan.
+    /// The next slice consumes some of the plan's ties.
     pub fn next(&mut self, cells: &Cells) -> Self {
         let here = *self;
         if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
@@ -48,14 +45,13 @@ impl Prices<'_> {
     }
 }
 
-/// Reads, and the blocks that they deliver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub reads: u32,
     pub blocks: u32,
 }
 
-/// The gaps to read over: all that are shorter than `gap` blocks, and of those of exactly that length the first `ties`.
+/// Gaps shorter than `gap` blocks, and the first `ties` of that length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     gap: u16,
@@ -68,26 +64,24 @@ impl Merging {
     /// Over every gap.
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 
-    /// Over the gaps shorter than `gap` blocks, and the first `ties` of that length.
     pub fn up_to(gap: u16, ties: u64) -> Merging {
         Merging { gap, ties: u32::try_from(ties).unwrap_or(u32::MAX) }
     }
 }
 
-/// The choice that takes the device the least time, and its cost.
+/// Choice with the least device time.
 pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
     if let Some(merging) = prices.merging {
         return (merging, cost(cells, coldest, merging, prices.largest_read));
     }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    // The estimate does not know how the largest read cuts what was merged, so the two extremes compete too: the
-    // outcome is then never above either.
+    // The estimate ignores cuts to the largest read, so both extremes compete: the result is never worse.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
-/// The best number of shortest gaps, taking every gap for one read saved.
+/// Best number of gaps, if each saves one read.
 fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
@@ -106,7 +100,6 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     Merging { gap, ties: (best.1 - shorter) as u32 }
 }
 
-/// What the reads cost, exactly.
 pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32) -> Cost {
     let mut cost = Cost::default();
     for_each_stretch(cells, coldest, merging, |start, end| {
@@ -116,7 +109,7 @@ pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32) -> 
     cost
 }
 
-/// Visits the reads by position, each `[start, end)`.
+/// Visits `[start, end)` by position.
 pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32, mut visit: impl FnMut(u32, u32)) {
     for_each_stretch(cells, coldest, merging, |start, end| {
         for first in (start..end).step_by(largest_read as usize) {
@@ -125,7 +118,7 @@ pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read:
     });
 }
 
-/// Visits the stretches of blocks to read without a break, before they are cut to the largest read.
+/// Stretches before the cut to the largest read.
 pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
     let mut ties = merging.ties;
     let mut stretch: Option<(u32, u32)> = None;
@@ -149,39 +142,35 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
 
 // ---- chain ----
 //
-// Which blocks of a slice to read at once, and which in a later pass.
-//
-// The levels of heat of a slice form a chain: hot blocks first, the rest later. A link of the chain is worth its own
-// pass when it gains more heat per second than what follows; links that do not are joined (the decomposition of a chain
-// in Smith's rule for the least weighted completion time). Reading in passes fragments, so it may cost only so much.
+// Levels of heat form a chain, hottest first. A link gets its own pass if it gains more heat per second than what
+// follows; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes
+// fragment reads, so their extra cost is limited.
 
-/// How many times denser than what follows a pass has to be. Each pass adds reads, and live traffic needs reads too.
+/// Minimum density ratio to the next pass: each adds reads, which live traffic needs too.
 const PASS_GAIN_MIN: f64 = 2.0;
 
-/// One pass over a slice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// The coldest level that it reads on purpose.
+    /// Coldest level read on purpose.
     pub coldest: u8,
     pub merging: Merging,
     pub cost: Cost,
-    /// Wanted blocks that it brings, the colder ones in its gaps included.
+    /// Includes colder ones in gaps.
     pub wanted_blocks: u32,
-    /// Heat of these blocks, summed.
+    /// Sum over them.
     pub heat: f64,
-    /// Seconds of the device, of the untrimmed link.
+    /// Of the untrimmed link.
     pub seconds: f64,
 }
 
 impl Link {
-    /// Heat gained per second of device time.
+    /// Heat per device second.
     pub fn density(&self) -> f64 {
         self.heat / self.seconds
     }
 }
 
-/// The passes over a slice, in order, each of less heat per second than the one before; `premium` is the part of the slice's
-/// device time that reading its hot blocks first may cost on top.
+/// Passes by decreasing density. Hot blocks first may add the share `premium` to the device time.
 pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>, premium: f64) -> Vec<Link> {
     let levels: Vec<u8> = slice.levels().collect();
     let Some(coldest) = levels.last() else { return Vec::new() };
@@ -214,7 +203,6 @@ fn decompose(slice: &Cells, levels: &[u8], heat: &impl Fn(u8) -> f64, prices: &P
     links
 }
 
-/// Marks what a link reads as resident.
 pub fn apply(link: &Link, cells: &mut Cells) {
     let mut stretches = Vec::new();
     for_each_stretch(cells, link.coldest, link.merging, |start, end| stretches.push((start, end)));
@@ -235,19 +223,19 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 
 // ---- balance ----
 //
-// Which gaps a whole plan reads over, on a device that does one thing while it does the other.
+// Gaps of a whole plan, on a device that overlaps both prices.
 //
-// Such a device takes about as long as the larger of a plan's two prices. A plan that is short of bytes should read over fewer
-// gaps than the prices by themselves say, one that is short of reads over more. Of all gaps the m shortest are always the best m
-// to read over, so all m are tried; what the largest read makes of that is computed exactly, and both extremes compete with it.
+// Such a device takes about as long as the larger price, so a plan short of bytes should read over fewer gaps, one
+// short of reads more. Every number m of shortest gaps is tried. The effect of the largest read is then computed
+// exactly.
 
-/// Longer gaps are read over with all others or not at all.
+/// Longer gaps are read over all together or not at all.
 const GAP_MAX: usize = 1024;
 
-/// How often a choice is made, each time with what came of the one before.
+/// Rounds, each using the last one's result.
 const ROUNDS: usize = 3;
 
-/// What takes the idle device the least time. Where the prices add up each slice finds out by itself.
+/// `None` if the prices add up, so each slice decides.
 pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cells) -> Option<Merging> {
     if prices.device.overlap == 0.0 {
         return None;
@@ -260,7 +248,7 @@ pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cell
         joined.add(cost(cells, 0, Merging::ALL, prices.largest_read));
     });
     let mut candidates = vec![(Merging::NONE, separate), (Merging::ALL, joined)];
-    // What is read over is cut to the largest read, so a gap does not always save one: by how much it did not is known afterwards.
+    // A cut to the largest read may undo a saved read; each round counts these.
     let mut unsaved_reads = 0;
     for _ in 0..ROUNDS {
         let (merging, reads) = gaps.choose(&prices, unsaved_reads);
@@ -283,7 +271,6 @@ fn for_each_slice(forks: &[WantedFork], prices: &Prices<'_>, cells: &mut Cells, 
     }
 }
 
-/// What a whole plan costs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     reads: u64,
@@ -297,12 +284,11 @@ impl Total {
     }
 }
 
-/// The runs of all that is wanted, and the gaps between them.
 #[derive(Debug)]
 struct Gaps {
     runs: u64,
     blocks: u64,
-    /// Gaps by their length in blocks.
+    /// Gaps by length in blocks.
     lengths: Vec<u64>,
 }
 
@@ -323,12 +309,12 @@ impl Gaps {
         }
     }
 
-    /// The best number of shortest gaps, taking every gap for one read saved but for `unsaved_reads` in all; and the reads that are left.
+    /// Best number of gaps, if all but `unsaved_reads` save one read. Also returns the remaining reads.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
         let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
-            // Within one length the larger price falls until it is the smaller one.
+            // The larger price falls until both are equal.
             let blocks_of_reads = reads as f64 * prices.price_blocks() - blocks as f64;
             let even = (blocks_of_reads / (prices.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {
@@ -354,7 +340,7 @@ mod balance_tests {
         Prices { device, geometry, largest_read: 32, merging: None }
     }
 
-    /// As scattered as may be: gaps of every length up to 64, the shorter the more.
+    /// Short gaps are most frequent.
     fn scattered() -> Gaps {
         let mut gaps = Gaps::default();
         (1..=64).for_each(|length| gaps.lengths[length] = 4000 >> (length / 4).min(12));

@@ -1,10 +1,6 @@
-//! The order in which the reads of a plan go out: so that every moment spends both of the device's budgets.
-//!
-//! A limited device hands out reads and bytes by the tenth of a second, and what of the one is left over while the other runs
-//! out is lost. So there are two streams, each in the plan's order: slices that cost more of the reads than of the bytes, and
-//! the others. The next read is taken from the stream whose budget is behind. As long as both streams go on, both budgets are
-//! spent; when one ends, the one that is left is what the whole plan is short of. So the whole takes about as long as the
-//! larger of the two. A head that seeks has a single budget: there the plan's own order is kept.
+//! Orders a plan's reads so that both budgets, reads and bytes, are always in use. A limited device grants them per
+//! 0.1 s, and leftovers are lost. So slices dear in reads and slices dear in bytes form two streams in plan order,
+//! and the next read comes from the stream whose budget is behind.
 
 use std::collections::VecDeque;
 
@@ -12,47 +8,44 @@ use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
 use host::units::Bytes;
 
-/// A budget that was not spent is lost after this long: the tenth of a second of the kernel's limiter, half of it on either side.
+/// Unspent budget is lost after this time: 0.05 s either way is the kernel limiter's 0.1 s.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Beside others heat decides the order: by the time of so many reads at most a stream gets ahead of the other, which is 4 s of a common
-/// volume, in seconds as the plan prices them. The one that is ahead waits then, and its budget is lost, so it is more than catalogs take
-/// beside a cold server's misses.
+/// Maximum lead of a stream beside others, in reads (4 s on a common volume at the plan's prices). Then it waits
+/// and its budget is lost, so this exceeds what catalogs take beside a cold server's misses.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
-/// The reads of a plan, one after another.
 #[derive(Debug)]
 pub struct Mix<'a> {
     plan: &'a Plan,
-    /// Slices that are dear for their reads, and slices that are dear for their bytes.
+    /// Slices dear in reads, and slices dear in bytes.
     short: Stream,
     long: Stream,
     scratch: Scratch,
-    /// Seconds by which more of the reads was spent than of the bytes.
+    /// Seconds spent on reads minus those on bytes.
     debt: f64,
-    /// Slices that were begun.
+    /// Steps begun.
     begun: usize,
-    /// What of the hot part was not; `None`: the plan has no such part.
     hot: Option<Hot>,
-    /// A device whose head would go from one stretch to the other gets none.
+    /// False if the device would seek.
     may_join: bool,
 }
 
-/// Slices of one kind, in the plan's order.
+/// Steps of one kind, in plan order.
 #[derive(Debug, Default)]
 struct Stream {
-    /// The step after the one that was begun last.
+    /// Next step to examine.
     next: usize,
-    /// The seconds of the device that stand in the plan before the step whose reads come next.
+    /// Plan seconds before the step of the next reads.
     starts_at: f64,
-    /// What is left of the step that was begun last, the seconds of the device that it takes, and its slice.
+    /// Reads, seconds and number of the current step.
     reads: VecDeque<Read>,
     seconds: f64,
     slice: usize,
 }
 
 impl Stream {
-    /// Goes on to the next step of its kind. Returns whether there is anything to take, now or then.
+    /// Returns whether any reads remain.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
         if self.reads.is_empty() {
             self.starts_at += std::mem::take(&mut self.seconds);
@@ -84,13 +77,12 @@ impl<'a> Mix<'a> {
         }
     }
 
-    /// Has all been begun that is hot, and the cold rest is what is left?
+    /// All hot blocks have been begun.
     pub fn is_at_cold_rest(&self) -> bool {
         self.hot.is_some_and(|hot| hot.is_begun())
     }
 
-    /// The next read, and which of the slices that were begun it is of, from 1. A read costs `read_worth` times its price: more than
-    /// once, where others take reads too.
+    /// Also returns the step's number, from 1. `read_worth` multiplies the price where others take reads.
     pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
         let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
         let ahead = self.short.starts_at - self.long.starts_at;
@@ -118,8 +110,7 @@ impl<'a> Mix<'a> {
         Some((stream.slice, read))
     }
 
-    /// Takes on what of its slice goes on where `read` ends, which came last. Nothing while both budgets are to be spent, and where a head
-    /// would go from one stretch to the other.
+    /// Extends the last read by adjacent ones of its slice, unless both budgets are in use or the device seeks.
     pub fn join(&mut self, read: Read) -> Read {
         let mut joined = read;
         if !self.may_join || self.short.find(self.plan, true) {
@@ -132,7 +123,7 @@ impl<'a> Mix<'a> {
         joined
     }
 
-    /// By so many seconds of the device at most a stream gets ahead of the other.
+    /// Maximum lead in seconds. Without overlap (a seeking head) the plan's order stays.
     fn reach_seconds(&self) -> f64 {
         let device = &self.plan.device;
         match self.plan.situation {
@@ -148,13 +139,13 @@ impl Plan {
         &self.steps[self.order[nth] as usize]
     }
 
-    /// Is a step dearer for its reads than for its bytes?
+    /// Whether a step is dearer in reads than in bytes.
     fn is_short(&self, step: &Step) -> bool {
         let (of_reads, of_bytes) = self.prices(step.link.cost.reads.into(), step.link.cost.blocks.into());
         of_reads > of_bytes
     }
 
-    /// Seconds of so many reads alone, and of so many blocks alone.
+    /// Seconds of reads alone, and of blocks alone.
     fn prices(&self, reads: u64, blocks: u64) -> (f64, f64) {
         let bytes = Bytes(blocks * u64::from(self.geometry.block_size));
         (reads as f64 / self.device.reads_per_second, bytes.seconds_at(self.device.bandwidth))
@@ -172,7 +163,7 @@ mod tests {
 
     const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
 
-    /// A fork of which runs of `run` blocks are wanted, `gap` blocks apart.
+    /// Runs of `run` wanted blocks, `gap` apart.
     fn fork(blocks: u32, run: u32, gap: u32) -> WantedFork {
         let mut wanted = RoaringBitmap::new();
         (0..blocks).step_by((run + gap) as usize).for_each(|at| _ = wanted.insert_range(at..blocks.min(at + run)));
@@ -186,7 +177,6 @@ mod tests {
         }
     }
 
-    /// A fork of which all is wanted, and equally hot.
     fn of_heat(heat: f32, blocks: u32) -> WantedFork {
         let mut fork = fork(blocks, 1, 0);
         fork.levels[0].0 = heat;
@@ -202,8 +192,7 @@ mod tests {
         std::iter::from_fn(|| mix.next(1.0)).collect()
     }
 
-    /// Seconds that a limited device takes for reads in this order. It serves them one after another, out of budgets for each tenth
-    /// of a second: what is left of one is lost, what was overdrawn is missing from the next.
+    /// A limited device: per 0.1 s, unspent budget is lost and an overdraft deducted from the next.
     fn simulate(plan: &Plan, reads: impl Iterator<Item = Read>) -> f64 {
         const TENTH: f64 = 0.1;
         let mut seconds = 0.0;
@@ -228,7 +217,7 @@ mod tests {
             let forecast = plan.forecast();
             let (of_reads, of_bytes) = plan.prices(forecast.reads, forecast.read_bytes.0 / 8192);
             let seconds = simulate(&plan, all_turns(&plan).into_iter().map(|turn| turn.1));
-            // The last tenth may be one of a single budget.
+            // The last 0.1 s may use only one budget.
             prop_assert!(seconds <= 1.03 * of_reads.max(of_bytes) + 0.1, "{seconds}: {of_reads}, {of_bytes}");
         }
 
@@ -274,7 +263,7 @@ mod tests {
 
     #[test]
     fn in_the_plans_own_order_it_would_take_longer() {
-        // A table in scattered blocks and an index in one piece.
+        // A scattered table and a contiguous index.
         let forks = vec![fork(60_000, 1, 9), fork(40_000, 1, 0)];
         let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
         let mut scratch = Scratch::default();
@@ -286,7 +275,7 @@ mod tests {
 
     #[test]
     fn beside_others_nothing_comes_much_sooner_than_its_heat_says() {
-        // What is hottest is scattered, so the bytes would be free for what is coldest.
+        // The hottest blocks are scattered, which leaves bytes to spare.
         let mut hot = fork(400_000, 1, 19);
         hot.levels[0].0 = 1000.0;
         let last_hot = |situation| {

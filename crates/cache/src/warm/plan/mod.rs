@@ -1,8 +1,5 @@
-//! Which reads to issue, and in which order: a pure function of what is wanted, what is resident and what the device
-//! can give. docs/plan.md has the cost model and the reasons.
-//!
-//! A plan of 2 TB has to fit in memory, so it keeps *steps*, each a few megabytes of one fork, and computes the reads of
-//! a step when they are asked for ([`Plan::reads`]).
+//! Plans reads and their order: a pure function of wanted blocks, resident blocks and the device (docs/plan.md). A
+//! plan of 2 TB must fit in memory, so it stores *steps* of a few megabytes and computes their reads on demand.
 
 mod cells;
 mod hot;
@@ -27,33 +24,28 @@ pub use mix::Mix;
 use super::DeviceProfile;
 use host::units::{BlockRange, Bytes};
 
-/// One read of one segment of one fork.
+/// A read within one segment of a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Index in [`Plan::forks`].
+    /// Index in `Plan::forks`.
     pub fork: usize,
     pub range: BlockRange,
 }
 
-/// What a plan says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Reads that the device will see.
     pub reads: u64,
-    /// Bytes that it will deliver, those of gaps included.
+    /// Includes gaps.
     pub read_bytes: Bytes,
-    /// Seconds that it needs when nobody else uses it.
+    /// Device seconds in the plan's situation.
     pub seconds: f64,
-    /// Wanted blocks that were resident already.
+    /// Wanted blocks already resident.
     pub resident_blocks: u64,
-    /// Wanted blocks that the reads bring.
     pub planned_blocks: u64,
-    /// Wanted blocks for which the budget had no room.
     pub over_budget_blocks: u64,
 }
 
 impl Forecast {
-    /// Adds what comes afterwards.
     pub fn add(&mut self, later: &Forecast) {
         self.reads += later.reads;
         self.read_bytes += later.read_bytes;
@@ -64,23 +56,22 @@ impl Forecast {
     }
 }
 
-/// The part of the device's time that reading hot blocks first may cost on top, where somebody is there to gain from it.
+/// Share of device time that hot blocks first may add, beside others.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
-/// Beside others a read is worth so many times its price: eight clients whose rows are cold take two of three reads that a common volume
-/// has, and what is hottest then comes the sooner in fewer and larger reads.
+/// Price multiplier of a read beside others: eight clients with cold rows take two of three reads, so fewer, larger
+/// reads load hot blocks sooner.
 const SHARED_READ_WORTH: f64 = 3.0;
 
-/// Who uses the device while a plan is read.
+/// Users of the device while a plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
-    /// Nobody else: the device does one thing while it does the other, and what is hottest may come with the rest.
+    /// Nobody else: prices overlap, and hot blocks may be read with the rest.
     Alone,
-    /// Somebody: what a plan saves of reads and of bytes others can have, and who waits wants the hottest first.
+    /// Others use what a plan saves, and clients wait for the hottest blocks.
     Shared,
 }
 
-/// One pass over one slice of a fork.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     slice: u32,
@@ -88,27 +79,24 @@ struct Step {
     link: Link,
 }
 
-/// The ordered reads of a restore.
 #[derive(Debug)]
 pub struct Plan {
     forks: Vec<WantedFork>,
     geometry: Geometry,
     device: DeviceProfile,
-    /// Whom it was made for.
     pub(crate) situation: Situation,
     slices: Vec<Slice>,
-    /// Steps by place: those of a slice stand together, in the order in which they must be done.
+    /// By position; those of a slice are adjacent, in the order of execution.
     steps: Vec<Step>,
-    /// Indexes of `steps`, in the order of the plan.
+    /// Indexes of `steps` in plan order.
     order: Vec<u32>,
-    /// What the hot part of the plan that this is the rest of was worth a second, at least; `None`: it is no rest, or there was none.
+    /// Least heat per second in the hot part of the continued plan.
     earlier_hot_least: Option<f64>,
     forecast: Forecast,
-    /// What its reads bring of each fork.
     pub(crate) fork_forecasts: Vec<Forecast>,
 }
 
-/// Room for computing the reads of one step after another.
+/// Buffers for the reads of successive steps.
 #[derive(Debug, Default)]
 pub struct Scratch {
     cells: Cells,
@@ -116,8 +104,7 @@ pub struct Scratch {
 }
 
 impl Plan {
-    /// Plans the reads that bring from `device` what is wanted of `forks` and not resident yet, hottest first and at
-    /// most `budget` bytes. Forks are told apart by their index; give them in the order of their places on the device.
+    /// Hottest first, at most `budget` bytes. Forks must be in device order.
     pub fn new(
         forks: Vec<WantedFork>,
         geometry: Geometry,
@@ -128,7 +115,7 @@ impl Plan {
         let mut scratch = Scratch::default();
         let mut plan = Plan::of_everything(forks, geometry, device, situation, &mut scratch.cells);
         if let Some(budget) = budget.filter(|budget| plan.step_bytes() > *budget) {
-            // What there is no room for is to be the coldest, whoever is there.
+            // The blocks beyond the budget must be the coldest ones.
             if situation == Situation::Alone {
                 plan = Plan::of_everything(plan.forks, geometry, device, Situation::Shared, &mut scratch.cells);
             }
@@ -162,7 +149,7 @@ impl Plan {
         plan
     }
 
-    /// A plan of what is left of this one when `brought` is there, for another situation.
+    /// Plans the rest for another situation, once `brought` is loaded.
     pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
         let mut forks = self.forks.clone();
         forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
@@ -170,23 +157,22 @@ impl Plan {
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
-    /// Its hot part, or what it has of an earlier plan's; `None`: there is no such part.
+    /// Its hot part, or the rest of an earlier plan's.
     fn hot(&self) -> Option<Hot> {
         let links = || self.ordered().map(|step| &step.link);
         Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))
     }
 
-    /// The forks that were given, in their order.
     pub fn forks(&self) -> &[WantedFork] {
         &self.forks
     }
 
-    /// What the device delivers in the time that one read costs on top.
+    /// Bytes delivered in the time of one read.
     pub fn gap_bytes(&self) -> Bytes {
         Bytes((self.device.bandwidth.0 as f64 / self.device.reads_per_second) as u64)
     }
 
-    /// What the device costs whoever reads from it in this situation.
+    /// Device at the prices of this situation.
     fn priced_device(&self) -> DeviceProfile {
         let worth = match self.situation {
             Situation::Alone => 1.0,
@@ -195,17 +181,15 @@ impl Plan {
         DeviceProfile { reads_per_second: self.device.reads_per_second / worth, ..self.device }
     }
 
-    /// How many stretches of reads it has, in order.
     pub fn steps(&self) -> usize {
         self.order.len()
     }
 
-    /// What it says of itself.
     pub fn forecast(&self) -> Forecast {
         self.forecast
     }
 
-    /// The reads of the `nth` step, by position.
+    /// Reads of the `nth` step, by position.
     pub fn reads<'a>(&self, nth: usize, scratch: &'a mut Scratch) -> &'a [Read] {
         let index = self.order[nth] as usize;
         let step = self.steps[index];
@@ -232,13 +216,12 @@ impl Plan {
         Bytes(blocks * u64::from(self.geometry.block_size))
     }
 
-    /// Blocks of the largest read that gains anything.
+    /// Blocks of the largest useful read.
     pub fn largest_read_blocks(&self) -> u32 {
         let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
         blocks.clamp(1, cells::MAX_READ_BLOCKS.into()) as u32
     }
 
-    /// Cuts all forks into slices and these into steps.
     fn cut_into_steps(&mut self, cells: &mut Cells) {
         let (device, geometry, largest_read) = (self.priced_device(), self.geometry, self.largest_read_blocks());
         let mut prices = Prices { device: &device, geometry, largest_read, merging: None };
@@ -254,12 +237,10 @@ impl Plan {
         }
     }
 
-    /// Bytes of all steps.
     fn step_bytes(&self) -> Bytes {
         self.bytes(self.steps.iter().map(|step| u64::from(step.link.cost.blocks)).sum())
     }
 
-    /// Cuts a fork into slices and each slice into steps.
     fn add_fork(&mut self, fork: usize, prices: &mut Prices<'_>, premium: f64, cells: &mut Cells) {
         let wanted = &self.forks[fork];
         let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
@@ -276,20 +257,19 @@ impl Plan {
         }
     }
 
-    /// Has its device a head, so that it matters where on it a fork lies?
     fn seeks(&self) -> bool {
         self.forks.iter().any(|fork| !fork.places.is_empty())
     }
 
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
-        // A device that seeks takes as long for a small file as for megabytes: there these are as dear as they are, and nobody
-        // waits for a sweep of its own for them. Where nobody waits at all, one sweep is enough.
+        // On a device that seeks, a small file takes as long as megabytes: no precedence. Without others, one sweep
+        // suffices.
         let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
-        // Of what is equally hot indexes come first: whoever looks for a row needs the index before it. Steps are kept by fork and
-        // block, so their index orders them where no place does.
+        // At equal heat, indexes come first: each lookup needs them before the table. A step's index orders by fork
+        // and block.
         let is_table = |step: &Step| !self.forks[self.slices[step.slice as usize].fork as usize].is_index;
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];
@@ -303,7 +283,7 @@ impl Plan {
         self.order = order;
     }
 
-    /// Keeps of the order what is within the budget. The last step may lose some of its reads.
+    /// Truncates the order to the budget. The last step may lose some reads.
     fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
         let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
         let mut fits = |index: &u32| {
@@ -320,7 +300,7 @@ impl Plan {
         self.steps[index].link = trimmed;
     }
 
-    /// The first reads of the `nth` step, as many as `left_blocks` has room for.
+    /// The first reads of the `nth` step that fit in `left_blocks`.
     fn trim(&self, nth: usize, mut left_blocks: u64, scratch: &mut Scratch) -> Link {
         let step = self.steps[self.order[nth] as usize];
         let start = self.slices[step.slice as usize].start;
@@ -359,7 +339,7 @@ impl Plan {
     }
 }
 
-/// Densities that are nearly the same count as the same, so that what is equally hot is read by position.
+/// Class of similar density, within which steps are read by position.
 fn density_class(density: f64) -> i32 {
     density.log(1.5).floor() as i32
 }

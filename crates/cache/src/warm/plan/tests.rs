@@ -1,4 +1,4 @@
-//! Properties that hold for any input, against plans that are too simple to be wrong.
+//! Properties of any plan, against trivial ones.
 
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
@@ -12,7 +12,6 @@ fn wanted(blocks: u64, levels: Vec<RoaringBitmap>, resident: RoaringBitmap) -> W
     WantedFork { precedence: Precedence::ByHeat, is_index: false, blocks, levels, resident, places: Vec::new() }
 }
 
-/// Runs of blocks, so that there is something to merge.
 fn any_blocks(end: u32) -> impl Strategy<Value = RoaringBitmap> {
     prop::collection::vec((0..end, 1..40u32), 0..40).prop_map(move |runs| {
         let mut blocks = RoaringBitmap::new();
@@ -57,7 +56,6 @@ fn missing(fork: &WantedFork) -> RoaringBitmap {
     all - &fork.resident
 }
 
-/// Seconds of `reads` by the plan's own prices.
 fn seconds(plan: &Plan, reads: &[Read]) -> f64 {
     let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
     match plan.situation {
@@ -66,7 +64,7 @@ fn seconds(plan: &Plan, reads: &[Read]) -> f64 {
     }
 }
 
-/// One read for every run of `blocks` within every slice of the plan, cut to the largest read.
+/// One read per run in each slice, cut to the largest read.
 fn one_read_per_range(plan: &Plan, blocks_of: impl Fn(&WantedFork) -> RoaringBitmap) -> Vec<Read> {
     let mut reads = Vec::new();
     for slice in &plan.slices {
@@ -83,14 +81,14 @@ fn one_read_per_range(plan: &Plan, blocks_of: impl Fn(&WantedFork) -> RoaringBit
     reads
 }
 
-/// Whether or not it is wanted, whatever is not resident.
+/// Absent blocks, wanted or not.
 fn everything(fork: &WantedFork) -> RoaringBitmap {
     let mut all = RoaringBitmap::new();
     all.insert_range(0..fork.blocks as u32);
     all - &fork.resident
 }
 
-/// Reads of the whole fork in runs as long as can be, not minding the plan's slices.
+/// The longest runs, regardless of slices.
 fn count_ranges(fork: &WantedFork, largest_read: u64, segment_blocks: u64) -> u64 {
     let blocks = missing(fork);
     let mut ranges = blocks.iter();
@@ -209,7 +207,7 @@ proptest! {
     }
 }
 
-/// Seconds when the gaps whose bits are set in `merged` are read over.
+/// Seconds if gaps in `merged` are read over.
 fn exhaustive(runs: &[(u32, u32)], merged: u32, device: &DeviceProfile) -> f64 {
     let gaps = runs.iter().enumerate().take(runs.len() - 1);
     let over: u32 = gaps.filter(|(index, _)| merged & (1 << index) != 0).map(|(_, run)| run.1).sum();
@@ -219,7 +217,7 @@ fn exhaustive(runs: &[(u32, u32)], merged: u32, device: &DeviceProfile) -> f64 {
 
 #[test]
 fn no_gap_is_read_over_where_only_bytes_are_short() {
-    // Runs of 10 blocks with gaps of one: with every gap read over 10 % more bytes than one read per run.
+    // Reading over all gaps of one block adds 10 % bytes.
     let mut blocks = RoaringBitmap::new();
     (0..1000u32).for_each(|run| _ = blocks.insert_range(run * 11..run * 11 + 10));
     let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
@@ -232,7 +230,7 @@ fn no_gap_is_read_over_where_only_bytes_are_short() {
 
 #[test]
 fn a_plan_that_is_short_of_bytes_on_an_idle_device_reads_over_fewer_gaps() {
-    // Blocks at random, one of six: about as many bytes in gaps as in runs.
+    // A random sixth: about as many bytes in gaps as in runs.
     let mut state = 1u64;
     let mut blocks = RoaringBitmap::new();
     for block in 0..200_000u32 {
@@ -280,7 +278,7 @@ fn what_is_equally_hot_is_read_as_it_lies_on_a_device_that_seeks() {
     let all: RoaringBitmap = (0..4096).collect();
     let mut forks = vec![wanted(4096, vec![all], RoaringBitmap::new()); 3];
     let place = |first_block, device_bytes| Place { first_block, device_bytes };
-    // Two halves the wrong way round, something before both, and something that nobody knows.
+    // Two halves reversed, a fork before both, one at an unknown place.
     forks[0].places = vec![place(0, 1 << 30), place(2048, 1 << 29)];
     forks[1].places = vec![place(0, 1 << 20)];
     let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
@@ -340,7 +338,7 @@ fn few_hot_blocks_scattered_among_cold_ones_get_a_pass_of_their_own() {
 
 #[test]
 fn beside_others_larger_gaps_are_read_over() {
-    // Every eighth block: a gap of seven costs more than a read by itself, and less than one beside a cold server's misses.
+    // A gap of seven costs more than a read alone, less than one beside a cold server.
     let scattered: RoaringBitmap = (0..4096).step_by(8).collect();
     let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
     let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };

@@ -1,9 +1,6 @@
-//! Measures what the device of a data directory can give: reads of existing relation files past the page cache, nothing
-//! written, within a time and a number of bytes.
-//!
-//! Threads read, as many as reads are to be in flight: that needs nothing of the kernel, and a device that they cannot
-//! saturate is not what a restore waits for. The first moments of each phase do not count, because limiters let a burst
-//! through; no block is read twice while there are others, because caches below the device would answer.
+//! Measures a data directory's device with reads of existing relation files past the page cache. The start of each
+//! phase does not count, because limiters let bursts through. No block is read twice while unread ones remain,
+//! because caches below the device would answer.
 
 mod store;
 
@@ -29,40 +26,34 @@ use postgres::DataDirectory;
 
 pub use store::{DeviceRecord, ProfileStore, StoredDevice};
 
-/// What a probe may take at most, unless its device hangs.
+/// Time limit, unless the device hangs.
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
 
-/// Small reads: a block's usual size.
+/// The usual block size.
 const SMALL_READ: u64 = 8 << 10;
-/// Small reads in flight.
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Bytes of a read in order.
 const SEQUENTIAL_READ: u64 = 1 << 20;
-/// Large reads in flight: few are enough, many would take long to stop.
+/// Large reads in flight: few suffice, and many take long to stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// The share of the time and of the bytes that each phase has. The bytes' are 1 together; the time's stay well below, as
-/// the last reads of a phase may wait for a limiter.
+/// Share of time and bytes per phase. Bytes add up to at most 1; times leave room for last reads that wait for a
+/// limiter.
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
 
-/// One probe.
 pub struct Probe<'a> {
-    /// The data directory.
     pub directory: &'a Tree,
-    /// What to read of.
     pub files: &'a [SampleFile],
-    /// Bytes that it may read.
+    /// Maximum bytes to read.
     pub budget: Bytes,
     pub control: &'a Control,
-    /// Is told what is done next, after how many of how many steps.
+    /// Receives the next step, the number of completed ones, and their total.
     pub progress: &'a dyn Fn(&str, u64, u64),
 }
 
 host::debug_by!(Probe<'_>: files, budget);
 
-/// What the phases share.
 struct Running<'a> {
     probe: &'a Probe<'a>,
     deck: Deck,
@@ -72,10 +63,10 @@ struct Running<'a> {
 }
 
 impl Probe<'_> {
-    /// Measures. `None` when the user stopped it.
+    /// `None` if interrupted.
     ///
     /// # Errors
-    /// When there is too little to read, or when the files cannot be read directly.
+    /// Too little to read, or files without direct reads.
     pub fn run(&self) -> Result<Option<Measurement>, Error> {
         let started = Instant::now();
         let mut running =
@@ -107,7 +98,7 @@ impl Probe<'_> {
 }
 
 impl Running<'_> {
-    /// Small reads with more and more in flight, until more does not help.
+    /// Increases the depth until the gain ends.
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>, Error> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
@@ -139,7 +130,7 @@ impl Running<'_> {
         self.run(&what, Phase { read_bytes, depth, in_order: false }, share)
     }
 
-    /// Runs a phase with its share of the time and of the bytes. `None` when the user stopped it.
+    /// Runs a phase within its share of time and bytes; `None` if interrupted.
     fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>, Error> {
         let steps = DEPTHS.len() + SIZES.len() + 1;
         (self.probe.progress)(what, self.done, steps as u64);
@@ -163,7 +154,7 @@ impl Running<'_> {
         let done = on_threads(phase.depth as usize, |_| work.read_on());
         let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
         let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // A relation may have been dropped meanwhile. The probe fails only when it could read nothing at all.
+        // Fails only if nothing could be read: a relation may be dropped meanwhile.
         if let Some(error) = failure.filter(|_| completions.is_empty()) {
             return Err(error.into());
         }
@@ -178,31 +169,30 @@ impl Running<'_> {
 
 // ---- files ----
 //
-// What a probe reads: large files of relations, cut into chunks that are dealt out like cards.
+// Large relation files, cut into chunks and dealt to the phases.
 
 /// Bytes of a chunk: the largest read.
 const CHUNK: u64 = 1 << 20;
-/// Larger reads at random places than the small ones, each with chunks of its own.
+/// Larger random reads, each with its own chunks.
 const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
-/// Files that are read of, the largest ones, half as many as may be open at most: all are open at a time.
+/// The largest files, all open at once: at most half of the limit on open files.
 const FILES_MAX: u64 = 256;
-/// Fewer chunks than this say little.
+/// Fewer chunks say little.
 const CHUNKS_MIN: usize = 16;
-/// The part of the chunks that is kept for reading in order, and of the others that for small reads.
+/// Sequential reads get a third of the chunks, small reads a sixth of the rest.
 const SEQUENTIAL_PART: usize = 3;
 const SMALL_PART: usize = 6;
-/// Chunks that are cut for one size of read: a read's place takes 16 bytes of memory.
+/// Maximum chunks per size: each read's place takes 16 bytes.
 const CHUNKS_PER_SIZE_MAX: usize = 4096;
 
-/// A file to read of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleFile {
-    /// Below the data directory.
+    /// Relative to the data directory.
     pub path: PathBuf,
     pub size: Bytes,
 }
 
-/// The largest files of relations that are on the device of the data directory itself, in the order of their paths.
+/// The largest on the directory's own device, by path.
 pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, Error> {
     let root = directory.files.root().facts();
     let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
@@ -222,14 +212,13 @@ pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, E
     Ok(files)
 }
 
-/// Where a read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     file: u32,
     offset: u64,
 }
 
-/// Places for reads of one size, each taken once until all were.
+/// Places of reads, each used once before any repeats.
 #[derive(Debug)]
 struct Places {
     places: Vec<Place>,
@@ -241,7 +230,6 @@ impl Places {
         Arc::new(Places { places, next: AtomicUsize::new(0) })
     }
 
-    /// The next place.
     pub fn take(&self) -> Place {
         self.places[self.next.fetch_add(1, Ordering::Relaxed) % self.places.len()]
     }
@@ -251,19 +239,16 @@ impl Places {
     }
 }
 
-/// The chunks of the files, dealt out so that no two phases read the same.
 struct Deck {
     open: Vec<DirectFile>,
-    /// Places in order, a chunk apart.
+    /// Places a chunk apart.
     sequential: Arc<Places>,
-    /// Chunks in random order; those for small reads first, then as many for each larger size.
+    /// Random order: those for small reads, then equal shares for the larger sizes.
     chunks: Vec<Place>,
-    /// Places of reads, by the size of the read.
     random: BTreeMap<u64, Arc<Places>>,
 }
 
 impl Deck {
-    /// Opens the files and shuffles.
     pub fn new(directory: &Tree, files: &[SampleFile]) -> Result<Deck, Error> {
         let mut chunks = chunks_of(files);
         if chunks.len() < CHUNKS_MIN {
@@ -276,7 +261,7 @@ impl Deck {
         Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
-    /// Places at random for reads of `size` bytes, which goes on where it stopped when it is asked for again.
+    /// A repeated call continues where the last one stopped.
     pub fn random(&mut self, size: u64) -> Arc<Places> {
         if let Some(places) = self.random.get(&size) {
             return Arc::clone(places);
@@ -286,7 +271,7 @@ impl Deck {
         places
     }
 
-    /// The places in the `nth` share of the chunks. The first share is the one for small reads.
+    /// Share 0 is for small reads.
     fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();
@@ -302,13 +287,11 @@ impl Deck {
         Places::new(places)
     }
 
-    /// Was there too little for what was read?
     pub fn has_read_twice(&self) -> bool {
         self.sequential.has_wrapped() || self.random.values().any(|places| places.has_wrapped())
     }
 }
 
-/// Every whole chunk, file after file.
 fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
     let numbered = files.iter().enumerate();
     let of_file = |(file, sample): (usize, &SampleFile)| {
@@ -319,20 +302,18 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 
 // ---- phase ----
 //
-// One phase: reads of one size, so many in flight, for a while.
+// A phase has reads of one size at one depth.
 
-/// What does not count at the beginning: the kernel's limiter (blk-throttle) accounts in slices of 100 ms, and lets the
-/// first two's worth and more through at once. Of a phase that its bytes end sooner, a quarter. Two reads always count: of the
-/// four that a small budget has for the largest size, a pause before the last would leave one.
+/// Start of a phase that does not count, at most this share of it. The kernel's limiter (blk-throttle) uses slices
+/// of 100 ms and lets more than two through at first. Two reads always count: a small budget has four of the
+/// largest size.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
-/// A limiter lets reads through in bursts. A pause of so many times the usual distance between two reads, and of so many
-/// seconds, stands between two of them.
+/// A pause between bursts exceeds this multiple of the median interval, and this many seconds.
 const PAUSE_RATIO: f64 = 10.0;
 const PAUSE_MIN: f64 = 0.01;
 
-/// What is read, and how.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     read_bytes: u64,
@@ -340,7 +321,6 @@ struct Phase {
     in_order: bool,
 }
 
-/// How fast it was, after the beginning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Speed {
     pub reads_per_second: f64,
@@ -348,14 +328,13 @@ struct Speed {
     pub latency_us_p99: f64,
 }
 
-/// A read: seconds since the phase began, and how long it took.
+/// A read's end, in seconds since the phase began, and its duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Completion {
     ended: f64,
     took: f64,
 }
 
-/// What the threads share.
 struct Work<'a> {
     phase: Phase,
     deck: &'a Deck,
@@ -370,7 +349,6 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// One thread's reads.
     fn read_on(&self) -> Vec<Completion> {
         let mut buffer = AlignedBuffer::new(self.phase.read_bytes as usize);
         let mut completions = Vec::new();
@@ -397,14 +375,13 @@ impl Work<'_> {
         self.control.is_interrupted() || self.started.elapsed() >= self.time
     }
 
-    /// Takes a read's bytes out of the budget, if there are as many left.
+    /// False if the budget is exhausted.
     fn reserve(&self) -> bool {
         let reserved_before = self.reserved_bytes.fetch_add(self.phase.read_bytes, Ordering::Relaxed);
         reserved_before + self.phase.read_bytes <= self.budget
     }
 }
 
-/// The speed after what is discarded.
 fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     completions.sort_by(|one, other| one.ended.total_cmp(&other.ended));
     let last = completions.last()?.ended;
@@ -422,8 +399,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. Between two reads, each of which is the first of a burst where there are bursts: whatever the moment
-/// at which the phase began and ended, whole bursts are counted.
+/// Reads per second. If there are bursts, only whole ones count, from the start of one to that of another.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -431,7 +407,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
     let pause = PAUSE_MIN.max(distances.get(distances.len() / 2)? * PAUSE_RATIO);
     let starts: Vec<usize> = (1..ends.len()).filter(|at| ends[*at] - ends[at - 1] > pause).collect();
     if let [first, .., last] = starts[..]
-        // Single stalls are no bursts: these make up most of the time.
+        // Bursts span most of the time; otherwise the pauses are single stalls.
         && ends[last] - ends[first] > (ends[to] - ends[from]) / 2.0
     {
         (from, to) = (first, last);
@@ -442,33 +418,31 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
 
 // ---- measurement ----
 
-/// What was measured. Rates are those of the phases' later parts.
+/// Rates exclude the start of each phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// What a restore plans with.
     pub profile: DeviceProfile,
-    /// Of one small read at a time, in microseconds.
+    /// Microseconds of one small read at a time.
     pub latency_us_p50: f64,
     pub latency_us_p99: f64,
-    /// Bytes per second of reads of 1 MiB in order.
+    /// Bytes per second of 1 MiB reads.
     pub sequential_bandwidth: Bytes,
     /// Random reads of 8 KiB.
     pub by_depth: Vec<DepthPoint>,
-    /// Random reads, the useful number of them in flight.
+    /// Random reads at the useful depth.
     pub by_size: Vec<SizePoint>,
-    /// How well `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` describes `by_size`.
+    /// Fit of `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` to `by_size`.
     pub fit: Fit,
-    /// How far the profile itself is off there at most, as a ratio of the measured time.
+    /// Largest error on `by_size`, relative to the measured time.
     pub profile_error_ratio_max: f64,
-    /// What the probe itself cost.
+    /// Cost of the probe.
     pub reads: u64,
     pub read_bytes: Bytes,
     pub seconds: f64,
-    /// Did it run out of blocks that had not been read yet?
+    /// Unread blocks ran out.
     pub has_read_twice: bool,
 }
 
-/// Small random reads with so many in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DepthPoint {
     pub depth: u32,
@@ -477,7 +451,6 @@ pub struct DepthPoint {
     pub latency_us_p99: f64,
 }
 
-/// Random reads of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizePoint {
     pub read_bytes: Bytes,
@@ -491,39 +464,36 @@ impl SizePoint {
     }
 }
 
-/// The prices that describe the measured reads best, one added to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     pub reads_per_second: f64,
     pub bandwidth: Bytes,
-    /// How far they are off at most, as a ratio of the measured time.
+    /// Largest error, relative to the measured time.
     pub error_ratio_max: f64,
 }
 
 // ---- fit ----
 
-/// Rates within this share of the best count as the best: measuring again would move them as much.
+/// Rates within this share of the best are equal: measurements vary as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
-/// More in flight is worth it when it gains at least this.
+/// Minimum gain that justifies a greater depth.
 const GAIN_MIN: f64 = 1.05;
 
-/// What is made of small reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Small {
     pub reads_per_second: f64,
-    /// The fewest in flight that reach it.
+    /// Smallest depth that reaches it.
     pub depth: u32,
-    /// Seconds of one at a time, the median: one pause of a shared disk would make a mean of few reads anything.
+    /// Median of single reads: one pause would distort a mean.
     pub alone_seconds: f64,
 }
 
-/// Did the last two steps deeper bring nothing?
+/// The last two depths gained nothing.
 fn is_flat(points: &[DepthPoint]) -> bool {
     let [.., before, _, _] = points else { return false };
     points[points.len() - 2..].iter().all(|later| later.reads_per_second < before.reads_per_second * GAIN_MIN)
 }
 
-/// The best rate, and the first depth that is as good.
 fn summarize_depths(points: &[DepthPoint]) -> Small {
     let best = choose_best(points.iter().map(|point| point.reads_per_second));
     let first_good = points.iter().find(|point| point.reads_per_second >= best * AS_GOOD_AS_BEST);
@@ -532,14 +502,14 @@ fn summarize_depths(points: &[DepthPoint]) -> Small {
     Small { reads_per_second: best, depth, alone_seconds: alone.map_or(0.0, |point| point.latency_us_p50 / 1e6) }
 }
 
-/// The median of the three best: the best alone would be the luckiest.
+/// Median of the three best: the best alone is luck.
 fn choose_best(rates: impl Iterator<Item = f64>) -> f64 {
     let mut rates: Vec<f64> = rates.collect();
     rates.sort_by(|one, other| other.total_cmp(one));
     rates.get(1.min(rates.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
-/// What a restore plans with. `by_size` begins with the small reads.
+/// `by_size` begins with the small reads.
 fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> DeviceProfile {
     let at_random = Bytes(choose_best(by_size.iter().map(|point| point.bandwidth().0 as f64)) as u64);
     let bandwidth = sequential.max(at_random).max(Bytes(1));
@@ -560,8 +530,7 @@ fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> De
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
 
-/// The part of the smaller price that the device works off while it does the larger one's work: the least squares of the
-/// relative errors.
+/// Fits by least squares of the relative errors.
 fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     let (mut top, mut bottom) = (0.0, 0.0);
     for point in points {
@@ -574,10 +543,10 @@ fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     if bottom > 0.0 { (top / bottom).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// The least squares of the relative errors of `a + b × bytes` as the time of a read. The profile's own prices where the
-/// points have no such fit with two positive prices.
+/// Fits `a + b × bytes` by least squares of the relative errors. Unless both are positive, returns the profile's
+/// prices.
 fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
-    // The time of a point is t. Minimised is Σ (a u + b v − 1)² with u = 1 ÷ t and v = bytes ÷ t.
+    // With a point's time t, minimizes Σ (a u + b v − 1)² for u = 1 ÷ t and v = bytes ÷ t.
     let (mut uu, mut uv, mut vv, mut u_sum, mut v_sum) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for point in points {
         let u = point.reads_per_second;
@@ -597,7 +566,6 @@ fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
     Fit { reads_per_second, bandwidth, error_ratio_max: compute_error_ratio(points, &fitted) }
 }
 
-/// How far these prices are off at most, as a ratio of the measured time.
 fn compute_error_ratio(points: &[SizePoint], profile: &DeviceProfile) -> f64 {
     let error = |point: &SizePoint| (profile.seconds(1, point.read_bytes) * point.reads_per_second - 1.0).abs();
     points.iter().map(error).fold(0.0, f64::max)
@@ -671,7 +639,7 @@ mod phase_tests {
 
     #[test]
     fn a_limiters_bursts_are_counted_whole() {
-        // 300 reads at the start of each tenth of a second; whoever waits at the end gets one more each.
+        // 300 reads per 0.1 s. At the end each waiting thread gets one more.
         let burst = |tenth: u32, reads: u32| (0..reads).map(move |at| f64::from(tenth) / 10.0 + f64::from(at) * 8e-5);
         let ends: Vec<f64> = burst(0, 377)
             .chain(burst(1, 520))
@@ -724,7 +692,7 @@ mod fit_tests {
         rates.iter().enumerate().map(point).collect()
     }
 
-    /// Points of a device on which a read of so many bytes takes so long.
+    /// A read of n bytes takes `seconds(n)`.
     fn size_points(seconds: impl Fn(u64) -> f64) -> Vec<SizePoint> {
         let point = |size: &u64| SizePoint { read_bytes: Bytes(*size), reads_per_second: 1.0 / seconds(*size) };
         [SMALL_READ].iter().chain(&SIZES).map(point).collect()

@@ -1,4 +1,4 @@
-//! Where the profiles of devices are kept: a JSON file for each device and limit, made anew by each probe.
+//! Stored device profiles: a JSON file per device and limit, replaced by each probe.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,36 +13,31 @@ use host::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
 use host::linux::block_device::BlockDevice;
 use host::linux::cgroup::ReadLimit;
 
-/// What messages call a file.
 const PROFILE: &str = "the device's profile";
 
-/// The version of the format. No other is read.
 const FORMAT: u32 = 1;
 
-/// What is measured may be so much above the limit that is in force.
+/// Above this multiple of the limit, the measurement did not feel it.
 const UNFELT_RATIO: f64 = 1.15;
 
-/// The largest read and the deepest queue that a profile may name: a file is somebody's text.
+/// Accepted ranges: a file is untrusted text.
 const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
 
-/// No device lets a read that nobody else asks beside wait longer.
+/// Longest plausible latency of a lone read.
 const ALONE_SECONDS_MAX: f64 = 1.0;
 
-/// A device as it was when it was probed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
     pub format: u32,
     pub measured_at: Timestamp,
     pub device: StoredDevice,
-    /// The limit of the cgroup that the probe ran in; null is none.
+    /// Limit of the probe's cgroup; null if none.
     pub limit: ReadLimit,
     pub measurement: Measurement,
-    /// What the reader should know.
     pub remarks: Vec<String>,
 }
 
-/// Which device it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredDevice {
     pub name: String,
@@ -52,8 +47,8 @@ pub struct StoredDevice {
 }
 
 impl DeviceRecord {
-    /// What was measured of a device under a limit just now. Where the budget ended the reads before the limit was felt, as
-    /// that of a fast device lets the first tenths of a second through, the profile is that of the limit.
+    /// If the budget ended before the limit was felt, the profile uses the limit: a fast one lets the first tenths
+    /// of a second through.
     pub fn new(
         device: &BlockDevice,
         limit: ReadLimit,
@@ -66,7 +61,7 @@ impl DeviceRecord {
         if profile.reads_per_second > most_reads * UNFELT_RATIO
             || profile.bandwidth.0 as f64 > most_bytes.0 as f64 * UNFELT_RATIO
         {
-            // What was measured is how the device is without the limit.
+            // The measured overlap is that of the unlimited device.
             profile.overlap = 0.0;
             remarks.push(
                 "the limit was not felt within the budget, so its own figures are taken: a larger --probe=BYTES measures it"
@@ -90,7 +85,7 @@ impl DeviceRecord {
         }
     }
 
-    /// Why a restore cannot plan with it, if it cannot.
+    /// First invalid value, if any.
     fn flaw(&self) -> Option<String> {
         let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
             self.measurement.profile;
@@ -106,7 +101,6 @@ impl DeviceRecord {
     }
 }
 
-/// The record that a file holds, or why it is of no use.
 fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
     #[derive(Deserialize)]
     struct Head {
@@ -121,19 +115,17 @@ fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
     record.flaw().map_or(Ok(record), Err)
 }
 
-/// A directory of profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileStore {
     directory: PathBuf,
 }
 
 impl ProfileStore {
-    /// The one of this user: `devices` in pgthaw's state directory.
     pub fn open() -> ProfileStore {
         ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
-    /// Is nothing kept? Then nobody needs to know which device it is, which a busy one takes its time to say.
+    /// If empty, nobody needs to identify the device, which is slow on a busy one.
     pub fn is_empty(&self) -> bool {
         match self.directory.read_dir() {
             Ok(mut files) => files.next().is_none(),
@@ -141,7 +133,7 @@ impl ProfileStore {
         }
     }
 
-    /// The profile of a device under a limit; `None` when it was never probed like that.
+    /// Profile of a device under a limit; `None` if never probed.
     pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
         let path = self.path(&device.identity, limit);
         let text = match read_at_most(&path, SMALL_FILE_BYTES_MAX) {
@@ -155,7 +147,7 @@ impl ProfileStore {
         }
     }
 
-    /// Keeps a profile in the place of an earlier one, whole or not at all. Returns the file.
+    /// Replaces the profile atomically. Returns its path.
     pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf, Error> {
         let path = self.path(&record.device.identity, record.limit);
         let text = serde_json::to_vec_pretty(record).map_err(io::Error::from);

@@ -1,4 +1,4 @@
-//! Issues the reads of a plan: threads that take the next one, in the plan's order, and read it through the page cache.
+//! Issues a plan's reads through the page cache, from several threads.
 
 mod in_order;
 
@@ -23,65 +23,58 @@ use ::host::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
 use ::host::linux::threads::{lock, on_threads};
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// How often to ask whether there still is memory, and whether what was read stays ...
+/// Memory and eviction are checked after this time ...
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// ... and after how many bytes, whatever is sooner.
+/// ... or this many bytes.
 const LOOK_BYTES: u64 = 128 << 20;
 
-/// A plan is used for so many times the time that it took to make, whatever is seen meanwhile.
+/// A plan is used for at least this multiple of its planning time.
 const PLANNING_RATIO: u32 = 10;
 
-/// Everything that the threads share.
 pub struct Engine<'a> {
     pub plan: &'a Plan,
-    /// What making it took.
+    /// Time to make the plan.
     pub planning: Duration,
-    /// Forks in the plan's order.
+    /// In plan order.
     pub forks: &'a [Planned],
     pub files: Files<'a>,
     pub threads: usize,
     pub governor: &'a Governor,
     pub host: &'a Host,
-    /// What was cached before of what is to stay.
+    /// Bytes cached before that are to stay.
     pub resident_bytes: Bytes,
 }
 
-/// What was done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub reads: u64,
-    /// Bytes of each fork that were not cached when their read was issued, in the plan's order.
+    /// Bytes per fork not cached when read, in plan order.
     pub fork_bytes: Vec<Bytes>,
-    /// What was read once more, because it had gone by the time that a later slice was read, and what was let go.
+    /// Bytes reread after eviction, and bytes dropped.
     pub memory: MemoryReceipt,
-    /// Forks that could not be read, by number, with the first error.
+    /// First error per fork.
     pub failures: BTreeMap<usize, Refusal>,
-    /// Blocks of each fork that came by these reads, in the plan's order: none that were cached before, or that the server was
-    /// quicker to read.
+    /// Blocks per fork loaded by these reads: none cached before, or read by the server first.
     pub brought: Vec<RoaringBitmap>,
-    /// The situation has changed, and the rest is to be planned again.
+    /// The rest needs a new plan.
     pub is_outdated: bool,
 }
 
-/// The reads that nobody took yet.
 struct Queue<'a> {
     mix: Mix<'a>,
-    /// Reads that are done once more.
+    /// Reads to repeat.
     again: VecDeque<Read>,
-    /// What is left of stretches that were to be read in order, with their slices.
+    /// Rest of stretches for reading in order, with slices.
     left: VecDeque<(Option<usize>, Read)>,
-    /// Slices that were begun, as far as somebody looked back at the ones before.
     begun: usize,
     looked_at: Instant,
-    /// Bytes that were read by then.
     looked_at_bytes: u64,
 }
 
-/// Where the blocks of a read are.
 struct Place {
     segment: u32,
-    /// The segment's first block.
+    /// First block of the segment.
     first: u64,
     /// Within the segment.
     range: BlockRange,
@@ -91,28 +84,23 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
-    /// Drops cached pages that would split a read.
     splits: Splits,
     queue: Mutex<Queue<'a>>,
     started: Instant,
     is_exhausted: AtomicBool,
     staying: Staying,
-    /// Bytes that the reads so far brought.
     read_bytes: AtomicU64,
     outcome: Mutex<Outcome>,
-    /// Reading in order failed once: all is read otherwise from then on.
+    /// A failure ends reading in order.
     in_order_fails: AtomicBool,
-    /// How files are read in order, by their file systems.
     windows: Mutex<BTreeMap<u64, Option<Window>>>,
 }
 
 impl Outcome {
-    /// Bytes that were not cached when their read was issued.
     pub fn read_bytes(&self) -> Bytes {
         self.fork_bytes.iter().copied().sum()
     }
 
-    /// Adds what a second run over the same forks did.
     pub fn add(&mut self, other: Outcome) {
         self.reads += other.reads;
         self.memory.add(other.memory);
@@ -124,7 +112,7 @@ impl Outcome {
 }
 
 impl Engine<'_> {
-    /// Reads until the plan is done or outdated, or there is a reason to stop.
+    /// Reads until the plan is done or outdated, or the restore must stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
         self.governor.begin_plan(self.plan.forecast().read_bytes);
@@ -161,7 +149,7 @@ impl Engine<'_> {
 }
 
 impl Queue<'_> {
-    /// The next read of what is left of stretches, of so many blocks at most.
+    /// Takes at most `largest` blocks.
     fn take_left(&mut self, largest: u64) -> Option<(Option<usize>, Read)> {
         let (slice, Read { fork, range }) = self.left.pop_front()?;
         let end = range.end.min(range.start + largest);
@@ -173,13 +161,12 @@ impl Queue<'_> {
 }
 
 impl Work<'_> {
-    /// One thread's life.
     fn read_on(&self, thread: usize) {
         let mut buffer = Vec::new();
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // Who still waits for a turn waits for nothing.
+                // Threads that wait for a turn would wait in vain.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -200,7 +187,7 @@ impl Work<'_> {
         }
     }
 
-    /// A read is about to be done, or was.
+    /// Records a read, before or after it is done.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
             self.engine.host.watcher.advance(self.bytes(read.range));
@@ -222,8 +209,7 @@ impl Work<'_> {
         !self.is_exhausted.load(Ordering::Relaxed) && self.engine.host.control.os_stopped_by().is_none()
     }
 
-    /// The next read of the plan with its slice, or one that is done again; `None` at the end, when there is a reason to stop, and
-    /// when the rest has to be planned again.
+    /// Repeated reads have no slice. `None` at the end, on a stop, or if the plan is outdated.
     fn take(&self) -> Option<(Option<usize>, Read)> {
         if self.engine.host.control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
@@ -245,14 +231,14 @@ impl Work<'_> {
             self.engine.governor.note_cold_rest();
         }
         drop(queue);
-        // Whoever begins a slice looks back at the ones before. Other threads read on meanwhile.
+        // Other threads read on meanwhile.
         if begins {
             self.look_back(slice);
         }
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// Is the plan one for another situation? A budget has chosen what it leaves out, and is not asked again.
+    /// A plan cut by a budget stays.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -263,10 +249,9 @@ impl Work<'_> {
         outcome.is_outdated
     }
 
-    /// Looks whether the slices before `slice` are still there; what is not is read once more. Now and then looks at a sample
-    /// of all of them, and at what memory there is.
+    /// Repeats evicted reads of earlier slices. Now and then checks memory and a sample.
     fn look_back(&self, slice: usize) {
-        // Where nobody can see, nothing is gone.
+        // Unknown residency counts as cached.
         let look = |read| self.count_left(read).unwrap_or_default();
         let settled = self.staying.take_settled(slice);
         let again: Vec<Read> = settled.into_iter().filter(|read| look(*read).gone > 0).collect();
@@ -284,7 +269,7 @@ impl Work<'_> {
         }
     }
 
-    /// Somebody else may have taken the memory that was there at first. Before it is enough, what was read over goes.
+    /// Before stopping for lack of memory, drops the blocks read over gaps.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -309,7 +294,6 @@ impl Work<'_> {
         self.staying.forget();
     }
 
-    /// What is left of a read.
     fn count_left(&self, read: Read) -> Result<Left, linux::Error> {
         let fork = &self.engine.forks[read.fork].entry;
         let Place { segment, pages, .. } = self.place(read.range);
@@ -324,7 +308,7 @@ impl Work<'_> {
         if left.gone == 0 {
             return Ok(left);
         }
-        // It may have been dropped or truncated since it was opened.
+        // The file may have been dropped or truncated.
         let Some(file) = self.engine.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
         let end = file.size_bytes().div_ceil(self.engine.files.cache.page_bytes());
         count(&*file, PageRange::new(pages.start.min(end), pages.end.min(end)))
@@ -338,7 +322,7 @@ impl Work<'_> {
         Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
     }
 
-    /// One read, unless the server's own traffic was quicker. Returns the bytes that were not cached.
+    /// Returns the bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
         let engine = self.engine;
         let fork = &engine.forks[read.fork].entry;
@@ -350,7 +334,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // Not before the wait: others may be quicker, and what is dropped is to be back at once.
+        // After the wait: the server may be faster, and dropped pages must return at once.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
@@ -362,7 +346,6 @@ impl Work<'_> {
         Ok(self.count(read, missing_bytes.min(filled)))
     }
 
-    /// Counts what a read brought, and returns it.
     fn count(&self, read: Read, loaded: u64) -> u64 {
         let reads = read.range.blocks().div_ceil(self.largest_read_blocks());
         let mut outcome = lock(&self.outcome);
@@ -371,14 +354,13 @@ impl Work<'_> {
         loaded
     }
 
-    /// Reads the blocks of a segment.
     fn fill(&self, file: &dyn CachedFile, range: BlockRange, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(self.engine.files.geometry.block_size);
         file.apply_read(offset, buffer).map(|filled| filled as u64)
     }
 
-    /// Notes what a read is about to bring: all of it that is not cached.
+    /// Records the uncached blocks of a read.
     fn note_brought(&self, read: Read, segment_start: u64, cached: &[PageRange]) {
         let mut blocks = RoaringBitmap::new();
         blocks.insert_range(numbers(read.range));
@@ -389,8 +371,8 @@ impl Work<'_> {
         lock(&self.outcome).brought[read.fork] |= blocks;
     }
 
-    /// Reads the hot blocks of what was just read again: a page that is read twice goes to the kernel's active list, and what
-    /// is read once, such as the colder rest, pushes it out no more. `read` is given blocks of the segment.
+    /// A second read moves hot pages to the kernel's active list, where pages read once, such as the colder rest,
+    /// cannot evict them. `read` takes blocks of the segment.
     fn keep_hot(
         &self,
         hot: &RoaringBitmap,
@@ -421,11 +403,9 @@ impl Work<'_> {
 }
 
 // ---- let go ----
-//
-// Lets go of what was read over: what stood in a gap came because that was cheaper than one more read, and nobody asked for it.
 
-/// Drops what is in `brought` of `forks` and not `wanted`, both in the plan's order, and takes it out of there. What somebody may have
-/// used since stays, and all of it where that cannot be seen.
+/// Drops blocks of `brought` that are not `wanted`, also from the bitmaps. If `may_be_used`, keeps pages used
+/// since, or all if use is invisible.
 pub fn let_go(
     files: Files<'_>,
     (forks, wanted): (&[Planned], &[WantedFork]),
@@ -451,7 +431,7 @@ pub fn let_go(
         }
         let mut unused = Vec::new();
         for run in file.read_resident(pages)? {
-            // What was read to bring it is one use.
+            // The read that loaded a page counts as one use.
             file.visit_activity(run, &mut |run, activity| {
                 unused.extend((activity < Activity::Active).then_some(run));
             })?;
@@ -459,7 +439,7 @@ pub fn let_go(
         Ok(unused)
     };
     for (Planned { entry, .. }, over) in forks.iter().zip(&over) {
-        // What cannot be opened or seen stays, and is not counted.
+        // Unreadable files keep their pages, uncounted.
         let dropped = files.drop_blocks(&entry.path, entry.fork, over, choose);
         sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
     }
@@ -468,43 +448,38 @@ pub fn let_go(
 
 // ---- staying ----
 //
-// Does what was read stay? Each slice is looked at once more while later ones are read, and a sample of everything now and
-// then: what the kernel takes back as fast as it comes is not worth reading.
+// Detects eviction of loaded pages: a restore that cannot keep them is pointless.
 
-/// A slice is looked at when this many later ones have been begun: its last reads are over by then.
+/// A slice is checked after this many later ones began, so that its last reads are over.
 const SLICES_LATER: usize = 2;
-/// Reads in the sample.
 const SAMPLE_READS: usize = 256;
-/// A smaller sample says nothing.
+/// Smaller samples say nothing.
 const SAMPLE_READS_MIN: usize = 32;
-/// More of the sample than this is gone only when there is no room for it: other causes take single pages.
+/// Larger shares mean lack of memory; other causes take single pages.
 const GONE_RATIO_MAX: f64 = 0.1;
 
-/// What was read, as far as it is still to be looked at.
 #[derive(Debug, Default)]
 pub struct Staying {
-    /// Reads that were not looked at again yet, with the number of their slice, in the order in which they ended.
+    /// Unchecked reads with slices, in order of completion.
     fresh: Mutex<VecDeque<(usize, Read)>>,
     sample: Mutex<Sample>,
 }
 
-/// Reads that were chosen at random, each of all so far as likely as any other.
+/// Uniform sample of all reads.
 #[derive(Debug, Default)]
 struct Sample {
     seen: u64,
     reads: Vec<(Instant, Read)>,
 }
 
-/// What is left of some reads, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     pub pages: u64,
-    /// Pages that are not cached any more.
+    /// No longer cached.
     pub gone: u64,
 }
 
 impl Staying {
-    /// A read of slice `step` is over.
     pub fn add(&self, step: usize, read: Read) {
         lock(&self.fresh).push_back((step, read));
         let mut sample = lock(&self.sample);
@@ -518,21 +493,20 @@ impl Staying {
         }
     }
 
-    /// Forgets all reads: what of them was not asked for has been let go.
+    /// Called after unrequested blocks were dropped.
     pub fn forget(&self) {
         lock(&self.fresh).clear();
         *lock(&self.sample) = Sample::default();
     }
 
-    /// The reads that are to be looked at, now that slice `step` begins. Each is told once.
+    /// Reads to check now that slice `step` begins, each once.
     pub fn take_settled(&self, step: usize) -> Vec<Read> {
         let mut fresh = lock(&self.fresh);
         let settled = fresh.iter().take_while(|(of, _)| of + SLICES_LATER <= step).count();
         fresh.drain(..settled).map(|(_, read)| read).collect()
     }
 
-    /// Is what was read taken back? `look` tells what is left of a read. What is older than `idle_age` may have gone for
-    /// another reason than a lack of room.
+    /// Reads older than `idle_age` do not count: their pages may have gone as idle.
     pub fn is_evicted(&self, idle_age: Option<Duration>, look: impl Fn(Read) -> Left) -> bool {
         let counts = |at: &Instant| idle_age.is_none_or(|age| at.elapsed() < age);
         let reads: Vec<Read> =

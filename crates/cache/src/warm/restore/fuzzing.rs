@@ -1,4 +1,4 @@
-//! Entry for `fuzz/`: from the rows of a snapshot to the reads of a plan.
+//! Entry for `fuzz/`: from snapshot rows to planned reads.
 
 use roaring::RoaringBitmap;
 
@@ -10,7 +10,7 @@ use crate::{Map, Tiers};
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;
 
-/// Plans what a restore would read where the forks are as `find` says: so many blocks, and which of them are resident.
+/// Plans a restore; `find` gives a fork's length and resident blocks.
 pub fn plan(
     map: Map,
     tiers: Tiers,

@@ -1,4 +1,4 @@
-//! Lets the threads of the engine read, as many and as fast as live traffic leaves room for.
+//! Limits the engine's threads and rate, so that live traffic keeps its share.
 
 #[cfg(test)]
 mod tests;
@@ -17,91 +17,87 @@ use ::host::linux::process::Busy;
 use ::host::linux::threads::lock;
 use ::host::units::Bytes;
 
-/// How long reads at full speed are counted for one opinion on the device's bandwidth.
+/// Length of a full-speed bandwidth measurement.
 const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
 
-/// What is left out before: a limit, and a volume with burst credit, gives more at first than it goes on to give.
+/// Time skipped before it: a limit or burst credit is faster at first.
 const BURST_SPAN: Duration = Duration::from_millis(200);
 
-/// How long reads are counted to tell what the device is short of.
+/// Length of a measurement of the scarce price.
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
-/// A bandwidth that was seen beside others is the device's only if fewer than this part of its reads per second were used.
+/// A bandwidth beside others counts only below this share of the device's reads.
 const READS_USED_MAX: f64 = 0.5;
 
-/// When so little is left that others wait no longer than this for its end, they wait for its end.
+/// With less left, a restore beside waiting traffic uses all threads.
 const LAST_STRETCH: Duration = Duration::from_millis(1500);
 
-/// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
+/// Below this share of the bandwidth, the device is short of reads, not bytes.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Where others take most of the reads, one of ours is worth more than its price, but never so much that a largest one costs more of the reads
-/// than this part of what it costs of the bytes: of what is left over small reads are paid for, and catalogs are small.
+/// Caps a read's worth: a largest read then costs this share of its price in bytes. The rest pays for small reads,
+/// such as catalogs.
 const LARGEST_READ_COST_MAX: f64 = 0.85;
-/// What it is more or less by, each time that it is found out what the device is short of.
+/// Factor of one adjustment.
 const READ_WORTH_STEP: f64 = 1.25;
 
-/// From this part of the bandwidth on it is bytes that the device is short of.
+/// Above this share, it is short of bytes.
 const SHORT_OF_BYTES_RATIO: f64 = 0.92;
 
-/// Who asked to be gentle takes nobody for granted: a server that just came up is asked a moment later.
+/// A gentle restore assumes traffic for this long: the server may just have started.
 const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Processes that were seen busy, summed over the looks, less the looks at nobody: from so many on it is traffic. One process is
-/// that after a fifth of a second, and what serves this restore is busy for less.
+/// Busy processes, summed over looks less idle ones, that count as traffic. One process takes 0.2 s; the backend of
+/// this restore is busy for less.
 const BUSY_MIN: u32 = 8;
 
-/// A thread whose turn it is not looks this often whether it came.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What all threads of a restore share, over all of its passes.
+/// State shared by all threads and passes.
 #[derive(Debug)]
 pub struct Governor {
     sharing: Sharing,
     threads: usize,
     pub pace: Pace,
     device: DeviceProfile,
-    /// Was the device told or probed?
+    /// The device was configured or probed.
     is_told: bool,
-    /// Reads are slower than the device because the user wants it.
+    /// The user set a rate.
     is_limited: bool,
     seen: Mutex<Seen>,
 }
 
-/// What was seen of device and traffic, and what follows from it.
 #[derive(Debug, Default)]
 struct Seen {
     /// Threads that may read.
     depth: usize,
     given: Given,
-    /// Bytes of the plan that nobody has begun to read.
+    /// Bytes of the plan not yet started.
     left_bytes: u64,
-    /// Bytes that a read has to bring, so that the device runs out of bytes and not of reads.
+    /// Bytes per read that use up bytes before reads.
     needed_per_read: Bytes,
-    /// What a read is worth, as a multiple of its price.
+    /// Price multiplier, above 1 if others compete for reads.
     read_worth: f64,
-    /// All of the pass has been begun that is hot.
+    /// All hot blocks have been started.
     is_cold_rest: bool,
-    /// Nobody else uses the device.
     is_alone: bool,
-    /// Somebody was busy while it was read.
+    /// Others were busy during the reads.
     had_traffic: bool,
-    /// It is known that no server runs.
     has_no_server: bool,
-    /// The server's processes were seen.
+    /// The server was visible.
     is_seen: bool,
     bandwidth: Bandwidth,
     shared_depth: SharedDepth,
     climb: Climb,
     others: Others,
-    /// The most reads per second that came, to all.
+    /// Highest reads per second of all users.
     most_reads: f64,
-    /// Bytes were left over for a while: reads are what the device is short of then.
+    /// Bandwidth was left over for a while.
     was_short_of_reads: bool,
     receipt: TrafficReceipt,
 }
 
-/// A stretch of reads at full speed that are being counted.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     start: Instant,
@@ -132,46 +128,42 @@ impl Governor {
         governor
     }
 
-    /// The `thread`th thread waits until it may read, or there is nothing for it to wait for.
+    /// Blocks until the `thread`th thread may read, or `goes_on` is false.
     pub fn enter(&self, thread: usize, goes_on: impl Fn() -> bool) {
         while thread >= self.lock().depth && goes_on() {
             thread::sleep(LOOK);
         }
     }
 
-    /// Bytes that each read has to bring, so that what others leave of the device's bytes runs out, and not what they leave of its reads.
     pub fn needed_per_read(&self) -> Bytes {
         self.lock().needed_per_read
     }
 
-    /// What a read costs beside one that nobody else competes with: as much, or more where others take the reads.
     pub fn read_worth(&self) -> f64 {
         self.lock().read_worth
     }
 
-    /// Does anybody else use the device, as far as was seen?
     pub fn situation(&self) -> Situation {
         if self.lock().is_alone { Situation::Alone } else { Situation::Shared }
     }
 
-    /// May long stretches be read as the kernel likes best? Nobody is to be spared, and no rate is to be kept.
+    /// Long stretches need a device without other users and without a rate.
     pub fn may_read_in_order(&self) -> bool {
         self.situation() == Situation::Alone && !self.pace.has_rate()
     }
 
-    /// Was anybody else busy while it was read?
     pub fn had_traffic(&self) -> bool {
         self.lock().had_traffic
     }
 
-    /// The first look, before there is an opinion. A single process that is busy may be the one that serves this restore.
+    /// A single busy process may be the backend of this restore.
     pub fn begin(&self, traffic: &dyn Traffic) {
         let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
         let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
         let mut seen = self.lock();
         seen.is_alone = is_alone;
         if !is_alone {
-            // While little is loaded the server's misses take most of the reads.
+            // While the cache is cold, the server's misses take most of the reads.
             seen.read_worth = self.read_worth_max();
         }
     }
@@ -181,35 +173,29 @@ impl Governor {
         (largest_read.seconds_at(bandwidth) * LARGEST_READ_COST_MAX * reads_per_second).max(1.0)
     }
 
-    /// Something else is read than before, of which nothing was begun.
     pub fn begin_pass(&self) {
         self.lock().is_cold_rest = false;
     }
 
-    /// So many bytes of a plan are to be read.
     pub fn begin_plan(&self, bytes: Bytes) {
         self.lock().left_bytes = bytes.0;
     }
 
-    /// All of the plan has been begun that is hot.
     pub fn note_cold_rest(&self) {
         self.lock().is_cold_rest = true;
     }
 
-    /// A read of so many bytes goes out.
     pub fn take(&self, bytes: u64) {
         let mut seen = self.lock();
         seen.left_bytes = seen.left_bytes.saturating_sub(bytes);
     }
 
-    /// So many bytes came from the device.
     pub fn advance(&self, read: u64) {
         let mut seen = self.lock();
         seen.given.read_bytes += read;
         seen.given.reads += u64::from(read > 0);
     }
 
-    /// Watches the traffic until `is_done`.
     pub fn watch(&self, traffic: &dyn Traffic, is_done: &AtomicBool) {
         let mut looks = Looks::beginning(match self.situation() {
             Situation::Alone => Load::Idle,
@@ -242,9 +228,8 @@ impl Governor {
         }
     }
 
-    /// Counts what the server fetches from the device.
     fn count_others(&self, traffic: &dyn Traffic) {
-        // Reading /proc takes a while, and the threads that read need the lock meanwhile.
+        // Reading /proc is slow, and the reading threads need the lock.
         let mut others = std::mem::take(&mut self.lock().others);
         let more = others.look(traffic, Instant::now());
         let mut seen = self.lock();
@@ -252,17 +237,15 @@ impl Governor {
         seen.others = others;
     }
 
-    /// No server runs: there is nobody to be gentle with.
     pub fn note_no_server(&self) {
         self.lock().has_no_server = true;
     }
 
-    /// Were the server's processes ever seen? They are not from outside of their pid namespace.
+    /// False for a server in another pid namespace.
     pub fn has_seen_server(&self) -> bool {
         self.lock().is_seen
     }
 
-    /// One look at the traffic.
     fn look(&self, looks: &mut Looks, now: Duration, may_flow: bool, traffic: &dyn Traffic) -> (Load, Busy) {
         let busy = traffic.read_busy();
         self.lock().is_seen |= busy.is_some();
@@ -270,7 +253,7 @@ impl Governor {
         (looks.add(now, busy, may_flow), busy)
     }
 
-    /// Whether others are there decides what is planned, so a moment of somebody's work does not count.
+    /// Ignores moments of activity, because a change causes a new plan.
     fn judge_situation(&self, load: Load, seen_busy: u32) {
         let mut seen = self.lock();
         if load == Load::Idle {
@@ -283,12 +266,11 @@ impl Governor {
         }
     }
 
-    /// What is left was planned again.
     pub fn note_replan(&self) {
         self.lock().receipt.replanned += 1;
     }
 
-    /// Finds out beside which share of the bandwidth the server does the most.
+    /// Searches the share beside which the server does the most work.
     fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
         let work = if load == Load::Flowing { traffic.read_work() } else { None };
         let mut seen = self.lock();
@@ -302,7 +284,7 @@ impl Governor {
         }
     }
 
-    /// What to reckon with. Who asked to be gentle is so also with a server that cannot be seen, or that only just was.
+    /// A gentle restore distrusts idleness if the server is unseen or new.
     fn distrust(&self, load: Load, now: Duration) -> Load {
         let seen = self.lock();
         let is_trusted = seen.has_no_server || (seen.is_seen && now >= GENTLE_PATIENCE);
@@ -310,15 +292,15 @@ impl Governor {
         if distrusts { Load::Waiting } else { load }
     }
 
-    /// Who takes most of the reads himself may run most of the time and waits for the device all the same: getting done is what helps.
+    /// Traffic that takes most reads counts as waiting: an early finish helps it more.
     fn reconsider(&self, load: Load) -> Load {
         let reads = self.expected_reads();
         let is_short = self.sharing == Sharing::Fair && self.lock().others.are_short(reads);
         if load == Load::Flowing && is_short { Load::Waiting } else { load }
     }
 
-    /// Reads per second: of a device that has shown more bytes than its profile has, more reads are to be expected too; and of one that
-    /// nobody has told or probed no more than it has shown, if it has.
+    /// The profile's rate, scaled up for a faster device. An unprobed device is limited to the rate it showed when
+    /// short of reads.
     fn expected_reads(&self) -> f64 {
         let seen = self.lock();
         let faster = seen.bandwidth.bytes.seconds_at(self.device.bandwidth).max(1.0);
@@ -326,7 +308,6 @@ impl Governor {
         shown.min(self.device.reads_per_second * faster)
     }
 
-    /// What the traffic was like, and what it cost.
     pub fn receipt(&self) -> TrafficReceipt {
         self.lock().receipt
     }
@@ -348,14 +329,14 @@ impl Governor {
         let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes));
         let mut seen = self.lock();
         seen.depth = allowed.depth;
-        // Nobody is short of reads where they are slower than the device because the user wants it.
+        // A user's limit is the bottleneck, not the reads.
         seen.needed_per_read = if self.is_limited { Bytes(0) } else { seen.others.balance(part) };
-        // The server's own misses have their part of it. Who is gentle takes a small part as it is.
+        // The server's misses use the share too. A gentle share is small already.
         let left = if part.reads.is_none() { part } else { seen.others.leave(part) };
         self.pace.set_rate(allowed.rate.map(|_| left));
     }
 
-    /// The part of the device that so many bytes a second are.
+    /// `bytes` per second as a share of the device.
     fn part(&self, bytes: Bytes) -> Rate {
         if self.sharing == Sharing::Gentle {
             return Rate { bytes, reads: None };
@@ -364,8 +345,7 @@ impl Governor {
         Rate { bytes, reads: Some(self.expected_reads() * share) }
     }
 
-    /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
-    /// and returns the window that is being counted.
+    /// Measures the bandwidth in windows at full speed. Takes and returns the current window.
     fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
         if allowed.rate.is_some() {
             return None;
@@ -395,14 +375,13 @@ impl Governor {
         next(false)
     }
 
-    /// Is so little allowed, by the user or beside the traffic, that what comes says nothing of the device?
+    /// Whether a limit hides the device's speed.
     fn is_held_back(&self, allowed: Allowed) -> bool {
         self.is_limited
             || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
-    /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
-    /// given by then.
+    /// Takes and returns the start of the stretch, with totals by then.
     fn judge_shortage(
         &self,
         stretch: Option<(Instant, Given)>,
@@ -426,8 +405,7 @@ impl Governor {
         let (reads, worth) = (given.device_reads() / elapsed.as_secs_f64(), self.worth_after(share));
         let mut seen = self.lock();
         seen.read_worth = worth;
-        // A limit falters for a tenth of a second now and then, so what came before counts too, with whatever bytes. A device that
-        // answers nothing for a while says nothing of its reads.
+        // A limit may stall for 0.1 s, so earlier rates count. A stall says nothing about reads.
         seen.most_reads = seen.most_reads.max(reads);
         seen.was_short_of_reads |= reads > 0.0 && share < SHORT_OF_READS_RATIO;
         drop(seen);
@@ -440,7 +418,7 @@ impl Governor {
         next
     }
 
-    /// What a read is worth after a stretch that brought this share of the bandwidth. To whoever is alone it is worth its price.
+    /// New worth after a stretch that used `share` of the bandwidth.
     fn worth_after(&self, share: f64) -> f64 {
         match (self.situation(), self.read_worth()) {
             (Situation::Alone, _) => 1.0,
@@ -452,7 +430,7 @@ impl Governor {
         }
     }
 
-    /// Were these reads large ones in the mean, at the device's own speed? Such reads show what bandwidth it has.
+    /// Only large, unlimited reads show the bandwidth.
     fn are_large(&self, given: Given) -> bool {
         !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.device.largest_read.0 / 2
     }
@@ -480,35 +458,34 @@ impl Governor {
 
 // ---- climb ----
 //
-// How much of the device a restore takes while traffic flows: as much as lets the server do the most.
+// Chooses the bandwidth share beside flowing traffic that maximizes the server's work.
 //
-// What the server's users get is not seen from outside. What its processes work is: a transaction takes as much processor time whether
-// or not it waited, and who waits works less. So now and then another share of the bandwidth is tried for a second, less or more, and
-// kept when the server works more beside less, or hardly less beside more: then the restore is done sooner.
+// Users' throughput is invisible, so CPU time is the measure: a transaction needs the same whether or not it
+// waited. Now and then another share is tried for a second. It is kept if the server works more beside less, or
+// hardly less beside more.
 
-/// The most that is taken: what is left keeps the device from being saturated (docs/journal/2026-11-22-a-saturated-limit.md).
+/// Largest share; the rest keeps the device unsaturated (docs/journal/2026-11-22-a-saturated-limit.md).
 pub const SHARE_MAX: f64 = 0.93;
 const SHARE_MIN: f64 = 0.3;
-/// From one share to the next.
+/// Ratio of neighbouring shares.
 const STEP: f64 = 0.75;
 
-/// How long a share is looked at.
+/// Observation time of a share.
 const STRETCH: Duration = Duration::from_secs(1);
 
-/// The server has to work so many times as much beside less ...
+/// Minimum work ratio for a smaller share ...
 const GAIN_MIN: f64 = 1.05;
-/// ... and may work so much less beside more.
+/// ... and for a larger one.
 const LOSS_MAX: f64 = 0.97;
 
-/// The share that was chosen, and the one that is being tried.
 #[derive(Debug)]
 pub struct Climb {
     share: f64,
     tried: Option<f64>,
     is_down: bool,
-    /// When the stretch began, and the processor time of the server's processes by then.
+    /// Start of the stretch, and the server's CPU time by then.
     stretch: Option<(Duration, Duration)>,
-    /// Processors that the server kept busy beside the chosen share, and beside the largest.
+    /// Mean busy CPUs at the chosen share, and at the largest.
     work: f64,
     work_at_most: f64,
 }
@@ -520,28 +497,27 @@ impl Default for Climb {
 }
 
 impl Climb {
-    /// The part of the bandwidth to take now.
     pub fn share(&self) -> f64 {
         self.tried.unwrap_or(self.share)
     }
 
-    /// The share that was chosen, and how many times as much the server works beside it as beside the largest.
+    /// The share, and the server's work relative to the largest share.
     pub fn chosen(&self) -> (f64, f64) {
         (self.share, if self.work_at_most > 0.0 { self.work / self.work_at_most } else { 1.0 })
     }
 
-    /// Traffic does not flow: nothing is found out.
+    /// Cancels the trial.
     pub fn pause(&mut self) {
         (self.tried, self.stretch) = (None, None);
     }
 
-    /// Traffic flows, and the server's processes have used so much processor time so far.
+    /// `work` is the server's CPU time so far.
     pub fn add(&mut self, now: Duration, work: Duration) {
         let Some((began, before)) = self.stretch else {
             self.stretch = Some((now, work));
             return;
         };
-        // A process that ended takes its time along.
+        // The total lost the time of an ended process.
         let Some(worked) = work.checked_sub(before) else { return self.pause() };
         let lasted = now.saturating_sub(began);
         if lasted >= STRETCH {
@@ -578,7 +554,7 @@ impl Climb {
 mod climb_tests {
     use super::*;
 
-    /// The share after a minute beside a server that keeps so many processors busy beside a share.
+    /// `work_beside(share)` is the number of busy CPUs.
     fn after_a_minute(work_beside: impl Fn(f64) -> f64) -> Climb {
         let (mut climb, mut work) = (Climb::default(), Duration::ZERO);
         for look in 0..2400u32 {

@@ -1,8 +1,5 @@
-//! Brings back what a snapshot says was resident.
-//!
-//! The OS tier comes first and at once: the files that the snapshot names are opened and read before a cold server is
-//! asked for anything. Meanwhile the server answers; what was not where the snapshot says is looked up by name and read
-//! in a second pass. Then shared_buffers are filled, from a page cache that is warm by now.
+//! Restores the cache contents of a snapshot. The OS tier starts before a cold server answers. Relations that moved
+//! are then looked up by name for a second pass, and shared_buffers are filled from the warm page cache.
 
 mod engine;
 #[cfg(fuzzing)]
@@ -48,46 +45,42 @@ pub use os_tier::Buffered;
 pub use pace::Pace;
 pub use request::{Catalog, Missing, Request, RestoreOptions, Row, compare_paths};
 
-/// Where the cluster's files are, and how they are cut.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub directory: PathBuf,
     pub geometry: Geometry,
 }
 
-/// One restore.
 #[derive(Debug)]
 pub struct Restore {
     request: Request,
     options: RestoreOptions,
-    /// Where the files are, or why the data directory is of no use.
+    /// Location, or why the data directory is unusable.
     place: Result<Place, Refusal>,
     host: Host,
     governor: Governor,
-    /// The server has answered, or does not.
+    /// The server has answered, or will not.
     answered: Notify,
 }
 
-/// What came of asking for the server.
 #[derive(Debug)]
 pub struct Answer {
-    /// The server to load shared_buffers with, or why there is none.
+    /// The server, or why shared_buffers cannot be loaded.
     pub server: Result<Server, Refusal>,
     pub remarks: Vec<String>,
 }
 
 impl Restore {
-    /// A restore that has not begun. Without a `place` there is a reason why the data directory is of no use.
     pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
         let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
         let governor = Governor::new(sharing, threads, max_rate, device);
         Restore { request, options, place, host, governor, answered: Notify::new() }
     }
 
-    /// Does it. `server` may still be on its way: the OS tier does not wait for it.
+    /// The OS tier does not wait for `server`.
     ///
     /// # Errors
-    /// Only when `server` is one: whatever cannot be restored is in the receipt.
+    /// Only that of `server`: other failures are in the receipt.
     pub async fn run<E>(self, server: impl Future<Output = Result<Answer, E>>) -> Result<Receipt, E> {
         let started_at = Timestamp::now();
         let this = Arc::new(self);
@@ -123,8 +116,7 @@ impl Restore {
         Ok(receipt)
     }
 
-    /// Waits for the server, and asks it for names when the files have been looked at. Returns what relations are looked up with, or why
-    /// nothing can be looked up by name, and what was not where the snapshot says.
+    /// Waits for the server, then reads catalogs. Also returns entries not where the snapshot says.
     async fn late<E>(
         &self,
         server: impl Future<Output = Result<Answer, E>>,
@@ -147,7 +139,7 @@ impl Restore {
             self.governor.note_no_server();
         }
         self.answered.notify_one();
-        // Nobody tells when the first pass does not take place.
+        // Without a first pass, the sender is dropped.
         let unresolved = told.await.unwrap_or_default();
         let databases = self.databases_to_ask(&unresolved);
         let catalog = match &server {
@@ -161,7 +153,7 @@ impl Restore {
         Ok((Answer { server, remarks }, catalog, unresolved))
     }
 
-    /// What to say when the server answers and none of its processes was seen.
+    /// The server answers, but none of its processes is visible.
     fn remark_unseen(&self, has_answered: bool) -> Option<String> {
         let shares = self.request.tiers.os && self.place.is_ok() && !self.options.is_dry_run;
         let is_seen = self.governor.has_seen_server() || self.host.traffic.read_busy().is_some();
@@ -177,7 +169,7 @@ impl Restore {
         ))
     }
 
-    /// The databases whose relations have to be known by name. The shared catalogs' is empty.
+    /// Databases to query for names; the empty one stands for shared catalogs.
     fn databases_to_ask(&self, unresolved: &[Measured]) -> BTreeSet<String> {
         let relations = &self.request.map.relations;
         let database = |place: usize| relations[place].relation.name.database.clone();
@@ -187,8 +179,7 @@ impl Restore {
         databases
     }
 
-    /// Fills shared_buffers, within what is left of a `budget` and out of what is in the page cache. Unless all of it `is_cached`,
-    /// the server reads from the device, which is shared with others.
+    /// Unless all `is_cached`, the server reads the shared device.
     async fn buffers_pass(
         &self,
         is_cached: bool,
@@ -220,7 +211,7 @@ impl Restore {
         }
     }
 
-    /// What the buffers tier will load at most, by what is known before the server answers. Where none runs it loads nothing.
+    /// Upper bound of the buffers tier's load; 0 if no server runs.
     fn reserved(&self) -> Bytes {
         if self.host.traffic.read_busy().is_none() {
             return Bytes(0);
@@ -229,7 +220,7 @@ impl Restore {
         self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
     }
 
-    /// What the OS tier may read of a budget of both tiers: of what the buffers tier will ask for, half of it is kept.
+    /// Up to half is reserved for the buffers tier.
     fn os_budget(&self) -> Option<Bytes> {
         self.options.budget.map(|budget| minus(budget, self.reserved().min(Bytes(budget.0 / 2))))
     }
@@ -254,7 +245,6 @@ impl Restore {
         receipt.buffers = Some(self.add_rows(receipt, sums, Tier::Buffers, pass.rows));
     }
 
-    /// Adds what there is to say of each fork, and returns the tier's sums with it.
     fn add_rows(&self, receipt: &mut Receipt, mut sums: TierReceipt, tier: Tier, mut rows: Vec<Row>) -> TierReceipt {
         let block_size = u64::from(self.request.map.source.block_size);
         let bytes = |blocks: u64| Bytes(blocks * block_size);
@@ -289,7 +279,7 @@ impl Restore {
     }
 }
 
-/// Looks at the files that the snapshot names, tells what is not there, and reads the rest. It waits for nobody.
+/// Sends missing files to `tell` and reads the rest. Waits for the server only with `awaits_server`.
 async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -> Pass {
     if !this.request.tiers.os {
         return Pass::default();
@@ -297,7 +287,7 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     let entries = this.request.entries();
     let place = match &this.place {
         Ok(place) => place.clone(),
-        // Over SQL alone, all that the snapshot knows is what the buffers tier loads.
+        // Over SQL alone, the buffers tier loads all that the snapshot knows.
         Err(_) if this.request.map.os != TierState::Measured && this.request.tiers.buffers => return Pass::default(),
         Err(why) => {
             let rows = entries.iter().map(|entry| entry.absent_row(why)).collect();
@@ -313,13 +303,13 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
         false => entries.into_iter().map(|entry| (entry, State::Missing)).collect(),
     });
     let (unresolved, there) = measured.await.into_iter().partition(is_unresolved);
-    // Nobody listens when the server turned out to be the wrong one.
+    // The receiver is gone if `server` failed.
     let _ = tell.send(unresolved);
     let budget = this.os_budget();
     on_a_thread(this, &place, move |tier| tier.load(there, budget)).await
 }
 
-/// Looks up by name what was not where the snapshot says, and reads what the catalog knows of it.
+/// Reads files found by name.
 async fn second_pass(
     this: &Arc<Restore>,
     spent: Bytes,
@@ -354,7 +344,7 @@ async fn second_pass(
     pass
 }
 
-/// Under a budget, what is in the page cache of all that was asked for. `None` where the page cache has no part in it.
+/// Needed for a budget; `None` if the page cache plays no part.
 async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -> Option<Cached> {
     let (place, catalog) = (this.place.clone().ok()?, catalog.ok()?);
     let bypasses = this.host.control.os_stopped_by() == Some(StopReason::DirectIo);
@@ -377,7 +367,6 @@ async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -
     Some(looked.into_iter().filter_map(resident).collect())
 }
 
-/// Why a file that is not there cannot be found by its relation's name either.
 fn why_gone(no_catalog: &Refusal) -> Refusal {
     match no_catalog.reason {
         SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, "no server runs that would know which"),
@@ -385,7 +374,6 @@ fn why_gone(no_catalog: &Refusal) -> Refusal {
     }
 }
 
-/// Takes out of the page cache what is in shared_buffers, when that was asked for.
 async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<Buffered>) -> Option<NoDouble> {
     let place = this.place.clone().ok().filter(|_| this.options.no_double && !this.options.is_dry_run)?;
     Some(on_a_thread(this, &place, move |tier| os_tier::apply_no_double(&tier.files, &buffered)).await)
@@ -395,7 +383,7 @@ fn minus(budget: Bytes, spent: Bytes) -> Bytes {
     Bytes(budget.0.saturating_sub(spent.0))
 }
 
-/// A file that is gone, or has lost its last block as that of a truncated relation has until the next checkpoint.
+/// Missing or empty: a truncated relation keeps an empty file until the next checkpoint.
 fn is_unresolved((_, state): &Measured) -> bool {
     match state {
         State::There(found) => found.blocks == 0,
@@ -423,16 +411,13 @@ async fn on_a_thread<T: Send + 'static>(
 }
 
 // ---- room ----
-//
-// The memory of the machine that a restore runs on.
 
-/// Schemes that page out what is idle are set to 30 s and more where they were seen; the module's default is 120 s.
+/// Observed DAMON schemes page out idle memory after 30 s and more; damon_reclaim's default is 120 s.
 const IDLE_AGE: Duration = Duration::from_secs(20);
 
-/// The memory that a process may fill.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemRoom {
-    /// Whom what is loaded is charged to.
+    /// Process whose cgroup is charged.
     pid: u32,
     pages_out_idle: bool,
 }
@@ -447,9 +432,8 @@ impl Room for SystemRoom {
     }
 }
 
-/// Sees to it that what is loaded is charged where it is used, to the server that runs as `postmaster_pid`, and says what
-/// room there is for it. Of a dry run nothing is charged. Also returns what to tell the user when this process is charged in
-/// the server's stead.
+/// Joins the server's memory cgroup, except in a dry run, so that loaded pages are charged there. The remark says
+/// that pgthaw itself is charged instead.
 pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Option<String>) {
     let own_pid = std::process::id();
     let (pid, remark) = match postmaster_pid {
@@ -460,25 +444,22 @@ pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom
     (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
 }
 
-/// This process, lent to the server's memory cgroup for as long as it loads something there. What else it comes to use meanwhile is taken from the
-/// server's page cache.
+/// This process in the server's memory cgroup, where its other memory displaces page cache.
 #[derive(Debug)]
 pub struct Lent {
     pub room: SystemRoom,
-    /// What to tell the user when this process is charged in the server's stead.
     pub remark: Option<String>,
     home: Option<PathBuf>,
 }
 
 impl Lent {
-    /// To the server that runs as `postmaster_pid`; to nobody where there is none.
     pub fn to(postmaster_pid: Option<u32>) -> Lent {
         let home = postmaster_pid.and_then(|_| memory_directory_of(std::process::id()).ok());
         let (room, remark) = choose_room(postmaster_pid, false);
         Lent { room, remark, home }
     }
 
-    /// Whoever is started from now on is not charged to the server either.
+    /// Child processes are no longer charged to the server.
     pub fn go_home(self) -> Result<(), Error> {
         match self.home {
             Some(home) if memory_directory_of(std::process::id())? != home => move_memory_to(&home),
@@ -487,14 +468,14 @@ impl Lent {
     }
 }
 
-/// Joins the server's memory cgroup. Only where memory is limited does it matter who is charged.
+/// Joins only if memory is limited. Returns a remark on failure.
 pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
     let own = read_memory_limit(std::process::id()).ok().flatten();
     let of_server = read_memory_limit(postmaster_pid).ok().flatten();
     if own.is_none() && of_server.is_none() {
         return None;
     }
-    // In there, what memory runs out for is the server: it is not to be ended in our stead.
+    // If memory runs out there, pgthaw should be killed, not the server.
     volunteer_for_oom();
     let error = join_memory_of(postmaster_pid).err()?;
     Some(format!(

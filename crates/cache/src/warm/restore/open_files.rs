@@ -1,4 +1,4 @@
-//! A bounded number of open files, and reads that cached pages would split.
+//! Bounded open files, and removal of cached pages that split reads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,25 +12,25 @@ use ::host::linux::threads::lock;
 use ::host::units::{Fork, PageRange};
 use postgres::RelationPath;
 
-/// Files that the engine keeps open. More than the threads that read, fewer than the usual limit on open files, 1024.
+/// More than reading threads, fewer than the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
 
-/// The part of the files that may be open which it keeps at most: connections, directories and what is read in order need some too.
+/// Divisor of the limit on open files: connections, directories and reads in order need some too.
 const OPEN_FILES_PART: u64 = 4;
 
-/// Number of tries to open a file at the limit on open files, and the pause between two: other threads close theirs meanwhile.
+/// Retries at the limit: other threads close files meanwhile.
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Open segments, the least recently used closed first.
+/// Closes the least recently used.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
-    /// Open files in the order of use, the latest last.
+    /// In order of use.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
 
-/// A fork's number in a plan, and the segment's.
+/// Fork in the plan, and segment.
 type SegmentKey = (usize, u32);
 
 impl<'a> OpenFiles<'a> {
@@ -38,7 +38,7 @@ impl<'a> OpenFiles<'a> {
         OpenFiles { files, most: most_of(read_limit()), open: Mutex::default() }
     }
 
-    /// A segment of a fork, opened if it is not; `None` when it is gone.
+    /// `None` if it is gone.
     pub fn get(
         &self,
         key: SegmentKey,
@@ -63,7 +63,7 @@ impl<'a> OpenFiles<'a> {
         Ok(Some(file))
     }
 
-    /// Opens a segment. Where no more files may be open, those go that are kept, and who has one in use is waited for.
+    /// At the limit, closes kept files, then waits for other threads.
     fn open(
         &self,
         key: SegmentKey,
@@ -85,30 +85,24 @@ impl<'a> OpenFiles<'a> {
     }
 }
 
-/// How many to keep open where so many may be.
 fn most_of(limit: u64) -> usize {
     (limit / OPEN_FILES_PART).clamp(1, OPEN_FILES_MAX as u64) as usize
 }
 
 // ---- read over ----
 //
-// Makes one read of what the page cache would split.
-//
-// The kernel reads around what is cached: a read of 256 kB with one cached page in its middle costs the device two reads.
-// Beside live traffic the server's own misses scatter such pages over all that is still to be read. Where that leaves
-// reads too short for the reads that the device has left, as many of those pages are dropped as bring it back into
-// balance, a moment before they are read again with their neighbours: each costs its bytes a second time.
+// The kernel reads around cached pages: one in a 256 kB read makes it two device reads. Beside live traffic, the
+// server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, just
+// enough of these pages are dropped right before the read, and read twice.
 
-/// What reads brought too much or too little is remembered for so many of them: a limit counts by the tenth of a second, and a common
-/// one has 300 reads in that.
+/// Reads whose surplus or deficit counts: a common limit has 300 reads per 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
-/// Drops cached pages that would split a read.
 #[derive(Debug)]
 pub struct Splits {
     /// Longer pieces stay.
     gap_pages: u64,
-    /// Pages by which the reads so far brought more than they had to, or less.
+    /// Surplus pages of the reads so far.
     credit: Mutex<f64>,
 }
 
@@ -117,9 +111,8 @@ impl Splits {
         Splits { gap_pages, credit: Mutex::default() }
     }
 
-    /// Drops pieces that are cached in the midst of `pages`, the shortest first, until this read of `pages` and those before it bring
-    /// the `needed_pages` of each, in the mean. `counts` are those of `pages`, and `cached` what is cached of them. Leaves alone what is
-    /// being written: it could not go anyway, and asking would make the kernel write it out at once. Returns the pages that it asked for.
+    /// Drops cached pieces, shortest first, until reads load `needed_pages` on average. Keeps all if pages are
+    /// dirty: they would stay, and the kernel would write them at once. Returns the pages it tried to drop.
     pub fn drop_from(
         &self,
         file: &dyn CachedFile,
@@ -128,7 +121,7 @@ impl Splits {
         cached: Vec<PageRange>,
         needed_pages: f64,
     ) -> Result<u64, linux::Error> {
-        // Others were quicker, or reads are not what anybody is short of.
+        // The server was faster, or reads are not scarce.
         if counts.cached >= pages.pages() || needed_pages == 0.0 {
             return Ok(0);
         }
@@ -171,7 +164,7 @@ mod read_over_tests {
     use super::*;
     use ::host::linux::page_cache::{FakePageCache, PageCache as _};
 
-    /// What stays cached of 64 pages, of which `resident` are, when pieces of up to four pages are read over for reads of `needed_pages`.
+    /// Pages cached afterwards, of 64; pieces of up to four may go.
     fn left(resident: &[PageRange], dirty: u64, needed_pages: f64) -> Vec<PageRange> {
         left_with(resident, dirty, needed_pages, &Splits::new(4))
     }

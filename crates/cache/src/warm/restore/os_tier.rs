@@ -1,4 +1,4 @@
-//! The OS tier: look, plan, read, look again, and read once more what did not stay.
+//! The OS tier: measures, plans, reads, measures again, and rereads lost blocks once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,18 +20,16 @@ use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;
 
-/// Part of the memory that may be filled: what the server itself will ask for has to fit too.
+/// The server needs some memory as well.
 const ROOM_RATIO: f64 = 0.95;
 
-/// An entry whose files were looked at.
 pub type Measured = (Entry, State);
 
-/// What one pass over some entries did.
 #[derive(Debug, Default)]
 pub struct Pass {
     pub forecast: Forecast,
     pub reads: u64,
-    /// Bytes that were read, or would be.
+    /// Planned bytes in a dry run.
     pub read_bytes: Bytes,
     /// Seconds from the first read until residency was verified.
     pub seconds: f64,
@@ -39,21 +37,18 @@ pub struct Pass {
     pub memory: MemoryReceipt,
 }
 
-/// What a pass works with.
 #[derive(Clone, Copy)]
 pub struct OsTier<'a> {
     pub files: Files<'a>,
     pub options: &'a RestoreOptions,
     pub governor: &'a Governor,
     pub host: &'a Host,
-    /// What the buffers tier is to load: shared_buffers that are still cold take no memory yet.
+    /// For the buffers tier, whose memory is not in use yet.
     pub reserved: Bytes,
 }
 
-/// Entries as a plan numbers them.
 struct Job {
     plan: Plan,
-    /// What making it took.
     planning: Duration,
     planned: Vec<Planned>,
     resident_bytes: Bytes,
@@ -61,12 +56,10 @@ struct Job {
 }
 
 impl OsTier<'_> {
-    /// Looks at the files of `entries`, unless the tier is stopped.
     pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
         self.look(entries, &|| self.host.control.os_stopped_by().map(|reason| reason.skip_reason()))
     }
 
-    /// Looks at the files of `entries` until there is a reason to stop.
     pub fn look(&self, entries: Vec<Entry>, stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<Measured> {
         self.host.watcher.begin(Phase::Measuring, entries.len() as u64);
         let forks: Vec<(&Entry, u64)> = entries.iter().map(|entry| (entry, entry.asks.end())).collect();
@@ -74,9 +67,9 @@ impl OsTier<'_> {
         entries.into_iter().zip(states).collect()
     }
 
-    /// Reads what is missing, at most `budget` bytes of it, and measures again. A dry run plans alone.
+    /// Also measures again. A dry run only plans.
     pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>) -> Pass {
-        // Files that were made one after another tend to lie one after another.
+        // Files created in sequence tend to be adjacent on disk.
         measured.sort_by(|(one, _), (other, _)| (&one.path, one.fork).cmp(&(&other.path, other.fork)));
         let mut rows = Vec::new();
         let (mut planned, mut forks) = (Vec::new(), Vec::new());
@@ -87,7 +80,7 @@ impl OsTier<'_> {
                     planned.push(one);
                     forks.push(fork);
                 }
-                // The catalog knew it a moment ago.
+                // The catalog had it a moment ago.
                 State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
                 State::Refused(why) => rows.push(entry.absent_row(&why)),
             }
@@ -109,7 +102,7 @@ impl OsTier<'_> {
         pass
     }
 
-    /// Finds out where the forks lie, of which something is to be read, when the device is one that seeks.
+    /// Finds device positions, if the device seeks.
     fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
         if !self.options.seeks {
             return;
@@ -153,13 +146,13 @@ impl OsTier<'_> {
         }
     }
 
-    /// Reads what `plan` says, and plans what is left of it again when others come or go.
+    /// Replans the rest when others appear or leave.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
         self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Without it nobody is yielded to.
+            // Without the watcher, the reads yield to nobody.
             let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
@@ -172,7 +165,7 @@ impl OsTier<'_> {
                 }
                 outcome
             }));
-            // Also after a panic, because the scope waits for the thread that watches.
+            // The scope waits for the watcher, even after a panic.
             is_done.store(true, Ordering::Relaxed);
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
@@ -184,7 +177,7 @@ impl OsTier<'_> {
         Engine { plan, planning, forks, files, threads: options.threads, governor, host, resident_bytes }.run()
     }
 
-    /// Looks again at everything that was asked for: loading one thing may have evicted another.
+    /// One load may have evicted another.
     fn verify(&self, job: &Job) -> Vec<State> {
         self.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
         let forks = job.planned.iter().zip(job.plan.forks());
@@ -192,8 +185,7 @@ impl OsTier<'_> {
         self.read_forks(&forks, &|| None)
     }
 
-    /// The state of every one of `forks`, residency up to the block beside it. `stop` may answer for forks that were not looked at yet.
-    /// Looks at many at a time: on a cold disk each costs a read of its own before its data is even thought of.
+    /// `stop` answers for unexamined forks. Parallel, because on a cold disk each fork costs a metadata read.
     fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
         let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
             let state = match stop() {
@@ -203,7 +195,7 @@ impl OsTier<'_> {
             self.host.watcher.advance(1);
             state
         });
-        // Where no more files may be open, one at a time may do: the others have closed theirs.
+        // One at a time may work: the other threads closed their files.
         for (state, fork) in states.iter_mut().zip(forks) {
             if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
                 *state = read_fork(&self.files, *fork);
@@ -212,7 +204,6 @@ impl OsTier<'_> {
         states
     }
 
-    /// A plan made as the first one was, from what is resident now.
     fn plan_again(&self, job: &Job, found: &[State], lost: Bytes) -> Plan {
         let mut forks = job.plan.forks().to_vec();
         for (fork, state) in forks.iter_mut().zip(found) {
@@ -227,7 +218,7 @@ impl OsTier<'_> {
         Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), Some(lost))
     }
 
-    /// The smaller of what the user allows and what memory does, and what to say of the rest.
+    /// Smaller of budget and memory, with its skip reason.
     fn allow(
         &self,
         budget: Option<Bytes>,
@@ -249,19 +240,19 @@ impl OsTier<'_> {
     }
 }
 
-/// What of `all` the page cache may have. What shared_buffers are to get passes through the page cache first, and may go
-/// from there while they fill: for that much there is room in any case.
+/// Blocks for shared_buffers pass through the page cache and may go as these fill, so at least `reserved` is
+/// available.
 fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
     Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
 }
 
 impl Job {
-    /// Blocks that were planned and are not resident.
+    /// Planned blocks that are not resident.
     fn lost_blocks(&self, found: &[State]) -> u64 {
         (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
     }
 
-    /// The blocks of a fork that are not resident: those that the budget had no room for, and the others.
+    /// Missing blocks: those over budget, and the others.
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
         let State::There(found) = state else { return (0, 0) };
         let one = &self.planned[fork];
@@ -271,7 +262,6 @@ impl Job {
         (over_budget, missing - over_budget)
     }
 
-    /// The rows of a dry run: what would be read.
     fn forecast(&self) -> Pass {
         let row = |(fork, one): (usize, &Planned)| {
             let forecast = self.plan.fork_forecasts[fork];
@@ -316,7 +306,7 @@ impl Job {
     }
 }
 
-/// A rewritten relation has a main fork; the others come into being when they are needed, and are empty until then.
+/// PostgreSQL creates all but the main fork on demand, so missing ones are empty.
 fn present(entry: &Entry, state: State) -> State {
     match state {
         State::Missing if entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main => {
@@ -326,7 +316,6 @@ fn present(entry: &Entry, state: State) -> State {
     }
 }
 
-/// Wanted blocks that are past the end by now.
 fn lost_to_truncation(levels: &[(f32, roaring::RoaringBitmap)], blocks: u64) -> u64 {
     let Ok(end) = u32::try_from(blocks) else { return 0 };
     levels.iter().map(|(_, wanted)| wanted.range_cardinality(end..)).sum()
@@ -345,9 +334,8 @@ fn read_fork(files: &Files<'_>, (entry, end): (&Entry, u64)) -> State {
 
 // ---- no double ----
 //
-// Takes out of the page cache what is in shared_buffers: there it serves nobody until its buffer is gone.
+// Drops pages that are in shared_buffers: they are useless until the buffer is evicted.
 
-/// Blocks of a fork that are in shared_buffers, as was measured.
 #[derive(Clone, Debug)]
 pub struct Buffered {
     pub path: RelationPath,
@@ -355,7 +343,7 @@ pub struct Buffered {
     pub blocks: RoaringBitmap,
 }
 
-/// Drops the pages of `buffered` and counts them before and after. What cannot be opened stays, and is not counted.
+/// Files that cannot be opened are not counted.
 pub fn apply_no_double(files: &Files<'_>, buffered: &[Buffered]) -> NoDouble {
     let mut sums = NoDouble::default();
     for one in buffered {

@@ -1,4 +1,4 @@
-//! At most so many bytes and reads a second, over all threads together.
+//! Limits bytes and reads per second over all threads.
 
 use std::ops::Sub as _;
 use std::sync::Mutex;
@@ -11,34 +11,31 @@ use crate::warm::{Control, PlannedDevice, ProfileSource};
 use ::host::linux::threads::lock;
 use ::host::units::Bytes;
 
-/// A thread that waits looks this often whether it is to stop.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Hands out the right to read.
 #[derive(Debug)]
 pub struct Pace {
-    /// The rate that is never exceeded, whatever is asked for.
+    /// The user's limit.
     max_rate: Option<Bytes>,
-    /// When the device will have had time for everything that was handed out, at the rate in force.
+    /// When everything granted is done, at the current rate.
     turns: Mutex<Turns>,
-    /// Bytes of the reads that are under way.
     in_flight: AtomicU64,
 }
 
-/// What may be read in a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     pub bytes: Bytes,
-    /// `None`: as many as these bytes take.
+    /// `None` is unlimited.
     pub reads: Option<f64>,
 }
 
 #[derive(Debug)]
 struct Turns {
-    /// What was asked for, and what of it the user allows.
+    /// Requested rate, and that rate within the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// For the bytes that were handed out, and for the reads.
+    /// When granted bytes, and reads, are used up.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -53,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// Does a read of so many bytes.
+    /// Counts the bytes of `read` as in flight.
     pub fn read<T>(&self, bytes: Bytes, read: impl FnOnce() -> T) -> T {
         self.in_flight.fetch_add(bytes.0, Ordering::Relaxed);
         let done = read();
@@ -61,9 +58,8 @@ impl Pace {
         done
     }
 
-    /// From now on at most this much per second; `None`: as much as the user allows. What was handed out and not used yet counts at the
-    /// new rate. So does what is under way when a rate is asked for after none: otherwise a device that is full stays so, however little is
-    /// added.
+    /// `None` leaves the user's limit. Unused grants are rescaled. After no rate, reads in progress count too:
+    /// otherwise a full device stays full.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -82,12 +78,11 @@ impl Pace {
         (turns.asked, turns.rate) = (asked, rate);
     }
 
-    /// Is there a rate to be kept?
     pub fn has_rate(&self) -> bool {
         lock(&self.turns).rate.is_some()
     }
 
-    /// Waits for the turn of a read, or until there is a reason to stop.
+    /// Returns early if the OS tier stops.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
         let Some(turn) = self.take_turn(bytes) else { return };
         while control.os_stopped_by().is_none() {
@@ -98,7 +93,7 @@ impl Pace {
         }
     }
 
-    /// Waits as `wait` does, for what is not of the OS tier: until the user interrupts it. Returns whether the turn came.
+    /// Only the user's interrupt ends the wait. Returns whether the turn came.
     pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
         if let Some(turn) = self.take_turn(bytes) {
             return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();
@@ -106,7 +101,7 @@ impl Pace {
         true
     }
 
-    /// The moment from which the read may begin. What was not used in the past is lost.
+    /// Unused past time is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = lock(&self.turns);
         let rate = turns.rate?;
@@ -120,7 +115,7 @@ impl Pace {
 }
 
 impl Turns {
-    /// How long what was handed out takes from now on, bytes and reads, at another rate.
+    /// Remaining time of granted bytes and reads.
     fn rescaled(&self, rate: Option<Rate>, now: Instant) -> [Duration; 2] {
         let left = |free_at: Instant| free_at.saturating_duration_since(now);
         let scaled = |left: Duration, ratio: Option<f64>| ratio.map_or(Duration::ZERO, |ratio| left.mul_f64(ratio));
@@ -133,45 +128,42 @@ impl Turns {
 
 // ---- bandwidth ----
 //
-// The device's bandwidth: that of its profile, until reads at full speed have shown another.
+// The profile's bandwidth, until full-speed reads show another.
 
-/// Less than this part of what the profile says is no measurement of the device: such a stretch was of a few small files.
+/// A stretch below this share of the bandwidth read small files.
 const SHARE_MIN: f64 = 0.25;
 
-/// A device is the faster one only by more than what a limit lets through at once after a lull.
+/// A limit bursts after a lull. Only beyond that is a device faster.
 const FASTER_RATIO: f64 = 1.1;
 
-/// What is known of it.
 #[derive(Debug, Default)]
 pub struct Bandwidth {
     /// Bytes per second.
     pub bytes: Bytes,
-    /// Is it known? It is, too, when the user or a probe told it: what comes beside traffic is no better opinion.
+    /// Configured, probed or measured; traffic does not lower it.
     is_measured: bool,
-    /// What the stretch before brought.
+    /// Rate of the previous stretch.
     before: Option<Bytes>,
-    /// The same of large reads that nobody disturbed.
+    /// Same, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// The same of large reads beside others, as many in flight as ever are.
+    /// Same, if they were large, beside others at the maximum depth.
     pushed: Option<Bytes>,
 }
 
-/// What a stretch of reads at full speed brought, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// Bytes per second that the device gave, to all.
+    /// Bytes per second, of all users.
     pub achieved: Bytes,
     pub is_large: bool,
     pub beside: Beside,
 }
 
-/// Who else used the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nobody,
-    /// Others; more reads of ours would bring no more.
+    /// More reads would gain nothing.
     OthersPushed,
-    /// Others, who may have taken the reads.
+    /// They may have taken the reads.
     Others,
 }
 
@@ -186,9 +178,9 @@ impl Bandwidth {
         }
     }
 
-    /// The first measurement of large reads counts for more than the profile: one that nobody disturbed, or the faster of two beside
-    /// others, if more reads would have brought no more. Later ones count when two of them are faster, for after a lull a limit gives
-    /// more than it goes on to give; or when two, which nobody disturbed, are slower: a volume's credit is used up.
+    /// The first measurement of large reads replaces the profile: undisturbed, or the faster of two beside others
+    /// if more reads would gain nothing. Later, only two in a row count: faster ones, because a limit bursts after
+    /// a lull, or slower undisturbed ones, because credit ran out.
     pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
         let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
         let now = |like| (is_measurement && beside == like).then_some(achieved);
@@ -200,7 +192,7 @@ impl Bandwidth {
         } else if sustained.seconds_at(self.bytes) > FASTER_RATIO {
             self.bytes = sustained;
         } else if self.is_measured {
-            // What is known stays until two stretches say otherwise.
+            // A known value stays until two stretches contradict it.
         } else if let (_, Some(now)) = undisturbed {
             (self.bytes, self.is_measured) = (now, true);
         } else if let (Some(before), Some(now)) = pushed {
@@ -211,32 +203,30 @@ impl Bandwidth {
 
 // ---- others ----
 //
-// What the server fetches from the device beside a restore, and what that leaves.
+// The server's use of the device, and the rest.
 
-/// How often it is asked what the server fetches.
+/// Interval between queries.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A restore goes on: others take no more than the rest of its part.
+/// Minimum share for the restore.
 const LEFT_MIN: f64 = 0.25;
 
-/// A cold server's misses take more of the reads than that. What they leave is never reckoned to be less than this part.
+/// Minimum share of reads in `balance`: a cold server's misses leave less.
 const LEFT_READS_MIN: f64 = 0.1;
 
-/// Others that take more than this part of the device's reads are short of the device themselves, and wait whatever a restore leaves.
+/// Above this share of reads, others wait whatever a restore leaves.
 const SHORT_ABOVE: f64 = 0.5;
 
-/// What others fetch.
 #[derive(Debug, Default)]
 pub struct Others {
-    /// When it was asked last, and what was fetched by then.
+    /// Last query: time and total.
     before: Option<(Instant, Bytes)>,
-    /// Bytes per second, of late; `None` before it was asked twice.
+    /// Recent bytes per second.
     rate: Option<f64>,
 }
 
 impl Others {
-    /// Asks, unless it was asked a moment ago. Returns the bytes that came since the last time; what a process fetched that has ended since
-    /// is not known.
+    /// Queries the traffic at most once per `INTERVAL`. Returns the bytes since, without those of ended processes.
     pub fn look(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
         if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
             return 0;
@@ -256,26 +246,22 @@ impl Others {
         self.rate.unwrap_or(0.0)
     }
 
-    /// Reads per second, of late.
     pub fn reads_per_second(&self) -> f64 {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// Bytes that each read of a restore has to bring, so that of its part of the device the bytes run out and not the reads. The part
-    /// is meant for all: what others take of it is theirs.
+    /// Bytes per read that use up the restore's bytes before its reads. `all` includes the others.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
         Bytes((self.leave(all).bytes.0 as f64 / left_reads) as u64)
     }
 
-    /// Are they short of a device of so many reads a second, themselves?
     pub fn are_short(&self, reads_per_second: f64) -> bool {
         self.reads_per_second() > reads_per_second * SHORT_ABOVE
     }
 
-    /// What is left to a restore of a rate that is meant for all: the server's own misses are part of it, in bytes and in reads.
-    /// Otherwise the two of them saturate the device, and each miss waits for that.
+    /// Counts the server's misses: otherwise both saturate the device, and each miss waits.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
             bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),
@@ -284,35 +270,34 @@ impl Others {
     }
 }
 
-/// What others leave of `all`, this part of it at least.
+/// At least the share `least`.
 fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
 
 // ---- appetite ----
 //
-// Would the server wait for the device whatever a restore does?
+// Whether the server waits for the device whatever a restore does.
 
-/// Over so long it is told what a miss costs the server of its processors.
+/// Interval between estimates.
 const SPAN: Duration = Duration::from_millis(200);
 
-/// A server that would ask for so many times what the device serves, if it never waited, waits whatever a restore does. It is reckoned
-/// to have all processors, and has some of them only.
+/// A server that demands this multiple of the device always waits. The estimate gives it all CPUs, of which it has
+/// some.
 const MISSES_MAX: f64 = 4.0;
 
-/// What a miss fetches at least.
+/// Minimum of a miss.
 pub const MISS_BYTES: f64 = 8192.0;
 
-/// How much the server would ask of the device if it never waited for it: it works for so long between two misses.
+/// The server's demand without waits, from its CPU time between misses.
 #[derive(Debug, Default)]
 pub struct Appetite {
-    /// When it was asked last, what was fetched and worked by then.
+    /// Last query: time, bytes fetched, CPU time.
     before: Option<(Instant, Bytes, Duration)>,
     pub cannot_flow: bool,
 }
 
 impl Appetite {
-    /// Looks whether a device of so many reads a second could ever be enough.
     pub fn look(&mut self, traffic: &dyn Traffic, reads_per_second: f64) {
         if self.before.is_some_and(|(at, ..)| at.elapsed() < SPAN) {
             return;
@@ -329,38 +314,33 @@ impl Appetite {
     }
 }
 
-/// May a server flow that has fetched so much while it worked for so long, if it had so many processors for itself?
+/// Assumes that the server has all `processors`.
 fn may_flow(fetched: Bytes, worked: Duration, processors: usize, reads_per_second: f64) -> bool {
     let misses = fetched.0 as f64 / MISS_BYTES;
     misses * processors as f64 <= MISSES_MAX * reads_per_second * worked.as_secs_f64()
 }
 
 // ---- given ----
-//
-// What the device has given, to a restore and to the server beside it.
 
-/// What the device has given.
+/// Totals delivered by the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given {
-    /// Bytes to this restore, and its reads.
+    /// Bytes and reads of this restore.
     pub read_bytes: u64,
     pub reads: u64,
-    /// Bytes to the server.
     pub others_bytes: u64,
 }
 
 impl Given {
-    /// To all.
     pub fn bytes(self) -> u64 {
         self.read_bytes + self.others_bytes
     }
 
-    /// Since `before`, which is earlier.
     pub fn since(self, before: Given) -> Given {
         host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
-    /// The device's reads, as far as can be told.
+    /// Estimated: the server's reads have `MISS_BYTES`.
     pub fn device_reads(self) -> f64 {
         self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
     }
@@ -546,13 +526,12 @@ mod others_tests {
     use ::host::linux::process::Busy;
 
     impl Others {
-        /// Others that fetch so many bytes a second.
         pub fn fetching(rate: f64) -> Others {
             Others { before: None, rate: Some(rate) }
         }
     }
 
-    /// Bytes that were fetched so far; `None`: nobody knows.
+    /// `None` if unknown.
     struct Fetching(Mutex<Cell<Option<u64>>>);
 
     impl Fetching {
@@ -602,7 +581,7 @@ mod others_tests {
             others.leave(all)
         };
         fetch(0, 0);
-        // 1000 misses a second, for long enough.
+        // 1000 misses per second, for long enough.
         let beside = (1..20).map(|tenths| fetch(tenths, u64::from(tenths) * 819_200)).last().unwrap();
         assert!((91_700_000..91_900_000).contains(&beside.bytes.0), "{beside:?}");
         assert!((1999.0..2001.0).contains(&beside.reads.unwrap()), "{beside:?}");

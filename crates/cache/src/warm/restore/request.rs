@@ -1,4 +1,4 @@
-//! What of a snapshot is to be brought back, as entries for the OS tier.
+//! The part of a snapshot to restore, as entries for the OS tier.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,62 +14,58 @@ use crate::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_ident
 use ::host::units::{Bytes, Fork};
 use postgres::{Database, Error, Relation, RelationKind, RelationPath, Server, read_databases, read_relations};
 
-/// Less that is left out is not worth a remark.
+/// Minimum omission worth a remark.
 const REMARKED_MIN: Bytes = Bytes(1 << 20);
 
-/// How to restore.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreOptions {
     pub device: PlannedDevice,
-    /// Does the device turn, so that what lies together should be read together?
+    /// A rotational device, read in physical order.
     pub seeks: bool,
-    /// Threads that read when nobody else needs the device.
+    /// Used when alone on the device.
     pub threads: usize,
-    /// How the device is shared with live traffic.
     pub sharing: Sharing,
-    /// Connections that load shared_buffers.
+    /// Maximum for shared_buffers.
     pub connections: usize,
-    /// Bytes that both tiers may load together.
+    /// Bytes both tiers may load together.
     pub budget: Option<Bytes>,
-    /// Bytes that the buffers tier may load of that; `None`: as many buffers as are free.
+    /// The buffers tier's part; `None` fills the free buffers.
     pub buffers_budget: Option<Bytes>,
-    /// Bytes per second that may be read from the device.
+    /// Bytes per second from the device.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
-    /// Take out of the page cache what is in shared_buffers at the end.
+    /// Drop pages that end up in shared_buffers.
     pub no_double: bool,
-    /// Plan and tell; read nothing.
+    /// Plan and report; read nothing.
     pub is_dry_run: bool,
-    /// Is the snapshot of this cluster? Only then do its paths mean anything.
+    /// Only a snapshot of this cluster has valid paths.
     pub same_cluster: bool,
-    /// Reads nothing before the server has said whether it has any use for the page cache.
+    /// Waits because the server may bypass the page cache.
     pub awaits_server: bool,
 }
 
-/// The part of a snapshot that was asked for.
 #[derive(Debug)]
 pub struct Request {
     pub map: Map,
     pub tiers: Tiers,
-    /// Identities of the map's relations in their order, then of the empty ones.
+    /// Of the map's relations in order, then of the empty ones.
     pub identities: Vec<Identity>,
 }
 
 impl Request {
-    /// Asks for all of `map`, in these tiers.
     pub fn new(map: Map, tiers: Tiers) -> Request {
         let identities = compute_identities(map.every_relation());
         Request { map, tiers, identities }
     }
 
-    /// The blocks of a fork that the OS tier is to have. What the buffers tier is to load comes off the device in large
-    /// reads first, instead of block by block; and of a snapshot that knows shared_buffers alone it is all there is.
+    /// Includes blocks for shared_buffers: a large read from the device is faster than a load by blocks. A snapshot
+    /// of shared_buffers alone has no others.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
     }
 
-    /// One entry for every fork of which something is wanted, at the place that the snapshot knows.
+    /// One per fork with wanted blocks, at the snapshot's path.
     pub fn entries(&self) -> Vec<Entry> {
         let relations = self.map.relations.iter().enumerate();
         let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
@@ -96,8 +92,8 @@ impl Request {
         })
     }
 
-    /// The catalogs of a database that nobody uses wait for their turn. Of one that somebody does, some block was in shared_buffers;
-    /// where that is not known, nobody uses a template: its hundreds of small files would cost the reads that users wait for.
+    /// A catalog without buffers counts as unused. If buffers are unknown, a template's does: its hundreds of small
+    /// files would cost reads that users wait for.
     fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
         let is_used = match self.map.buffers {
             TierState::Measured => !fork.all_buffers().is_empty(),
@@ -110,14 +106,13 @@ impl Request {
         }
     }
 
-    /// What the buffers tier is asked for, with the places in the map: all but templates. What is found of these in shared_buffers is left
-    /// over from looking at the catalogs, and an extension that is created in template1 every later database would inherit.
+    /// Without templates: their buffers stem from catalog queries, and later databases would inherit an extension
+    /// in template1.
     pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
         let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
         relations.filter(|(_, one)| !one.relation.name.is_of_template())
     }
 
-    /// Bytes of it.
     pub fn buffers_bytes(&self) -> Bytes {
         self.buffered_bytes(self.buffered().map(|(_, one)| one))
     }
@@ -127,7 +122,6 @@ impl Request {
         Bytes(blocks * u64::from(self.map.source.block_size))
     }
 
-    /// What of shared_buffers the snapshot holds and nobody is asked for.
     pub fn remark_templates(&self) -> Option<String> {
         let templates = self.map.relations.iter().filter(|one| one.relation.name.is_of_template());
         let bytes = self.buffered_bytes(templates);
@@ -139,7 +133,6 @@ impl Request {
         })
     }
 
-    /// A row for every fork that was in shared_buffers, none of which is loaded.
     pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {
         let forks = self.buffered().flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
         let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
@@ -149,16 +142,14 @@ impl Request {
             .collect()
     }
 
-    /// Looks for an entry's relation by name. `same_cluster` says that paths mean the same here as in the snapshot.
-    ///
-    /// # Errors
-    /// Why it cannot be restored.
+    /// Finds an entry by name; the error says why it cannot be restored. With `same_cluster`, the snapshot's paths
+    /// are valid.
     pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Result<Entry, Refusal> {
         let relation = &self.map.relations[entry.relation].relation;
         let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
         match entry.found {
-            // The file was looked at already: the fork has no block any more.
+            // The file was examined already: it has no blocks.
             FoundAs::SameFile => return Err(Refusal::because(SkipReason::Truncated)),
             FoundAs::WholeRewritten => {
                 (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
@@ -170,8 +161,7 @@ impl Request {
     }
 }
 
-/// How a relation that was at `then` and is at `now` relates to its former self. Moving to another tablespace copies a
-/// relation block by block; whatever else gives it a new file puts rows where they were not.
+/// A move to another tablespace copies blocks in order; any other new file rearranges rows.
 pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool) -> FoundAs {
     match same_cluster {
         true if then == now => FoundAs::SameFile,
@@ -180,8 +170,7 @@ pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool
     }
 }
 
-/// What to ask of a relation that was rewritten: nobody knows which of its blocks are hot. When at least half were
-/// asked for, most will be.
+/// The hot blocks are unknown. All of it is requested if at least half was.
 fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
     let asked_blocks = asks.blocks();
     match asks {
@@ -193,13 +182,10 @@ fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
 }
 
 // ---- entry ----
-//
-// What somebody wants in the page cache, and what became of it.
 
-/// One fork that somebody wants in the page cache.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Which relation of the request it belongs to.
+    /// Relation number in the request.
     pub relation: usize,
     pub path: RelationPath,
     pub fork: Fork,
@@ -207,24 +193,21 @@ pub struct Entry {
     pub precedence: Precedence,
     pub is_index: bool,
     pub asks: Asks,
-    /// Blocks asked for that are to outlive what is read once.
+    /// Requested blocks to protect from pages read once.
     pub hot: RoaringBitmap,
-    /// The fork's length when the snapshot was taken.
     pub snapshot_blocks: u64,
 }
 
-/// What of a fork is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asks {
-    /// These blocks, by heat, coldest first; no block is in two levels.
+    /// Blocks by heat, coldest first. Levels are disjoint.
     Levels(Vec<(f32, RoaringBitmap)>),
-    /// All that there are now of a rewritten fork, with this heat; the snapshot asks for so many.
+    /// All current blocks, with one heat; the snapshot has `asked_blocks`.
     Whole { heat: f32, asked_blocks: u64 },
-    /// None of a rewritten fork, of which the snapshot asks for so many.
+    /// No blocks; the snapshot has `asked_blocks`.
     Nothing { asked_blocks: u64 },
 }
 
-/// What became of a fork's files.
 #[derive(Clone, Debug)]
 pub enum State {
     There(Found),
@@ -232,7 +215,6 @@ pub enum State {
     Refused(Refusal),
 }
 
-/// A fork that a plan knows by number, with what its row will say.
 #[derive(Debug)]
 pub struct Planned {
     pub entry: Entry,
@@ -240,14 +222,13 @@ pub struct Planned {
     pub wanted_blocks: u64,
     pub resident_before: u64,
     found: FoundAs,
-    /// Blocks asked for that are past the end by now.
+    /// Requested, but past the current end.
     truncated_blocks: u64,
-    /// Blocks of a rewritten fork that are not asked for any more, though there still is that much of it.
+    /// Existing, but no longer requested.
     left_out_blocks: u64,
     grown_blocks: u64,
 }
 
-/// What there is to say of a fork when all is done.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub relation: usize,
@@ -258,12 +239,12 @@ pub struct Row {
     pub resident_after: Option<u64>,
     pub read_bytes: Bytes,
     pub grown_blocks: u64,
-    /// Blocks that are not resident, each with the reason and the error's text if there was one.
+    /// With reason and error text.
     pub skips: Vec<(SkipReason, u64, Option<String>)>,
 }
 
 impl Asks {
-    /// Up to which block there may be something wanted.
+    /// End of the blocks that may be requested.
     pub fn end(&self) -> u64 {
         match self {
             Asks::Levels(levels) => end_of(levels),
@@ -272,7 +253,6 @@ impl Asks {
         }
     }
 
-    /// Blocks that the snapshot asks for.
     pub fn blocks(&self) -> u64 {
         match self {
             Asks::Levels(levels) => levels.iter().map(|(_, blocks)| blocks.len()).sum(),
@@ -281,22 +261,21 @@ impl Asks {
     }
 }
 
-/// One past the last block of any level.
+/// One past the last block.
 pub fn end_of(levels: &[(f32, RoaringBitmap)]) -> u64 {
     levels.iter().filter_map(|(_, blocks)| blocks.max()).max().map_or(0, |last| u64::from(last) + 1)
 }
 
-/// How many of the blocks of `levels` are in `resident`.
 pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap) -> u64 {
     levels.iter().map(|(_, blocks)| blocks.intersection_len(resident)).sum()
 }
 
 impl Entry {
-    /// For the plan: what is wanted of the blocks that there are.
+    /// Row data and plan input, for existing blocks.
     pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
         let Found { blocks, resident } = found;
         let asked_blocks = self.asks.blocks();
-        // A rewrite that left less than was asked for, such as TRUNCATE, has truncated the fork as well.
+        // A rewrite that left fewer blocks than requested, such as TRUNCATE, also truncated the fork.
         let gone = asked_blocks.saturating_sub(blocks);
         let (mut levels, mut truncated_blocks, left_out_blocks, found) = match &self.asks {
             Asks::Levels(levels) => (levels.clone(), 0, 0, self.found),
@@ -327,7 +306,7 @@ impl Entry {
         (planned, wanted)
     }
 
-    /// The row of a fork that could not even be looked at, or of which nothing is asked.
+    /// Row of a fork not examined or not requested.
     pub fn absent_row(&self, why: &Refusal) -> Row {
         let found = match why.reason {
             SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
@@ -338,7 +317,6 @@ impl Entry {
 }
 
 impl Row {
-    /// The row of a fork of which nothing is loaded.
     pub fn absent(relation: usize, fork: Fork, found: FoundAs, asked_blocks: u64, why: &Refusal) -> Row {
         Row {
             relation,
@@ -355,7 +333,7 @@ impl Row {
 }
 
 impl Planned {
-    /// The row of a fork when all is done. `missing` says why what is not resident is not.
+    /// Final row. `missing` explains the absent blocks.
     pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
         missing.push((SkipReason::Truncated, self.truncated_blocks, None));
         missing.push((SkipReason::Rewritten, self.left_out_blocks, None));
@@ -373,28 +351,25 @@ impl Planned {
     }
 }
 
-/// A reason, blocks, and an error's text.
 pub type Missing = (SkipReason, u64, Option<String>);
 
 // ---- names ----
 //
-// Finds relations by their names: one question to each database, several databases at a time.
+// Finds relations by name: one query per database, several at a time.
 
-/// Databases that are asked at a time.
 const CONNECTIONS: usize = 4;
 
-/// What the catalogs of some databases know.
 #[derive(Debug, Default)]
 pub struct Catalog {
     relations: HashMap<Identity, Relation>,
-    /// Whose a file is: a relation that was renamed has kept its own.
+    /// Owner of each file: a renamed relation keeps its file.
     owners: HashMap<RelationPath, Identity>,
-    /// Databases that exist and would not answer, with what they said.
+    /// Databases that did not answer.
     unreachable: BTreeMap<String, Refusal>,
 }
 
 impl Catalog {
-    /// Asks `names` of the databases for their relations. The shared catalogs are in every answer.
+    /// Includes the shared catalogs.
     pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog, Error> {
         let mut connection = server.connect_to(&server.database).await?;
         let all = read_databases(&mut connection).await?;
@@ -416,10 +391,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// A relation as it is now: by its name, or else by its file, when that can be said to be the same.
-    ///
-    /// # Errors
-    /// That it was dropped, or why nobody could ask.
+    /// Finds by name, else by `file`. Fails if it was dropped or its database was unreachable.
     pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Result<&Relation, Refusal> {
         let by_file = || self.relations.get(self.owners.get(file?)?);
         self.relations.get(identity).or_else(by_file).ok_or_else(|| {

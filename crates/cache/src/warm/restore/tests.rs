@@ -1,4 +1,4 @@
-//! The OS tier on a machine that does as it is told: pages that do not stay, files that shrink, memory that runs out.
+//! The OS tier on a simulated machine: pages that do not stay, files that shrink, memory that runs out.
 
 mod others;
 
@@ -91,7 +91,6 @@ impl Traffic for NoServer {
     }
 }
 
-/// Eight backends that wait for the disk all the time.
 struct AllWait;
 
 impl Traffic for AllWait {
@@ -163,7 +162,6 @@ fn pages(start: u64, end: u64) -> PageRange {
     PageRange::new(start * 2, end * 2)
 }
 
-/// Tier, reason and blocks.
 fn skipped(receipt: &Receipt) -> Vec<(SkipReason, u64)> {
     receipt.skipped.iter().map(|one| (one.reason, one.blocks)).collect()
 }
@@ -210,7 +208,6 @@ async fn long_stretches_are_read_in_order_where_nobody_is_to_be_spared() {
     assert!(reads.abs_diff(reads_of_their_size) < 10, "{reads} {reads_of_their_size}");
 }
 
-/// What is dear is done last, and what stays the same is asked once.
 #[tokio::test]
 async fn a_stretch_that_is_not_read_in_order_costs_no_file_and_one_question() {
     let stretches = |blocks: u32| (1..=5).map(|oid| relation(oid, vec![fork(4000, 0..blocks)])).collect();
@@ -242,7 +239,7 @@ async fn what_cannot_be_read_in_order_is_told_as_any_read() {
     let receipt = run(restore).await;
     assert_eq!(skipped(&receipt), [(SkipReason::ReadFailed, 4000)]);
     assert_eq!(receipt.os.unwrap().read_bytes, Bytes(0));
-    // What did not come is tried once more.
+    // Missing blocks are tried once more.
     assert_eq!(told.load(Ordering::Relaxed), 2 * 4000 - 32, "each block is told of once each time, and a read has 32");
 }
 
@@ -337,7 +334,7 @@ async fn refusals_are_told_with_their_reason() {
 
 #[tokio::test]
 async fn a_device_that_seeks_is_read_as_the_files_lie() {
-    // Each is one slice; the watcher is told of a read before it is done.
+    // Each fork is one slice; the watcher sees a read before it runs.
     let cache = FakePageCache::new();
     let relations: Vec<RelationMap> = (1..4).map(|number| relation(number, vec![fork(1000, 0..1000)])).collect();
     for (number, device_start) in [(1, 3 << 30), (2, 1 << 30), (3, 2 << 30)] {
@@ -359,7 +356,6 @@ async fn a_device_that_seeks_is_read_as_the_files_lie() {
     assert_eq!(order, [vec![], vec![2], vec![2, 3], vec![1, 2, 3]]);
 }
 
-/// Does something when the reading begins for the first time or again.
 struct OnPhase<F>(FakePageCache, Phase, F);
 
 impl<F: Fn(&FakePageCache) + Send + Sync> Watcher for OnPhase<F> {
@@ -407,7 +403,7 @@ async fn pages_that_never_stay_are_told() {
     assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(90 * BLOCK)));
 }
 
-/// Told of every read, with the blocks that were asked for before it.
+/// Gets the blocks requested before each read.
 struct OnRead<F>(AtomicU64, F);
 
 impl<F: Fn(u64) + Send + Sync> Watcher for OnRead<F> {
@@ -447,7 +443,7 @@ async fn what_is_gone_when_the_next_slice_is_read_is_read_again_before_the_end()
 
 #[tokio::test]
 async fn a_restore_stops_when_what_it_loads_is_taken_back() {
-    // Room for 20,000 blocks that nobody tells of: what came first goes first.
+    // Unreported room for 20,000 blocks, oldest evicted first.
     let cache = FakePageCache::new();
     cache.insert(file(1), 100_000 * BLOCK, &[]);
     let mut restore = restore(&cache, vec![relation(1, vec![fork(100_000, 0..100_000)])]);

@@ -1,4 +1,4 @@
-//! Long stretches while nobody else needs the device: in order, which takes a third of the processor time
+//! Reads long stretches in order when alone, for a third of the CPU time
 //! (docs/journal/2026-11-26-read-in-order.md).
 
 use std::sync::atomic::Ordering;
@@ -9,30 +9,26 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// A stretch of which a smaller part would come in order is not worth a file of its own.
+/// Minimum share in order that justifies a file of its own.
 const IN_ORDER_RATIO: f64 = 0.5;
 
-/// A stretch that is being read.
 struct Stretch<'a> {
     read: Read,
     slice: Option<usize>,
-    /// The first block of its segment.
     first: u64,
     file: &'a dyn CachedFile,
-    /// What of it was cached before.
+    /// Pages cached before.
     cached: Vec<PageRange>,
 }
 
 impl Stretch<'_> {
-    /// Blocks of the segment as a read of the fork.
     fn read_of(&self, part: BlockRange) -> Read {
         Read { fork: self.read.fork, range: BlockRange::new(self.first + part.start, self.first + part.end) }
     }
 }
 
 impl Work<'_> {
-    /// Reads a stretch in order as long as nobody comes. Returns what is left of it, to be read otherwise. What fails here fails there
-    /// again, and is told then.
+    /// Reads until others appear. Returns the rest for ordinary reads, which also report errors.
     pub(super) fn read_in_order(&self, slice: Option<usize>, read: Read, buffer: &mut Vec<u8>) -> Read {
         if self.has_failed(read.fork) {
             return read;
@@ -53,7 +49,7 @@ impl Work<'_> {
         }
         let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
         let Ok(cached) = cached else { return read };
-        // Last, for it is dear: a file, a pipe and /dev/null.
+        // Last, because it opens a file, a pipe and /dev/null.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, file: &*file, cached };
         let (step, pace) = (self.piece_blocks(window), &self.engine.governor.pace);
@@ -67,8 +63,8 @@ impl Work<'_> {
         if has_failed {
             self.in_order_fails.store(true, Ordering::Relaxed);
         }
-        // What is left and is not on its way already. The rest is left alone: one of its pages tells the kernel to read on behind the
-        // stretch, whoever reads it and however (PG_readahead in mm/readahead.c).
+        // Skips blocks in flight: touching them makes the kernel read ahead past the stretch (PG_readahead in
+        // mm/readahead.c).
         if at == end {
             (at, _) = self.read_parts(&stretch, BlockRange::new(at, range.end), step, |part, missing| {
                 let mut fill = |run: BlockRange| self.fill(&*file, run, buffer);
@@ -87,8 +83,8 @@ impl Work<'_> {
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
 
-    /// Reads a part of a stretch after another, as long as nobody comes. `read` is given the part and what of it was not cached before,
-    /// and returns the bytes that came. Returns how far it came, and whether a read failed.
+    /// `read` gets a part and its uncached bytes, and returns the bytes loaded. Returns the end reached, and
+    /// whether a read failed.
     fn read_parts(
         &self,
         stretch: &Stretch<'_>,
@@ -110,7 +106,7 @@ impl Work<'_> {
         (at, false)
     }
 
-    /// Runs of the blocks of a segment that are neither cached nor on their way.
+    /// Blocks neither cached nor in flight.
     fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> Result<Vec<BlockRange>, linux::Error> {
         let is_absent = |blocks: BlockRange| {
             let pages = self.engine.files.pages(blocks);
@@ -130,7 +126,7 @@ impl Work<'_> {
         Ok(runs)
     }
 
-    /// What the kernel has read ahead of a stretch that was left came by it too, or is on its way.
+    /// Records blocks read ahead of an abandoned stretch.
     fn note_ahead(&self, stretch: &Stretch<'_>, ahead: BlockRange) {
         let Ok(absent) = self.absent(stretch.file, ahead) else { return };
         let starts = [ahead.start].into_iter().chain(absent.iter().map(|run| run.end));
@@ -147,7 +143,7 @@ impl Work<'_> {
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
-    /// Up to here it is read in order. The kernel reads so far ahead, and what comes after the stretch may not be wanted.
+    /// Leaves out the end, where read-ahead would fetch unwanted blocks.
     fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
         let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
         let step = self.piece_blocks(window);
@@ -158,13 +154,12 @@ impl Work<'_> {
         (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
-    /// How files of a file system are read in order, which the kernel is asked for once: it stays for as long as a plan runs.
+    /// The window stays constant, so the kernel is asked once.
     fn window(&self, file_system: u64) -> Option<Window> {
         let ask = || self.engine.files.cache.read_window(file_system);
         *lock(&self.windows).entry(file_system).or_insert_with(ask)
     }
 
-    /// Bytes of blocks that were not cached before.
     fn missing_bytes(&self, part: BlockRange, stretch: &Stretch<'_>) -> Bytes {
         let pages = self.engine.files.pages(part);
         let within = |run: &PageRange| PageRange::new(run.start.max(pages.start), run.end.min(pages.end)).pages();

@@ -4,7 +4,6 @@ use super::*;
 use crate::warm::Control;
 
 impl Governor {
-    /// Others use what is in the page cache.
     pub fn note_traffic(&self) {
         self.lock().had_traffic = true;
     }
@@ -18,7 +17,7 @@ impl Traffic for Fixed {
     }
 }
 
-/// What such traffic is taken for after two seconds of looking.
+/// Load after two seconds of such looks.
 fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
     let mut looks = Looks::beginning(Load::Waiting);
     let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);

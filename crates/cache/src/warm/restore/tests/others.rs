@@ -1,11 +1,11 @@
-//! What is not the restore's: pages in gaps, memory that others take, and others that come while it reads.
+//! Effects of others: pages in gaps, lost memory, traffic during the reads.
 
 use std::sync::Mutex;
 
 use super::*;
 use ::host::linux::page_cache::PageCache as _;
 
-/// A hundred blocks of which every other one is wanted, so that one read is best.
+/// Every other block is wanted, so that one read is best.
 fn every_other() -> (FakePageCache, RelationMap) {
     let cache = FakePageCache::new();
     cache.insert(file(1), 100 * BLOCK, &[]);
@@ -27,7 +27,7 @@ async fn what_was_read_over_is_let_go_again() {
 
 #[tokio::test]
 async fn what_the_server_brought_in_a_gap_stays() {
-    // Before the plan was made, and after.
+    // Before the plan and after.
     let (cache, wanted) = every_other();
     cache.insert(file(1), 100 * BLOCK, &[pages(11, 12)]);
     let mut restore = restore(&cache, vec![wanted]);
@@ -58,7 +58,7 @@ async fn what_the_server_has_used_since_stays_where_there_is_traffic() {
 
 #[tokio::test]
 async fn before_memory_is_short_what_was_read_over_goes() {
-    // Room for all that is read at first, then for what is asked for alone.
+    // Room for all reads, then only for requested blocks.
     let cache = FakePageCache::new();
     cache.insert(file(1), 60_000 * BLOCK, &[]);
     let mut wanted = fork(60_000, 0..0);
@@ -72,7 +72,7 @@ async fn before_memory_is_short_what_was_read_over_goes() {
     assert!(receipt.os.unwrap().read_bytes > Bytes(31_000 * BLOCK));
 }
 
-/// Has room for everything when it is asked first, for less later.
+/// Room for everything at first, for less later.
 struct Shrinks {
     first: Mutex<bool>,
     then: u64,
@@ -89,7 +89,7 @@ impl Room for Shrinks {
     }
 }
 
-/// Nobody until they have come, then eight backends that run.
+/// Idle at first, then eight running backends.
 struct TheyCome(Arc<AtomicBool>);
 
 impl Traffic for TheyCome {
