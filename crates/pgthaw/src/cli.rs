@@ -1,4 +1,4 @@
-//! The command line: which subcommands there are, and what comes before them.
+//! The command line and its subcommands.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +14,7 @@ use host::failure::{ErrorKind, Explain};
 use host::files::FileMode;
 use host::linux::own_program::find_beside;
 
-/// The commands of the laboratory, a program of its own beside this one.
+/// Commands of pgthaw-lab, a separate program installed beside this one.
 const LABORATORY: [(&str, &str); 5] = [
     ("bench", "Measure ways to warm, settings, disks and scales: a study file, or one that is built in (pgthaw-lab)"),
     ("results", "Stored studies: list, show, compare, export, import (pgthaw-lab)"),
@@ -23,7 +23,6 @@ const LABORATORY: [(&str, &str); 5] = [
     ("judge", "Does a throughput curve keep a level, and is that level a warm server's? (pgthaw-lab)"),
 ];
 
-/// pgthaw-lab is neither beside this program nor on PATH.
 #[derive(Debug, thiserror::Error)]
 #[error("`pgthaw {command}` is a command of pgthaw-lab, and that is not installed")]
 pub struct NoLaboratory {
@@ -40,14 +39,14 @@ impl Explain for NoLaboratory {
     }
 }
 
-/// The command that is asked for, or whose help is, before anything else is known of the command line.
+/// Finds the requested command, also behind `help`, before the command line is parsed.
 pub fn find_command(arguments: &[OsString]) -> Option<String> {
     let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let command = (0..words.len()).find(|at| !is_option(&words, *at) && words[*at] != "help")?;
     Some(words[command].clone())
 }
 
-/// Becomes pgthaw-lab where a command of the laboratory is asked for, or its help.
+/// Replaces this process with pgthaw-lab for a laboratory command or its help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
     let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {
@@ -88,18 +87,17 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
+    /// Precedence: command line, environment, `pgthaw.toml`.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
         run_laboratory(arguments)?;
         Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
     }
 
-    /// Was `--json` given? Failures are then told in JSON too.
+    /// With `--json`, failures are reported in JSON too.
     pub fn as_json(&self) -> bool {
         self.output.json
     }
 
-    /// Which server was named, by the commands that take one.
     fn named(&self) -> Option<ConnectionArguments> {
         match &self.command {
             Command::Doctor(arguments) => Some(arguments.named()),
@@ -117,7 +115,6 @@ impl Cli {
         }
     }
 
-    /// Runs the subcommand.
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
         output.mode.unwrap_or(FileMode::PRIVATE).apply();
@@ -150,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// With the prompt below it.
+    /// Leaves room for the prompt.
     #[test]
     fn short_help_fits_a_terminal() {
         let mut command = Cli::command().term_width(80);

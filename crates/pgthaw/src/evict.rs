@@ -1,4 +1,4 @@
-//! `pgthaw evict`: the work is done in `crates/cache/src/warm/evict.rs`.
+//! `pgthaw evict`; the work is in `crates/cache/src/warm/evict.rs`.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,6 @@ pub struct EvictArguments {
     lab: LabArguments,
 }
 
-/// Runs the command.
 pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     if !arguments.names_something() {
         return Err(Error::NothingNamed.into());
@@ -98,24 +97,23 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     })?;
     Ok(match receipt {
         EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
-        // Who asked for a cold start would not get one.
+        // A cold start was requested and is impossible.
         EvictReceipt { buffers_stay: true, .. } => ExitStatus::Because(ErrorKind::Privilege),
         _ => ExitStatus::Done,
     })
 }
 
 impl EvictArguments {
-    /// Which server and databases were named.
     pub fn named(&self) -> ConnectionArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// Everything is not the default of a command that does harm.
+    /// A harmful command must not default to everything.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
 
-    /// The part of the map that is meant. `-d` does not mean the shared catalogs here.
+    /// Here `-d` excludes the shared catalogs.
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
         let places = map.select(&self.selection.selection())?;
         let databases = self.named().databases()?;
@@ -128,7 +126,7 @@ impl EvictArguments {
 
 // ---- receipt ----
 
-/// What went and what stayed, in a few lines; with `is_verbose` also a row for every fork, no wider than `width`.
+/// `is_verbose` adds a row for every fork, at most `width` cells wide.
 pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     if is_verbose && !receipt.relations.is_empty() {
@@ -180,7 +178,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Pinned buffers, and those that the server has read again since: it does when a connection looks at its catalogs.
+/// Pinned buffers and buffers read again, such as catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));
@@ -188,7 +186,6 @@ fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     (!stayed.is_empty()).then_some(text)
 }
 
-/// The first three, and how many more there are.
 pub fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String {
     let mut names: Vec<String> = names.map(|name| printable(&name.to_string()).into_owned()).collect();
     names.dedup();

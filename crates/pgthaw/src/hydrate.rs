@@ -1,4 +1,4 @@
-//! `pgthaw hydrate`: the work is done in `crates/cache/src/warm/hydrate.rs`.
+//! `pgthaw hydrate`; the work is in `crates/cache/src/warm/hydrate.rs`.
 
 use std::sync::Arc;
 
@@ -53,7 +53,6 @@ pub struct HydrateArguments {
     again: bool,
 }
 
-/// Runs the command.
 pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     if !arguments.connection.databases.is_empty() {
         return Err(Error::DatabaseToHydrate.into());
@@ -63,7 +62,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
-    // Of a volume that was never read a profile is rare; one that was probed all the same says where to begin.
+    // A new volume rarely has a profile; an existing one improves the start.
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
@@ -93,7 +92,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 }
 
 impl HydrateArguments {
-    /// What is hot, or why nobody knows: the order is a convenience, unless the user says which.
+    /// Without a hot set the order is that of the files, unless the user named a snapshot.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
         let situation = situation_of(directory, Tiers::BOTH);
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {
@@ -118,7 +117,6 @@ impl HydrateArguments {
 
 // ---- receipt ----
 
-/// What was read, what is left, and what failed.
 pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let mut lines = match &receipt.finished_before {
         Some(FinishedRun { at, device }) => vec![format!(

@@ -1,5 +1,4 @@
-//! One file per subcommand: its flags beside its behaviour, its doc comment its help. The only place that opens things
-//! and wires them together.
+//! One file or folder per subcommand; the doc comments of its options are the help.
 
 mod cli;
 mod doctor;
@@ -23,7 +22,6 @@ pub use cli::{Cli, NoLaboratory};
 
 use command::{Cast, cast};
 
-/// The error types of the tool alone.
 pub const ERRORS: &[Cast] = &[cast::<NoLaboratory>];
 pub use map::view::{SelectionArguments, ViewArguments, add_heat, read_current_map};
 pub use run::guard_job;

@@ -1,5 +1,4 @@
-//! The sessions through which a server is looked at, what that may cost, and how a server that went away is found again. The work is done in
-//! `crates/observe/src/time/`.
+//! Sessions for observing a server, their cost limit, and reconnecting. The work is in `crates/observe/src/time/`.
 
 use std::time::Duration;
 
@@ -13,24 +12,22 @@ use observe::Error;
 use observe::time::ACCOUNT_DEAR;
 use postgres::{Server, read_backend_pid};
 
-/// A server that is away is looked for so often.
+/// Interval of attempts to reconnect.
 pub const RETRY: Duration = Duration::from_secs(1);
 
-/// A server that answers, and pgthaw's own sessions there.
 pub struct Looking<'a> {
     pub server: &'a Server,
-    /// For the looks of the source, and for who the processes are.
+    /// For sampling, and for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
-    /// The backends that serve these, and what was connected besides.
+    /// Backends of pgthaw's sessions.
     pub own_pids: Vec<u32>,
-    /// It may be a newer one than before it went away.
+    /// A restarted server may be newer.
     pub version_num: u32,
     pub postmaster_pid: Option<u32>,
 }
 
 impl Looking<'_> {
-    /// Connects.
     pub async fn open(target: &Target) -> anyhow::Result<Looking<'_>> {
         let Some(server) = &target.server else { bail!(Error::NoServer) };
         let mut own_pids = Vec::new();
@@ -40,7 +37,6 @@ impl Looking<'_> {
         Ok(Looking { server, looks, who, own_pids, version_num, postmaster_pid: target.find_postmaster() })
     }
 
-    /// A session besides.
     pub async fn connect(&mut self) -> anyhow::Result<PgConnection> {
         connect(self.server, &mut self.own_pids).await
     }
@@ -52,8 +48,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> anyhow::Result<PgC
     Ok(connection)
 }
 
-/// Opens what has gone away as soon as it is there again. Each time that it is not yet, `tell` hears why it could not be opened; `None`: it
-/// has not been tried since it went.
+/// Retries `open` until it succeeds. `tell` gets the last failure before each attempt; `None` before the first.
 pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),
@@ -78,7 +73,7 @@ pub struct BudgetArguments {
 }
 
 impl BudgetArguments {
-    /// Of all processors, 0 to 1.
+    /// Share of all processors, 0 to 1.
     pub fn share(self) -> f64 {
         self.budget / 100.0
     }

@@ -1,4 +1,4 @@
-//! The program: the work is done in its library.
+//! Entry point.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! How far a restore is, and how it is interrupted.
+//! Progress and interruption of a restore.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -7,7 +7,7 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 use terminal::Progress;
 
-/// What a signal interrupts from now on, to be ended in good order. Until then a signal ends this process at once.
+/// Signals now interrupt the work cleanly instead of ending the process.
 pub fn end_in_good_order() -> Arc<Control> {
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
@@ -15,11 +15,9 @@ pub fn end_in_good_order() -> Arc<Control> {
     control
 }
 
-/// A bar for the phase that is going on.
 #[derive(Debug)]
 pub struct WarmProgress {
     is_visible: bool,
-    /// The bar, what is done, and of how much.
     now: Mutex<Option<(Progress, u64, u64)>>,
 }
 
@@ -28,7 +26,6 @@ impl WarmProgress {
         WarmProgress { is_visible, now: Mutex::new(None) }
     }
 
-    /// Removes the bar.
     pub fn finish(&self) {
         if let Some((bar, ..)) = self.lock().take() {
             bar.finish();
@@ -44,7 +41,7 @@ impl Watcher for WarmProgress {
     fn begin(&self, phase: Phase, total: u64) {
         self.finish();
         let bytes = |label| Progress::bytes(label, Bytes(total), self.is_visible);
-        // Usually over before a person wonders.
+        // Usually too short for a bar.
         let steps = |label| Progress::steps_when_slow(label, self.is_visible);
         let bar = match phase {
             Phase::Measuring => steps("looking"),

@@ -1,4 +1,4 @@
-//! What a device can give, as text.
+//! Device profiles as text.
 
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use host::linux::cgroup::ReadLimit;
 use host::units::{Bytes, counted};
 use terminal::{Column, render_age, render_columns};
 
-/// What a probe found, in full.
 pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     let measurement = &record.measurement;
     let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, .. } = measurement.profile;
@@ -73,7 +72,6 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     lines.join("\n")
 }
 
-/// A stored profile in a line.
 pub fn render_profile(record: &DeviceRecord) -> String {
     let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, .. } = record.measurement.profile;
     format!(
@@ -85,7 +83,6 @@ pub fn render_profile(record: &DeviceRecord) -> String {
     )
 }
 
-/// A limit in force.
 pub fn render_limit(limit: ReadLimit) -> String {
     let reads = limit.reads_per_second.map(|riops| format!("{riops} reads/s"));
     let bytes = limit.read_bytes_per_second.map(Bytes::per_second);
@@ -93,14 +90,13 @@ pub fn render_limit(limit: ReadLimit) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
-/// What the named depth gave; and the most, where another depth gave it.
+/// Adds the maximum if a different depth reached it.
 fn render_rate(by_depth: &[DepthPoint], most: f64, depth: u32) -> String {
     let there = by_depth.iter().find(|point| point.depth == depth).map_or(most, |point| point.reads_per_second);
     let beyond = (there.round() < most.round()).then(|| format!(" ({most:.0} at most)"));
     format!("{there:.0} random reads/s with {depth} at a time{}", beyond.unwrap_or_default())
 }
 
-/// Microseconds, or milliseconds when they are many.
 fn micros(micros: f64) -> String {
     if micros < 999.5 { format!("{micros:.0} µs") } else { format!("{:.1} ms", micros / 1000.0) }
 }

@@ -1,4 +1,4 @@
-//! `pgthaw doctor`: the work is done in `crates/host/src/linux/capability.rs` and `crates/postgres/src/capability.rs`.
+//! `pgthaw doctor`; the checks are in `crates/host/src/linux/capability.rs` and `crates/postgres/src/capability.rs`.
 
 pub mod device_text;
 mod probe;
@@ -17,7 +17,6 @@ use postgres::capability::{Checked, check_pgbench, check_server};
 
 use probe::{check_profile, probe_budget, run_probe};
 
-/// Everything that is looked at, in the order in which it is told.
 const NAMES: &str = "verdict server data-dir ownership tablespaces role buffered-io buffers pg_buffercache pg_prewarm pgfincore os \
                      evict page-flags drop-caches memory direct-io io-uring device profile disk-limit bpf tracepoints pressure \
                      pgbench vmtouch fio";
@@ -55,13 +54,11 @@ pub struct DoctorArguments {
 }
 
 impl DoctorArguments {
-    /// Which server and databases were named.
     pub fn named(&self) -> ConnectionArguments {
         self.connection.clone().with(self.positional.clone())
     }
 }
 
-/// Runs the command.
 pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let named = arguments.named();
     if let Some(budget) = arguments.probe {
@@ -85,7 +82,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 
-/// The host's checks are made on what the server's found.
+/// The host's checks need the server's results.
 fn check_all(checked: Checked) -> Vec<Capability> {
     let target = HostTarget {
         files: checked.directory.as_ref().map(|directory| Arc::clone(&directory.files)),
@@ -102,7 +99,7 @@ fn check_all(checked: Checked) -> Vec<Capability> {
     capabilities
 }
 
-/// Was it asked for, with `--require` or by naming the server or the directory?
+/// Whether `--require` or a named server or directory requires the check.
 fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
     let named = arguments.named();
     match name {

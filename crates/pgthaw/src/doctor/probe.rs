@@ -1,4 +1,4 @@
-//! `pgthaw doctor --probe`: the work is done in `crates/cache/src/warm/probe/`.
+//! `pgthaw doctor --probe`; the probe is in `crates/cache/src/warm/probe/`.
 
 use crate::doctor::device_text::{render_device, render_limit, render_profile};
 use crate::warm_progress::end_in_good_order;
@@ -15,10 +15,9 @@ use host::units::{Bytes, ParseBytesError};
 use postgres::DataDirectory;
 use terminal::Progress;
 
-/// The stored profile's line of `pgthaw doctor`.
 pub const NAME: &str = "profile";
 
-/// The least budget of a probe: with less, the largest reads would be too few to count.
+/// A smaller budget would allow too few of the largest reads.
 const BUDGET_MIN: Bytes = Bytes(64 << 20);
 
 pub fn probe_budget(text: &str) -> Result<Bytes, String> {
@@ -28,7 +27,6 @@ pub fn probe_budget(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Measures, keeps and prints.
 pub async fn run_probe(
     budget: Bytes,
     connection: &ConnectionArguments,
@@ -49,7 +47,7 @@ pub async fn run_probe(
     Ok(ExitStatus::Done)
 }
 
-/// `None` when the user stopped it.
+/// `None` if the user stopped it.
 fn measure(
     directory: &DataDirectory,
     budget: Bytes,
@@ -58,7 +56,7 @@ fn measure(
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
     let server_pid = directory.find_postmaster_pid();
-    // As restore does, so that both are under the same limit.
+    // The limit is then the same as for restore.
     server_pid.and_then(join_memory_cgroup);
     let limit = own_limit(&device);
     let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();
@@ -82,7 +80,6 @@ fn measure(
     Ok(Some(DeviceRecord::new(&device, limit, measurement, remarks)))
 }
 
-/// What to say when the server is under another limit than this process.
 fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option<String> {
     let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
     Some(format!(
@@ -92,7 +89,6 @@ fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option
     ))
 }
 
-/// Did the reads reach the device, and was it pgthaw's alone?
 fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: DeviceCounters) -> Option<String> {
     let own = measurement.read_bytes;
     let all = Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0));
@@ -106,7 +102,6 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
     }
 }
 
-/// The line about the stored profile.
 pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
     const GROUP: &str = "disk";
     const REMEDY: &str = "`pgthaw doctor --probe`";

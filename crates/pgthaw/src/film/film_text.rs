@@ -1,4 +1,4 @@
-//! Films: the list of them, and what one of them says, as text, JSON and a page without any script.
+//! Films as text, JSON and a script-free HTML page.
 
 use std::path::Path;
 
@@ -10,24 +10,21 @@ use command::document::{class_of, escape_text, render_document};
 use host::units::counted;
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, without_advice};
 
-/// A name with its time and number (22 cells) and a label of some length.
+/// Fits the time and number (22 cells) and part of the label.
 const NAME_SHORTEST: usize = 40;
 
-/// A film in the list: what it says of itself, or why it cannot be read.
 #[derive(Debug)]
 pub struct FilmLine {
     pub generation: Generation,
     pub header: Result<FilmHeader, Error>,
 }
 
-/// What was recorded, in a line or two.
 pub fn render_recorded(path: &Path, header: &FilmHeader) -> String {
     let mut lines = vec![format!("kept a film: {}", render_content(header)), format!("  {}", pasted_path(path))];
     lines.extend(header.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.join("\n")
 }
 
-/// How much a film holds.
 fn render_content(header: &FilmHeader) -> String {
     let totals = header.totals;
     let mut parts = vec![format!("{} came in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
@@ -48,10 +45,10 @@ fn render_content(header: &FilmHeader) -> String {
     parts.join(", ")
 }
 
-/// A system identifier is cut to so many cells: its ends, or where it differs from others.
+/// A shortened system identifier keeps its ends, or the part that differs.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// The films, one per row. Of several clusters those of `own` are marked, whose films a name means first.
+/// Marks the films of `own`, which names prefer.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
@@ -63,7 +60,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
     let marks = texts(&|line| if Some(of(line)) == own { "*" } else { "" }.to_owned());
     let mut columns: Vec<Column> = has_own.then(|| Column::word("", 0, marks)).into_iter().collect();
     columns.extend([
-        // What it is called begins with its time, by which it is named: the job gives way first, then what only counts.
+        // The name must survive; the job is shortened first, then counts are dropped.
         Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
         Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
         Column::number("came", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
@@ -86,12 +83,10 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
     table.join("\n")
 }
 
-/// The command that a film is of, for people.
 fn job_of(header: &FilmHeader) -> &str {
     if header.job.is_empty() { "whatever ran" } else { &header.job }
 }
 
-/// A film, relation by relation, and its working set over time.
 pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canvas: Canvas) -> String {
     let mut lines = vec![
         format!("film of {}", without_advice(&printable(job_of(header)))),
@@ -106,7 +101,7 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
         lines.extend(render_columns(relation_columns(header, &touched), canvas.width, canvas.mark()));
     }
     lines.extend(render_in_buffers(header, &others));
-    // By the others nothing was touched since the line above.
+    // Skips moments without new blocks.
     let moments: Vec<&Moment> = summary.moments.iter().filter(|one| one.recent_blocks > 0).collect();
     if !moments.is_empty() {
         lines.push(String::new());
@@ -116,7 +111,6 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
     lines.join("\n")
 }
 
-/// Of those of which nothing came: shared_buffers had them before, and the job may have used them or not.
 fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option<String> {
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
@@ -125,7 +119,6 @@ fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option
     })
 }
 
-/// How much memory would have sufficed, and what less would have done.
 fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> Vec<String> {
     let share = |missed: u64| format!("{:.1} %", missed as f64 * 100.0 / curve.requests.max(1) as f64);
     let sizes = std::iter::successors(Some(128), |blocks: &u64| Some(blocks * 2)).take(40);
@@ -162,7 +155,6 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
 
 fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
     let cells = |text: &dyn Fn(&Moment) -> String| moments.iter().map(|one| text(one)).collect::<Vec<_>>();
-    // As many digits as tell two moments apart.
     let step = header.seconds / MOMENTS as f64;
     let digits = match step {
         0.1.. => 1,
@@ -195,7 +187,6 @@ fn relation_columns(header: &FilmHeader, relations: &[&RelationTouches]) -> Vec<
     ]
 }
 
-/// What a film says of itself, for programs.
 pub fn render_film_json(path: &Path, header: &FilmHeader) -> Value {
     let (source, mut json) = (&header.source, json!(header));
     json["path"] = json!(path);
@@ -207,7 +198,6 @@ pub fn render_film_json(path: &Path, header: &FilmHeader) -> Value {
     json
 }
 
-/// The list of films, for programs.
 pub fn render_films_json(lines: &[FilmLine]) -> Value {
     let film = |FilmLine { generation, header }: &FilmLine| {
         let error = header.as_ref().err().map(ToString::to_string);
@@ -218,7 +208,6 @@ pub fn render_films_json(lines: &[FilmLine]) -> Value {
     json!({ "films": lines.iter().map(film).collect::<Vec<_>>() })
 }
 
-/// A film with its relations and its working set, for programs.
 pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> Value {
     let mut json = json!(summary);
     json["header"] = render_film_json(path, header);
@@ -228,24 +217,21 @@ pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &Film
     json
 }
 
-/// A drawing's size in its own units, and the room for the axes' numbers.
+/// In SVG units.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 32.0;
 const TOP: f64 = 12.0;
 
-/// Relations that get a picture, those with the most blocks.
 const PICTURES: usize = 6;
 const PICTURE_HEIGHT: f64 = 160.0;
 
-/// Steps from the palest cell to the darkest: each is four times as many blocks.
 const SHADES: u32 = 4;
 
-/// Lines of the grid, above the axis.
 const GRID: u32 = 4;
 
-/// The film as one HTML document, with what `film show --json` has of it. Whatever names it holds, they stay text.
+/// Escapes all names from the film.
 pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> String {
     let mut body = format!(
         "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Where it was when</h2><p>From the first block of each relation at the top to \
@@ -289,7 +275,7 @@ fn render_picture(header: &FilmHeader, RelationTouches { relation, picture, .. }
     format!("<h3>{name}</h3>{}", drawing(PICTURE_HEIGHT, &format!("positions in {name} over time"), &(inside + &axis)))
 }
 
-/// Numbers below a drawing, each what `label` says of its share of the width.
+/// `label` turns a share of the width into a number.
 fn axis_below(bottom: f64, label: impl Fn(f64) -> String) -> String {
     let number = |line: u32| {
         let share = f64::from(line) / f64::from(GRID);
@@ -300,7 +286,6 @@ fn axis_below(bottom: f64, label: impl Fn(f64) -> String) -> String {
     (0..=GRID).map(number).collect()
 }
 
-/// Lines across, each with what `label` says of its share of the height.
 fn axis_beside(label: impl Fn(f64) -> String) -> String {
     let number = |line: u32| {
         let share = f64::from(line) / f64::from(GRID);
@@ -313,7 +298,7 @@ fn axis_beside(label: impl Fn(f64) -> String) -> String {
     (0..=GRID).map(number).collect()
 }
 
-/// A curve through these points, each 0 to 1 from the left and from below.
+/// Points are 0 to 1 from the left and from below.
 fn polyline(series: usize, points: impl Iterator<Item = (f64, f64)>) -> String {
     let point = |(x, y)| format!("{:.1},{:.1} ", LEFT + (WIDTH - LEFT) * x, TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - y));
     format!(r#"<polyline class="curve {}" points="{}"/>"#, class_of(series), points.map(point).collect::<String>())
@@ -346,7 +331,7 @@ fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
             "{title}<p>Hardly a block was asked for again: more memory than its own would have spared nothing.</p>"
         );
     }
-    // From a megabyte or so on, each size twice the one before.
+    // Doubling sizes from about a megabyte on.
     let most = curve.most_blocks().max(256);
     let (first, last) = (7.0, (most as f64).log2().ceil().max(8.0));
     let mut points = vec![(0.0, curve.miss_ratio(128).unwrap_or_default())];
@@ -383,7 +368,6 @@ mod tests {
     use super::*;
     use cache::trace::{CurvePoint, FilmStore};
 
-    /// The lines of a store that has these films, each of a cluster.
     fn lines_of(films: &[(u64, &str)]) -> Vec<FilmLine> {
         let directory = tempfile::tempdir().unwrap();
         for (cluster, name) in films {

@@ -1,5 +1,5 @@
-//! `pgthaw film`: the work is done in `crates/cache/src/trace/`. A name means this user's films, first those of the cluster that the options lead to.
-//! Where this user has none, the error or a remark points to the films of the server's owner, so that root finds those of the user postgres.
+//! `pgthaw film`; the work is in `crates/cache/src/trace/`. Names refer to this user's films; errors point to those
+//! of the server's owner.
 
 pub mod film_text;
 
@@ -72,7 +72,6 @@ enum FilmCommand {
 }
 
 impl FilmArguments {
-    /// The server that was named.
     pub fn named(&self) -> ConnectionArguments {
         match &self.command {
             FilmCommand::Record(RecordArguments { connection, .. })
@@ -82,7 +81,6 @@ impl FilmArguments {
     }
 }
 
-/// Runs the command.
 pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.command {
         FilmCommand::Record(arguments) => return record(arguments, output).await,
@@ -95,7 +93,6 @@ pub async fn run(arguments: FilmArguments, output: OutputArguments) -> anyhow::R
     Ok(ExitStatus::Done)
 }
 
-/// Shows the film that a name means, and says which of several it is.
 fn show(named: &NamedFilms<'_>, name: &str, html: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
     let opened = named.store.open_sound(named.cluster, name, false);
     let (film, remarks) = opened.map_err(|error| with_owners(error, name, named.connection))?;
@@ -128,7 +125,6 @@ fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where no film is, and who may have some.
 fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
     let elsewhere = owners_store(connection)
         .filter(|owners| owners.read_all().is_ok_and(|some| !some.films.is_empty()))
@@ -137,7 +133,6 @@ fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
     format!("there is no film in {}{more}", store.root().display())
 }
 
-/// Removes the films that a name means.
 fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow::Result<()> {
     let films = named.store.find_all(named.cluster, name);
     let films = films.map_err(|error| with_owners(error, name, named.connection))?;
@@ -153,17 +148,15 @@ fn forget(named: &NamedFilms<'_>, name: &str, output: OutputArguments) -> anyhow
     Ok(())
 }
 
-/// The films of this user.
 #[derive(Debug)]
 struct NamedFilms<'a> {
     store: FilmStore,
     connection: &'a ConnectionArguments,
-    /// The cluster whose films a name means first, where it is known.
     cluster: Option<u64>,
 }
 
 impl NamedFilms<'_> {
-    /// Queries a server only where one was named whose directory cannot be seen: looking at films needs none.
+    /// Connects only to a named server whose directory is inaccessible: films need no server.
     async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
         let cluster = match find_cluster(connection) {
             None if connection.names_cluster() => Target::open(connection).await?.system_identifier(),
@@ -172,7 +165,7 @@ impl NamedFilms<'_> {
         Ok(NamedFilms { store: FilmStore::open(), connection, cluster })
     }
 
-    /// Where a cluster was named, `newest` and a label mean no film of another one.
+    /// With a named cluster, `newest` and labels never select another cluster's film.
     fn require_cluster(&self, film: u64, is_any: bool, path: &std::path::Path) -> Result<(), Error> {
         match self.cluster {
             Some(cluster) if cluster != film && is_any && self.connection.names_cluster() => {
@@ -183,14 +176,14 @@ impl NamedFilms<'_> {
     }
 }
 
-/// The films of the owner of the server that the options lead to, unless this user is the owner.
+/// Films of the server's owner, unless that is this user.
 fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
     let directory = find_directory(connection).ok().flatten()?;
     let store = FilmStore::in_home(&home_of(directory.owner_uid)?);
     (store.root() != FilmStore::open().root()).then_some(store)
 }
 
-/// Adds to an error where the film is, when this user lacks one that the server's owner has.
+/// Points to the owner's film.
 pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -> Error {
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
@@ -201,13 +194,12 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
     }
 }
 
-/// The newest film of a cluster under `label` that the server's owner has, where this user has none.
+/// The owner's newest film under `label`, if this user has none.
 pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &str) -> Option<PathBuf> {
     let find = |store: FilmStore| store.find_newest_like(cluster, label).ok().flatten();
     if find(FilmStore::open()).is_some() { None } else { owners_store(connection).and_then(find) }
 }
 
-/// Interval at which pgthaw checks whether a recorded backend has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Record which blocks server processes read, in order, as a film
@@ -253,7 +245,6 @@ pub struct RecordArguments {
     source: SourceArguments,
 }
 
-/// What a film is recorded of, with its name and file.
 #[derive(Debug)]
 pub struct RecordedAs<'a> {
     pub connection: &'a ConnectionArguments,
@@ -263,7 +254,6 @@ pub struct RecordedAs<'a> {
 }
 
 impl RecordedAs<'_> {
-    /// Refuses names and files that cannot be used.
     pub fn check(&self) -> anyhow::Result<()> {
         self.label.map_or(Ok(()), check_label)?;
         match self.file.filter(|path| path.exists()) {
@@ -272,7 +262,7 @@ impl RecordedAs<'_> {
         }
     }
 
-    /// Begins to record. `job` is the command's words, none where sessions are recorded.
+    /// `job` is the command line, empty for sessions.
     pub async fn begin(
         &self,
         target: &Target,
@@ -339,7 +329,7 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
     Ok(ExitStatus::Done)
 }
 
-/// Refuses a process that is none of the server's: nothing would ever be recorded of it.
+/// Rejects other processes: nothing would ever be recorded.
 fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     let reason = match target.find_postmaster() {
         Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
@@ -351,7 +341,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Refuses a database that does not exist. Sessions of a name may come yet.
+/// Rejects a missing database. Sessions by name may still appear.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
@@ -362,7 +352,6 @@ async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits so many seconds, or until this process has ended; for ever where neither is given.
 async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progress) {
     let end = seconds.map(|seconds| Duration::from_secs(seconds.into()));
     let begun = Instant::now();
@@ -393,7 +382,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Begins with what takes long, where the cluster's directory can be known without its server: loads the program in the kernel.
+    /// Loads the BPF programs early, as that takes long. Needs a cluster directory that is known without its server.
     pub fn begin_ahead(self, connection: &ConnectionArguments) {
         if self.source == Some(SourceKind::Polling) {
             return;
@@ -407,16 +396,15 @@ impl SourceArguments {
         });
     }
 
-    /// What was begun ahead is not wanted.
     pub fn forget_ahead() {
         spawn_blocking(forget_pages_ahead);
     }
 }
 
-/// What a film is recorded with, open, and why the film will be coarser than it could be. Its clock does not run yet.
+/// The source with the reasons for a coarser film. Its clock is not running yet.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// Begins the film of `job`, in a draft with its name for messages. `progress` is how far the job is, where somebody attends it.
+/// `draft` comes with its path for messages. `progress` is that of the job, if monitored.
 pub fn begin_film(
     target: &Target,
     map: &Map,
@@ -438,7 +426,7 @@ pub fn begin_film(
     Recording::begin(FilmWriter::begin(draft, &path)?, source, map, header, Devices::from(device), progress)
 }
 
-/// Opens what a film of a target is recorded with. `own` is what pgthaw itself brings meanwhile. Programs for the kernel take some 60 ms.
+/// `own` tracks pgthaw's own reads. Loading BPF programs takes some 60 ms.
 pub fn open_source(
     target: &Target,
     map: &Map,
@@ -471,10 +459,10 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
 }
 
-/// Asks a server who its sessions are, from whatever thread. Each question is counted as `own`.
+/// Works from any thread. Each query counts as `own`.
 pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, postgres::Error> {
     let mut connection = server.connect_to(&server.database).await?;
-    // What connecting took is told before anybody counts.
+    // Flushes the statistics of connecting before anybody counts.
     tell_statistics(&mut connection).await?;
     let runtime = tokio::runtime::Handle::current();
     Ok(Box::new(move || {

@@ -13,39 +13,32 @@ use host::units::{Bytes, Fork, counted};
 use postgres::RelationKind;
 use terminal::{Canvas, Column, database_column, printable, render_columns, wrap_text};
 
-/// The least width that names are cut to before columns are dropped.
+/// Names are cut to this width before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines around the rows: the time, titles, two of what is folded, the total, what is left out, two of the legend with a
-/// line before it.
+/// Time, titles, two folded rows, total, and a two-line legend after a blank line.
 const FRAME_LINES: usize = 8;
 
-/// Lines that tell what columns mean. A terminal of fewer lines than [`TALL`] has none to spare for them.
+/// Lines of the column legend, which terminals below `TALL` lines omit.
 const COLUMN_LEGEND_LINES: usize = 4;
 const TALL: usize = 16;
 
-/// The title of what came and went since the look before.
 const CHANGES: &str = "+-";
 
-/// By the relation's place in the map.
+/// Indexed as the map's relations.
 type Changes = [Vec<(Fork, Changed)>];
 
-/// What of the map is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapView<'a> {
-    /// The look before this one: what came and went since then has columns of its own.
+    /// The previous sample; adds columns of changes.
     pub before: Option<&'a Map>,
-    /// Rows at most; 0 for all.
+    /// 0 for all.
     pub top: usize,
-    /// What a row stands for.
     pub rolled_up: RolledUp,
-    /// A row per fork instead of one per relation.
     pub with_forks: bool,
-    /// System catalogs as rows of their own.
     pub with_system: bool,
 }
 
-/// The relations of `map` at `places`, the largest first, with totals and remarks.
 pub fn render_map(map: &Map, places: &[usize], view: MapView<'_>, canvas: Canvas) -> String {
     let changes = compute_changes(view.before, map);
     let groups = compute_groups(map, places, if view.with_forks { RolledUp::Not } else { view.rolled_up });
@@ -72,12 +65,11 @@ pub fn render_map(map: &Map, places: &[usize], view: MapView<'_>, canvas: Canvas
     lines.join("\n")
 }
 
-/// Is there a column of this title in a line of titles?
 fn is_there(titles: &str, title: &str) -> bool {
     titles.split_whitespace().any(|one| one == title)
 }
 
-/// What the columns that are there mean, as far as their titles do not say so.
+/// Explains columns whose titles do not suffice.
 fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
@@ -112,7 +104,6 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     lines
 }
 
-/// Why a tier is unknown, and what else the reader should know.
 pub fn render_states(map: &Map) -> Vec<String> {
     let state = |tier: &str, state: &TierState| match state {
         TierState::Measured => None,
@@ -123,7 +114,6 @@ pub fn render_states(map: &Map) -> Vec<String> {
     states.into_iter().flatten().chain(remarks).collect()
 }
 
-/// What each tier gained and lost since the look before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Changed {
     os: TierDifference,
@@ -137,7 +127,6 @@ impl AddAssign for Changed {
     }
 }
 
-/// What changed of each fork of each relation of `after`, in its order; nothing without a look before.
 fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)>> {
     let Some(before) = before else { return Vec::new() };
     let difference = compute_difference(before, after);
@@ -152,19 +141,18 @@ fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)
     difference.relations.iter().take(after.relations.len()).map(of_relation).collect()
 }
 
-/// `+12 MB`, `-3 MB`, `+12 MB -3 MB`; nothing when nothing changed.
+/// `+12 MB`, `-3 MB` or both; empty without changes.
 fn render_change(change: TierDifference, block_size: u64) -> String {
     let part = |sign: char, blocks: u64| (blocks > 0).then(|| format!("{sign}{}", Bytes(blocks * block_size)));
     let parts: Vec<String> = [part('+', change.gained), part('-', change.lost)].into_iter().flatten().collect();
     parts.join(" ")
 }
 
-/// A line of the table.
 struct Row<'a> {
     name: String,
     database: &'a str,
     kind: String,
-    /// Indexes and TOAST tables that are summed in it.
+    /// Number of indexes and TOAST tables included.
     parts: usize,
     is_partitioned: bool,
     fork: &'static str,
@@ -197,7 +185,6 @@ impl<'a> Row<'a> {
         Row { fork: fork.fork.name(), residency: fork.residency(), changed, bar: vec![fork], ..of_group }
     }
 
-    /// One line for several rows.
     fn folded(name: String, map: &Map, changes: &Changes, groups: &[&Group]) -> Row<'a> {
         let residency = groups.iter().map(|one| one.residency(map)).sum();
         let mut changed = Changed::default();
@@ -207,7 +194,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What changed of the relations of a group: of all their forks, or of one.
 fn sum_changes(group: &Group, changes: &Changes, fork: Option<Fork>) -> Changed {
     let of_members = group.members.iter().filter_map(|place| changes.get(*place)).flatten();
     let mut sum = Changed::default();
@@ -215,7 +201,7 @@ fn sum_changes(group: &Group, changes: &Changes, fork: Option<Fork>) -> Changed 
     sum
 }
 
-/// The rows of groups or forks, and one for those that are too many.
+/// Folds the rows that do not fit.
 fn render_rows<'a>(
     map: &'a Map,
     changes: &Changes,
@@ -252,13 +238,12 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Lines of the terminal that the states and remarks take: they may be longer than one.
+/// Long lines wrap.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
 }
 
-/// `schema.name`, and of how many partitions it is the sum; of a file without a name its path.
 fn display_name(group: &Group) -> String {
     let name = group.name.to_string();
     let name = printable(&name);
@@ -276,7 +261,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
     }
 }
 
-/// What goes first when the terminal is narrow has the greatest number.
+/// The highest number is dropped first on a narrow terminal.
 fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
@@ -322,7 +307,6 @@ fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Ve
     columns
 }
 
-/// A wide terminal shows more precisely where.
 fn bar_cells(width: Option<usize>) -> usize {
     match width {
         Some(..110) => 20,
@@ -331,7 +315,7 @@ fn bar_cells(width: Option<usize>) -> usize {
     }
 }
 
-/// A share in whole percent. 0 % and 100 % mean none and all.
+/// 0 % and 100 % mean exactly none and all.
 fn render_percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent {
@@ -342,7 +326,7 @@ fn render_percent(ratio: f64) -> String {
     }
 }
 
-/// The two most frequent usage counts, the higher first, with their shares of the relation's buffers: `u5 12% u1 80%`.
+/// The two most frequent counts: `u5 12% u1 80%`.
 fn render_usage(residency: &Residency) -> String {
     let mut levels: Vec<(usize, u64)> = residency.usage_counts.iter().copied().enumerate().collect();
     levels.retain(|(_, blocks)| *blocks > 0);
@@ -357,21 +341,20 @@ fn render_usage(residency: &Residency) -> String {
 
 // ---- bar ----
 
-/// A cell mostly in shared_buffers: by how much of it is warm.
+/// Mostly in shared_buffers; the height is the cached share.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
 
-/// A cell mostly in the OS page cache alone: likewise.
+/// Mostly in the OS page cache alone; the density is the cached share.
 const OS: [char; 3] = ['░', '▒', '▓'];
 const OS_ASCII: [char; 3] = ['-', '~', '='];
 
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// Not in the tier that was seen; the other may hold it.
+/// Not in the measured tier; the other may hold it.
 const UNKNOWN: char = '?';
 
-/// Which tiers were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     pub os: bool,
@@ -384,7 +367,7 @@ impl Seen {
     }
 }
 
-/// What a cell is drawn for: the tier that holds most of what is warm in it.
+/// By the tier that holds most of a cell's cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellLook {
     Cold,
@@ -412,7 +395,7 @@ impl CellLook {
     }
 }
 
-/// The bar. A cell's glyph and colour tell the tier, its height or density how much of it is warm in either tier.
+/// Glyph and colour show the tier.
 fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
     let look = |cell: &BarCell| CellLook::of(*cell, seen);
     let run = |cells: &[BarCell]| {
@@ -425,7 +408,6 @@ fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
     cells.chunk_by(|one, other| look(one) == look(other)).map(run).collect()
 }
 
-/// What the glyphs mean, in two lines: of the tiers that were seen.
 fn render_legend(seen: Seen, canvas: Canvas) -> String {
     let growing = |os: f64, buffers: f64| {
         let cells = [0.3, 0.6, 1.0].map(|any| BarCell { os: os * any, buffers: buffers * any, any });
@@ -457,7 +439,7 @@ fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
     }
 }
 
-/// The glyph of a ratio above 0: the last one is for 1 alone.
+/// The last glyph is for a ratio of 1 alone.
 fn step(glyphs: &[char], ratio: f64) -> char {
     let place = (ratio * (glyphs.len() - 1) as f64).floor() as usize;
     glyphs[place.min(glyphs.len() - 1)]
@@ -603,7 +585,6 @@ mod tests {
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
         map.relations[1].relation.kind = RelationKind::Table;
-        // Three quarters of the row are its index, and that is warm; the table is cold.
         map.relations[0].forks = vec![ForkMap::empty(Fork::Main, 300)];
         map.relations[0].forks[0].os.insert_range(0..300);
         map.relations[1].forks = vec![ForkMap::empty(Fork::Main, 100)];
@@ -612,7 +593,7 @@ mod tests {
         assert!(row.contains(" 75% ") && row.contains(&("·".repeat(10) + &"▓".repeat(30))), "{row}");
     }
 
-    /// Nothing else tells them apart.
+    /// Only the database distinguishes equal names.
     #[test]
     fn databases_stay_where_names_repeat_and_a_legend_goes_with_its_column() {
         let mut map = map();

@@ -1,4 +1,4 @@
-//! `pgthaw map`: the work is done in `crates/cache/src/`.
+//! `pgthaw map`; the work is in `crates/cache/src/`.
 
 pub mod map_text;
 pub mod rows;
@@ -56,15 +56,13 @@ pub struct MapArguments {
 }
 
 impl MapArguments {
-    /// Which server and databases were named.
     pub fn named(&self) -> ConnectionArguments {
         self.connection.clone().with(self.positional.clone())
     }
 }
 
-/// Runs the command.
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    // Each look of --watch has sessions of its own: one that stays would be in the way of DROP DATABASE.
+    // A permanent session of `--watch` would block DROP DATABASE.
     let named = ConnectionArguments { keeps_first: arguments.watch.is_none(), ..arguments.named() };
     let target = Target::open(&named).await?;
     if arguments.rows {
@@ -80,7 +78,6 @@ pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Re
     Ok(ExitStatus::Done)
 }
 
-/// What is looked at again and again.
 struct Watch {
     target: Target,
     arguments: MapArguments,
@@ -108,8 +105,8 @@ struct Look {
     at: Zoned,
 }
 
-/// The table again and again, until a key or a signal ends it, or until nobody reads it. The first look has to succeed. On a
-/// terminal later ones may fail, for a server restarts and comes back.
+/// Repeats the map until a key, a signal or closed output. The first sample must succeed; on a terminal later ones
+/// may fail, as servers restart.
 async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
     let mut shown = watch.look().await?;
     let (mut before, mut failure): (Option<Look>, Option<String>) = (None, None);
@@ -121,7 +118,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
     }
     let mut interrupted = std::pin::pin!(terminal::wait_for_interrupt());
     while terminal::is_output_open() {
-        // A task of its own: looking at many files keeps no key waiting.
+        // A separate task keeps the keys responsive.
         let next = Arc::clone(&watch);
         let mut look = tokio::spawn(async move {
             tokio::time::sleep(next.pause).await;

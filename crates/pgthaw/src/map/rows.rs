@@ -1,4 +1,4 @@
-//! `pgthaw map --rows`: the figures are computed in `crates/model/src/fill.rs`.
+//! `pgthaw map --rows`; the figures are computed in `crates/model/src/closed_form.rs`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -30,9 +30,7 @@ pub struct FillArguments {
 }
 
 impl FillArguments {
-    /// Rows, bytes of a row, rows of a page and of a megabyte; then the time until a device that seeks for each row has brought in
-    /// the table: by the estimate of Greg Smith's pgbench slides, and by pgthaw's own model of rows that are asked for at random
-    /// through their index. Rows are counted by the last ANALYZE. Needs SQL alone.
+    /// Uses the estimate of Greg Smith's pgbench slides and pgthaw's model. Rows are those of the last ANALYZE.
     pub async fn print(
         &self,
         target: &Target,
@@ -77,7 +75,7 @@ struct CountedTable {
     index_blocks: Option<u64>,
 }
 
-/// The tables of the databases, the names of those whose rows nobody has counted, and which databases let nobody in.
+/// Tables, names of tables without a row count, and remarks on inaccessible databases.
 async fn read_databases(
     server: &Server,
     databases: &[Database],
@@ -90,7 +88,7 @@ async fn read_databases(
                 tables.extend(counted);
                 unknown.extend(uncounted);
             }
-            // What one database does to its visitors is no reason to go without the others.
+            // An inaccessible database does not stop the others.
             Err(error) if error.is_about_database() && databases.len() > 1 => {
                 closed.push(format!("the tables of database \"{}\" are not here: {error}", database.name));
             }
@@ -124,7 +122,7 @@ async fn read_tables(
             (Some(count), Some(now)) => tables.push(CountedTable {
                 database: database.name.clone(),
                 name,
-                // As the planner does: what was counted, for the blocks that there are now.
+                // As the planner does: scales the counted rows to the current number of blocks.
                 rows: count.rows * (*now as f64 / count.blocks as f64),
                 blocks: *now,
                 index_blocks: count.index_oid.and_then(|oid| blocks.get(&oid).copied()),
@@ -137,21 +135,17 @@ async fn read_tables(
 
 // ---- table ----
 
-/// What `map --rows --json` prints.
 #[derive(Debug, Serialize)]
 pub struct RowsTable {
-    /// The one that pgthaw came in by.
     pub database: String,
-    /// Random reads of a block that the device serves.
     pub reads_per_second: f64,
-    /// Of a warm transaction.
     pub hit_seconds: f64,
-    /// The largest first.
+    /// Largest first.
     pub relations: Vec<RowsOfTable>,
     pub remarks: Vec<String>,
 }
 
-/// A table, without its indexes and what is kept out of line.
+/// Without indexes and TOAST.
 #[derive(Debug, Serialize)]
 pub struct RowsOfTable {
     pub database: String,
@@ -164,7 +158,6 @@ pub struct RowsOfTable {
     pub fill: FillTime,
 }
 
-/// A row for each table, no wider than `width`.
 pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
     let cells = |cell: &dyn Fn(&RowsOfTable) -> String| rows.relations.iter().map(cell).collect::<Vec<String>>();
     let databases: BTreeSet<&str> = rows.relations.iter().map(|row| row.database.as_str()).collect();
@@ -199,7 +192,7 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
 mod table_tests {
     use super::*;
 
-    /// The legend says that fill follows from it.
+    /// The legend refers to this column.
     #[test]
     fn rows_a_second_are_there_at_80_columns_beside_databases() {
         let row = |database: &str| RowsOfTable {

@@ -1,5 +1,3 @@
-//! Which relations of a map are shown, and how: for `map` and `snapshot show`.
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -54,14 +52,13 @@ pub struct SelectionArguments {
 }
 
 impl SelectionArguments {
-    /// What the arguments mean.
     pub fn selection(&self) -> Selection {
         Selection { relations: self.relations.clone(), schema: self.schema.clone() }
     }
 }
 
 impl ViewArguments {
-    /// Prints the map once, as high as it is.
+    /// Ignores the terminal's height.
     pub fn print(&self, map: &Map, output: OutputArguments) -> anyhow::Result<()> {
         if output.json {
             let (places, rolled_up) = (self.select(map)?, self.rolled_up("relation"));
@@ -72,7 +69,6 @@ impl ViewArguments {
         Ok(())
     }
 
-    /// The map as text, with what changed since the look before.
     pub fn render(&self, map: &Map, before: Option<&Map>, canvas: Canvas) -> anyhow::Result<String> {
         let places = self.select(map)?;
         let view = MapView {
@@ -80,13 +76,13 @@ impl ViewArguments {
             top: self.top.unwrap_or(20),
             rolled_up: self.rolled_up("table"),
             with_forks: self.by.as_deref() == Some("fork"),
-            // Who asks for relations by name wants to see them, catalogs or not.
+            // Named relations are shown even if they are catalogs.
             with_system: self.shows_all() || self.selection.selection() != Selection::default(),
         };
         Ok(render_map(map, &places, view, canvas))
     }
 
-    /// What a row stands for: where nobody says, `usually`.
+    /// Defaults to `usually`.
     fn rolled_up(&self, usually: &str) -> RolledUp {
         match self.by.as_deref().unwrap_or(usually) {
             "table" => RolledUp::ToTable,
@@ -95,12 +91,11 @@ impl ViewArguments {
         }
     }
 
-    /// The places of the relations that are meant.
     pub fn select(&self, map: &Map) -> anyhow::Result<Vec<usize>> {
         Ok(map.select(&self.selection.selection())?)
     }
 
-    /// Is all of it to be shown, system catalogs one by one?
+    /// Whether system catalogs are listed one by one.
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
     }
@@ -108,12 +103,10 @@ impl ViewArguments {
 
 // ---- json ----
 //
-// The map for programs. Field names are stable: docs/formats.md.
+// Field names are stable: docs/formats.md.
 
-/// Cells of a bar in JSON.
 const BAR_CELLS: usize = 40;
 
-/// The relations of `map` at `places`, each by itself or rolled up, the largest first; `top` of them, or all when it is 0.
 pub fn render_map_json(map: &Map, places: &[usize], rolled_up: RolledUp, top: usize) -> Value {
     let mut groups = compute_groups(map, places, rolled_up);
     groups.sort_by_cached_key(|group| std::cmp::Reverse(group.residency(map).blocks));
@@ -141,7 +134,6 @@ fn render_relation(one: &RelationMap, map: &Map) -> Value {
     merge([json!(one.relation), json!({ "forks": forks }), render_residency(&one.residency(), map)])
 }
 
-/// A table with what was summed up to it.
 fn render_group(group: &Group, map: &Map) -> Value {
     let of_group = json!({
         "kind": if group.partitions.is_some() { "partitioned_table" } else { group.kind.name() },
@@ -162,7 +154,7 @@ fn render_fork(fork: &ForkMap, map: &Map) -> Value {
     merge([of_fork, render_residency(&fork.residency(), map)])
 }
 
-/// Numbers of a tier that was not measured are null: 0 would be a lie.
+/// null for a tier that was not measured; 0 would be wrong.
 fn render_residency(residency: &Residency, map: &Map) -> Value {
     let os = (map.os == TierState::Measured).then_some(residency.os);
     let of_buffers = |value: u64| (map.buffers == TierState::Measured).then_some(value);
@@ -177,13 +169,12 @@ fn render_residency(residency: &Residency, map: &Map) -> Value {
     })
 }
 
-/// One object with the fields of several.
 pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     let fields = |object| if let Value::Object(fields) = object { fields } else { serde_json::Map::new() };
     objects.into_iter().flat_map(fields).collect()
 }
 
-/// Removes the relations from a map that are not at these places, which are in order, or are not meant.
+/// Keeps only relations at these sorted places for which `is_meant` holds.
 pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
@@ -191,7 +182,7 @@ pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationM
 
 // ---- the current map ----
 
-/// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
+/// Without a server, names come from the newest snapshot.
 pub async fn read_current_map(
     target: &Target,
     snapshots: &SnapshotStore,
@@ -222,7 +213,6 @@ pub async fn read_current_map(
     Ok(map)
 }
 
-/// Adds to a target's map how hot the blocks of its page cache are, and how often its relations had been looked up by then.
 pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
     let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
     let earlier: Vec<PathBuf> =
@@ -244,8 +234,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     Ok(())
 }
 
-/// The newest snapshot that can be read and that knows names. They are a convenience, and a damaged file is no reason to
-/// go without.
+/// A damaged file is skipped, as names are optional.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
     let readable = generations.iter().filter_map(|generation| generation.read().ok());

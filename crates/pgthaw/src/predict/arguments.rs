@@ -1,11 +1,9 @@
-//! The options of a forecast.
-
 use clap::Args;
 
 use crate::{ConnectionArguments, PositionalArguments, SnapshotsArguments};
 use model::Numbers;
 
-/// Unlike other commands a forecast is never of the whole cluster: a workload is one database's.
+/// A workload belongs to one database, so forecasts never cover the whole cluster.
 const DATABASE_HELP: &str = "The database whose clients are watched: the forecast is of one [default: the one that psql would \
                              connect to]. Or a connection string or URI: 'host=db user=app', postgresql://app@db/shop";
 
@@ -59,13 +57,13 @@ pub struct PredictArguments {
 }
 
 impl PredictArguments {
-    /// Which server and database were named, with an option or without one.
+    /// From an option or a positional argument.
     pub fn named(&self) -> ConnectionArguments {
         let names = self.words.iter().filter(|word| is_name(word)).cloned();
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// The figures, as they were typed; with a third name, which is none and is refused as one.
+    /// Includes a surplus name, which parsing then rejects.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));
@@ -73,7 +71,6 @@ impl PredictArguments {
     }
 }
 
-/// Is it a name or a connection string, and no figure?
 fn is_name(word: &str) -> bool {
     !word.contains('=') || word.contains(' ') || word.contains("://")
 }

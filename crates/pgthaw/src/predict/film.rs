@@ -1,5 +1,5 @@
-//! `pgthaw predict --film`: a job with other memory. Its requests and its time are in its film, the server says how much of the memory
-//! is its shared_buffers.
+//! `pgthaw predict --film`: a job with other memory. Requests and times come from the film, shared_buffers from the
+//! server.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,13 +17,11 @@ use cache::trace::{self, Film, FilmHeader, FilmStore, FilmSummary, Job, MissRati
 use cache::warm::DeviceProfile;
 use host::units::{Bytes, counted};
 
-/// The row of a job that has all the memory that it can use.
 const ENOUGH: &str = "enough";
 
 const MEMORY_UNKNOWN: &str = "how much memory the server's machine has is not known: memory=SIZE tells it, --what-if memory=SIZE asks of as much, \
                               and -D DIRECTORY, -h and -p name a server of this machine";
 
-/// What a server that can be asked says.
 #[derive(Default)]
 struct Asked {
     cluster: Option<u64>,
@@ -31,10 +29,8 @@ struct Asked {
     directory: Option<PathBuf>,
 }
 
-/// The job of the film of this name or file, in each case.
-///
 /// # Errors
-/// When there is no such film, it does not know what its job asked for, or a case is none that it tells of.
+/// If the film is missing, has no requests recorded, or if a case changes more than memory.
 pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Numbers) -> anyhow::Result<JobPrediction> {
     let others = arguments.what_if.iter().find(|changes| changes.memory_alone().is_none());
     if let Some(changes) = others.or(Some(figures).filter(|figures| !figures.are_of_machine())) {
@@ -44,7 +40,7 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Num
     let is_named = connection.names_cluster();
     let asked = match Target::open(connection).await {
         Ok(target) => ask(&target),
-        // Nobody has said that there is one: without it less is known.
+        // The server is optional unless named.
         Err(_) if !is_named => Asked::default(),
         Err(error) => return Err(error),
     };
@@ -95,7 +91,7 @@ fn make_prediction(
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),
         alone_seconds: device.latency_at(1.0),
-        // A read within the limits takes its latency, beyond them they are all there is.
+        // Reads within the limits overlap; beyond them the limits decide.
         overlap: 1.0,
         ..DeviceProfile::default()
     };
@@ -145,14 +141,12 @@ fn make_prediction(
     })
 }
 
-/// The memory that there is, if somebody knows, and what its row is called.
 fn memory_now(told: Option<Bytes>, is_here: bool) -> Option<(String, Bytes)> {
     let here = || is_here.then(|| read_memory().ok()).flatten().map(|memory| memory.total_bytes);
     let told = told.map(|memory| (format!("memory={memory}"), memory));
     told.or_else(|| here().map(|memory| (format!("now: {memory}"), memory)))
 }
 
-/// A job that is forecast.
 struct Forecast<'a> {
     header: &'a FilmHeader,
     curve: &'a MissRatioCurve,
@@ -161,7 +155,7 @@ struct Forecast<'a> {
 }
 
 impl Forecast<'_> {
-    /// The job with each of these memories; where none is known, with all that it can use.
+    /// Without a known memory: one case with all that the job can use.
     fn cases(&self, memories: Vec<(String, Bytes)>, buffers: Bytes) -> Result<Vec<JobCase>, Error> {
         if memories.is_empty() {
             let most = self.header.bytes(self.curve.most_blocks());
@@ -174,7 +168,6 @@ impl Forecast<'_> {
         memories.into_iter().map(case).collect()
     }
 
-    /// The job with so much page cache.
     fn case(&self, name: String, memory_bytes: Bytes, page_cache_bytes: Bytes) -> JobCase {
         let blocks = page_cache_bytes.0 / u64::from(self.header.source.block_size);
         let miss_ratio = self.curve.miss_ratio(blocks).unwrap_or_default();
@@ -192,8 +185,7 @@ impl Forecast<'_> {
     }
 }
 
-/// What the job's time and its reads are made of. Where the device's reads were counted these are the price of a missed block, else its
-/// stretches are; beside others they are no more than all of the device's.
+/// Prices a missed block by the counted device reads, or else by the film's stretches, capped if others read too.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();
@@ -213,7 +205,6 @@ fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
     }
 }
 
-/// Where the price of a missed block is from, with it.
 fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
     let missed = || header.bytes(costs.missed_blocks as u64);
     let why = match costs.source {

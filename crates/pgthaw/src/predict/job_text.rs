@@ -1,5 +1,3 @@
-//! How long a job takes with other memory, for people and programs.
-
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -8,66 +6,59 @@ use cache::trace::PriceSource;
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, render_seconds, without_advice};
 
-/// What `predict --film --json` prints.
 #[derive(Debug, Serialize)]
 pub struct JobPrediction {
-    /// The film's file, and the job's command; empty where there was none.
+    /// The job is empty for recorded sessions.
     pub film: PathBuf,
     pub job: String,
     pub assumptions: Vec<String>,
     pub recorded: JobAsRecorded,
-    /// What the job asked the page cache for: requests of blocks, and those of them that are a block's first.
+    /// Of these, `first_requests` are a block's first.
     pub requests: u64,
     pub first_requests: u64,
-    /// Of one block in 2 to this power requests are known.
+    /// Requests of one block in 2^`sampling` are known.
     pub sampling: u32,
-    /// The least page cache with which no more than 1 % of the requests are missed that were there once; 0 where any will do.
+    /// Least page cache that misses at most 1 % of repeated requests; 0 if any suffices.
     pub sufficient_bytes: Bytes,
     pub costs: JobCosts,
     pub cases: Vec<JobCase>,
 }
 
-/// What a job's time and its reads are made of.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct JobCosts {
-    /// In which it does not wait for the device.
     pub own_seconds: f64,
-    /// Of the device for a missed block, in the mean, with its reads and their bytes.
     pub miss_seconds: f64,
     pub miss_reads: f64,
     pub miss_bytes: f64,
-    /// Blocks that the recorded run missed.
     pub missed_blocks: f64,
     pub source: PriceSource,
 }
 
-/// The job as its film has it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct JobAsRecorded {
     pub seconds: f64,
-    /// What was fetched when it was asked for first.
+    /// Fetched at the first request.
     pub fetched_bytes: Bytes,
-    /// Whoever issued the reads; `None` where nobody counted.
+    /// By any process; `None` if not counted.
     pub device_reads: Option<u64>,
     pub device_bytes: Option<Bytes>,
 }
 
-/// The job with so much memory, none of its blocks being cached when it begins.
+/// Starts with none of its blocks cached.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobCase {
     pub name: String,
-    /// For what is cached, shared_buffers included, and what of it is page cache.
+    /// All cached data, and the part in the page cache.
     pub memory_bytes: Bytes,
     pub page_cache_bytes: Bytes,
     pub missed_requests: u64,
-    /// Of all requests, 0 to 1.
+    /// 0 to 1.
     pub miss_ratio: f64,
     pub device_reads: u64,
     pub device_bytes: Bytes,
     pub seconds: f64,
 }
 
-/// How the job went, how much memory it needs, a row for each case and the assumptions.
 pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> String {
     let JobPrediction { recorded, cases, .. } = prediction;
     let job = match &*prediction.job {

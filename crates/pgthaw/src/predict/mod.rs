@@ -1,4 +1,4 @@
-//! `pgthaw predict`: the work is done in `crates/model/src/`.
+//! `pgthaw predict`; the models are in `crates/model/src/`.
 
 mod arguments;
 mod film;
@@ -21,24 +21,18 @@ pub use arguments::PredictArguments;
 use prediction_text::{render_knees, render_prediction, render_rough_estimate};
 use server::{ServerForecast, plan_warmer};
 
-/// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct Prediction {
     assumptions: Vec<String>,
-    /// What a transaction asks for.
     classes: Vec<Access>,
-    /// What popularity and the restore are of; `None` without one.
     snapshot: Option<Selected>,
-    /// Knees of the closed form, for one client and uniform popularity.
+    /// For one client and uniform popularity.
     knees: Option<Knees>,
-    /// What the forecast is to be held against.
     rough_estimate: RoughEstimate,
-    /// Why a restore is later than nothing, where one is.
     remarks: Vec<String>,
     scenarios: Vec<Outlook>,
 }
 
-/// Runs the command.
 pub async fn run(mut arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let figures: Numbers = arguments.figures().parse().map_err(Error::Figures)?;
     arguments.connection = arguments.named();

@@ -1,22 +1,19 @@
-//! A forecast for people.
+//! A forecast as text.
 
 use model::{Knee, Knees, Outlook, RoughEstimate, Span, Steepest, show_computed, tell_computed_after};
 use terminal::{Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short};
 
-/// Curves beyond so many would hide each other.
+/// More curves would hide each other.
 const MOST_CURVES: usize = 4;
 
-/// The curve lasts so much longer than what is slowest to get warm.
 const BEYOND: f64 = 1.15;
 
-/// The estimate that needs no model.
 pub fn render_rough_estimate(estimate: &RoughEstimate) -> String {
     let RoughEstimate { pages, read_seconds, seconds } = *estimate;
     let time = render_seconds(seconds);
     format!("rough estimate, each page read once: {pages:.0} pages x {:.2} ms = {time}", 1e3 * read_seconds)
 }
 
-/// Where the closed form is steepest.
 pub fn render_knees(knees: &Knees) -> String {
     let of = |name: &str, knee: &Steepest| {
         let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
@@ -29,7 +26,6 @@ pub fn render_knees(knees: &Knees) -> String {
     format!("{}\n{}", of("as one relation: ", &knees.simple), of("each for itself: ", &knees.parallel))
 }
 
-/// A sentence, the curves, a row for each scenario, the lines that stand beside the forecast and the assumptions.
 pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &[String], canvas: Canvas) -> String {
     let mut lines: Vec<String> = outlooks.iter().take(2).map(render_sentence).collect();
     lines.push(String::new());
@@ -91,7 +87,7 @@ fn render_span(span: Span) -> String {
     if low == high && low == likely {
         return likely;
     }
-    // A unit that both ends have is said once.
+    // Omits a repeated unit.
     let low = match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, one)), Some((_, other))) if one == other => number.to_owned(),
         _ => low,
@@ -111,7 +107,7 @@ mod tests {
         assert_eq!(span(45.0, None), "53 s (45 s to never)");
     }
 
-    /// A small database is warm before anybody has looked, and cold all the same in its first moment.
+    /// A small database is cold at first, although warm very soon.
     #[test]
     fn the_sentence_says_of_the_first_moment_what_the_table_says() {
         let outlook = |cold_tps, span| Outlook {

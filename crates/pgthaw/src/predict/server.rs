@@ -1,5 +1,5 @@
-//! What a forecast of a server begins with: of one that runs, what its clients are watched to ask for; of one that does not, what is guessed
-//! from the snapshot that a restore would take. Sizes are the catalog's or the files', heat is the snapshot's.
+//! Input of a forecast from a running or stopped server. Sizes come from the catalog or files, heat from the
+//! snapshot.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,23 +29,19 @@ use postgres::{
 };
 use terminal::Progress;
 
-/// A cold restart of a server, and what a restore of its snapshot would read.
 #[derive(Debug)]
 pub struct ServerForecast {
     pub restart: ColdRestart,
-    /// The snapshot that a restore would take; `None` without one.
     pub snapshot: Option<Selected>,
     pub restore: Option<RestoreInput>,
 }
 
-/// What the planner of a restore has to know.
 #[derive(Debug)]
 pub struct RestoreInput {
     wanted: Vec<WantedClass>,
     geometry: Geometry,
 }
 
-/// The forecast of the server that is connected to, or of the one whose directory is named.
 pub async fn forecast(
     arguments: &PredictArguments,
     figures: &Numbers,
@@ -59,7 +55,6 @@ pub async fn forecast(
     }
 }
 
-/// Enough for a forecast.
 struct Known {
     activity: Activity,
     snapshot: Option<Chosen>,
@@ -67,16 +62,14 @@ struct Known {
     hit_seconds: f64,
     cores: f64,
     memory_pages: f64,
-    /// Pages of the server's shared_buffers; infinite where they are not known.
+    /// Infinite if unknown.
     buffers_pages: f64,
     geometry: Geometry,
     directory: Option<PathBuf>,
-    /// Is the device one of this machine's?
     is_local: bool,
 }
 
 impl Known {
-    /// Makes the forecast, with the device's profile; `assumptions` go first.
     fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> anyhow::Result<ServerForecast> {
         let directory = self.directory.as_deref();
         let (device, described) = read_device_with(figures.riops, figures.rbps, directory)?;
@@ -111,10 +104,10 @@ impl Known {
     }
 }
 
-/// The snapshot that a restore would take; `None` where there is none, or none that holds anything: a forecast is made without it too.
+/// `None` without a usable snapshot, which is optional.
 ///
 /// # Errors
-/// When none can be read of those that there are.
+/// If no existing snapshot is readable.
 async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Option<Chosen>, cache::Error> {
     let Some(cluster) = target.system_identifier() else { return Ok(None) };
     match arguments.snapshots.open().read(BEST, cluster, &target.situation(Tiers::BOTH).await) {
@@ -123,14 +116,12 @@ async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Opti
     }
 }
 
-/// Which one it was, why, and what there is to know of others. `what` is by it, such as popularity.
 fn describe_snapshot(what: &str, chosen: &Chosen) -> Vec<String> {
     let mut lines = render_selected(&chosen.selected);
     lines.iter_mut().take(1).for_each(|line| line.insert_str(0, what));
     lines.into_iter().map(|line| line.trim().to_owned()).chain(chosen.remarks.iter().cloned()).collect()
 }
 
-/// Pages that server and page cache can hold together. Of a server elsewhere it is not known.
 fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assumptions: &mut Vec<String>) -> f64 {
     let here = is_local.then(read_memory).and_then(Result::ok).map(|memory| memory.total_bytes);
     match figures.memory.or(here) {
@@ -147,22 +138,20 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 
 // ---- a server that runs ----
 
-/// Looks at the clients at work while it watches.
+/// Samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// Fewer transactions say nothing: then what the statistics have gathered so far is taken.
+/// With fewer transactions, cumulative statistics are used.
 const FEWEST_TRANSACTIONS: u64 = 200;
 
-/// What was watched.
 struct Watched {
     activity: Activity,
-    /// Transactions per second, and clients at work; `None` of an idle server.
+    /// Transactions per second and active clients; `None` if idle.
     pace: Option<(f64, f64)>,
-    /// What it reads that a warm server would not; `None` of a warm or an idle one.
+    /// Beyond those of a warm server.
     cold_reads: Option<String>,
 }
 
-/// The server that is connected to, with its workload as it is now.
 async fn forecast_running(
     arguments: &PredictArguments,
     figures: &Numbers,
@@ -241,7 +230,7 @@ async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> anyhow::R
     let started = Instant::now();
     let mut clients = 0;
     let mut now = before.clone();
-    // Of a server elsewhere the processes are none of this machine.
+    // A remote server's processes are not on this machine.
     let is_here = server.facts.postmaster_pid.is_some();
     let mut reads = DeviceReads::new(if is_here { &before.pids } else { &[] });
     for _ in 0..LOOKS {
@@ -286,26 +275,24 @@ fn describe_normal(is_told: bool, watched: &Watched) -> String {
     }
 }
 
-/// Not warm: a transaction reads more blocks than this from the device.
+/// Blocks read from the device per transaction; more means not warm.
 const DEVICE_READS: f64 = 0.01;
 
-/// Where the device's reads cannot be seen: a larger share of the blocks than this was not in shared_buffers.
+/// Without device counters: share of blocks missing in shared_buffers above which it is not warm.
 const READ_SHARE: f64 = 0.05;
 
-/// Bytes that processes had fetched from their device, by the first and the last look at each.
 #[derive(Debug)]
 struct DeviceReads {
     looks: HashMap<u32, (u64, u64)>,
 }
 
 impl DeviceReads {
-    /// From now on, of these processes of this machine and of those that begin later.
     fn new(pids: &[u32]) -> DeviceReads {
         let look = |pid: &u32| Some((*pid, process::read_fetched_bytes(*pid).ok()?.0));
         DeviceReads { looks: pids.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
     }
 
-    /// Looks again. Of a process that was not there before all that it fetched counts.
+    /// A new process counts from 0.
     fn look(&mut self, pids: &[u32]) {
         for pid in pids {
             let Ok(bytes) = process::read_fetched_bytes(*pid) else { continue };
@@ -313,15 +300,14 @@ impl DeviceReads {
         }
     }
 
-    /// `None` where not a single process could be looked at.
+    /// `None` if no process could be read.
     fn bytes(&self) -> Option<u64> {
         let fetched = || self.looks.values().map(|(first, last)| last.saturating_sub(*first)).sum();
         (!self.looks.is_empty()).then(fetched)
     }
 }
 
-/// What a server that is not warm reads, for people; `None` of a warm one. `device_bytes` is what its clients fetched from
-/// the device, where that can be seen: what is read from the page cache is warm.
+/// `device_bytes` are the clients' device reads, if visible; page cache hits count as warm.
 fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
     let Some(bytes) = device_bytes else {
         let asked = (activity.blocks_hit + activity.blocks_read).max(1);
@@ -339,19 +325,18 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
 
 // ---- a server that does not run ----
 
-/// Blocks that a transaction asks for of a stopped server where nobody says: a table's and an index's leaf each.
+/// Blocks per transaction unless given: a table's block and an index leaf.
 const ACCESSES: f64 = 2.0;
 
-/// Transactions that the guessed counts stand for: enough that a rare relation is one count.
+/// Large enough that a rare relation still counts.
 const TRANSACTIONS: f64 = 1e6;
 
-/// Fewer lookups say nothing of what clients ask for: then each relation of a kind counts by its size.
+/// With fewer lookups, relations of a kind are weighted by size.
 const FEWEST_LOOKUPS: u64 = 1000;
 
-/// Segments of a relation at most: of 32 TB in files of 1 GB.
+/// 32 TB in files of 1 GB.
 const MOST_SEGMENTS: u32 = 32_768;
 
-/// The files of a stopped server, with what the snapshot says of them.
 async fn forecast_stopped(
     arguments: &PredictArguments,
     figures: &Numbers,
@@ -394,26 +379,24 @@ async fn forecast_stopped(
     known.forecast(figures, assumptions)
 }
 
-/// shared_buffers that the server would start with, where its programs are here to say so: in blocks, or with a unit.
+/// Needs the server's programs.
 pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
     let text = read_configured_setting(directory, "shared_buffers").ok()?;
     let blocks = text.parse::<u32>().ok().map(u64::from);
     blocks.map(|blocks| Bytes(blocks * u64::from(directory.block_size))).or_else(|| text.parse().ok())
 }
 
-/// How what a transaction asks for is divided among the relations that are warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Division {
-    /// By what had been looked up of each.
+    /// By counted lookups.
     Lookups,
-    /// Where nobody has counted that: heat is how often a block is used, relative to the others, so a relation counts by its blocks' sum.
+    /// Without counts: by the sum of heat.
     Heat,
-    /// Where too little had been looked up: a lookup asks for a leaf and a row, so indexes get as much as tables.
+    /// Too few lookups: a lookup reads a leaf and a row, so both kinds weigh alike.
     Kinds,
 }
 
 impl Division {
-    /// The one that fits to what is known of these relations.
     fn of(map: &Map, warm: &[(&RelationMap, f64)]) -> Division {
         let lookups: Option<Vec<u64>> = warm.iter().map(|(one, _)| map.lookups.of(&one.relation)).collect();
         match lookups {
@@ -433,7 +416,6 @@ impl Division {
         }
     }
 
-    /// What each relation counts, relative to the others. `warm` has them with their heat.
     fn weights(self, map: &Map, warm: &[(&RelationMap, f64)]) -> Vec<f64> {
         let blocks = |one: &RelationMap| one.main_fork().map_or(0.0, |fork| fork.blocks as f64);
         let is_index = |one: &RelationMap| one.relation.kind == RelationKind::Index;
@@ -448,7 +430,6 @@ impl Division {
     }
 }
 
-/// What a transaction asks for of each relation that is warm, and how that was divided.
 fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activity, Division) {
     let evidence = Evidence::of(map);
     let heat = |relation: &RelationMap| -> f64 {
@@ -475,9 +456,9 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
             kind: relation.kind,
             blocks: read_blocks(one, directory),
             requests,
-            // Leaves alone: what is above them is warm at once.
+            // Leaves only; the upper levels are warm at once.
             scans: if relation.kind == RelationKind::Index { requests } else { 0 },
-            // Of a table each block is asked for on its own.
+            // Each table block is requested separately.
             rows: RowCounts { fetched: requests, ..RowCounts::default() },
             table: None,
             access_method: String::new(),
@@ -489,7 +470,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
     (activity, division)
 }
 
-/// Blocks of the main fork as its files are now; where they are gone, as the snapshot saw them.
+/// From the files, or from the snapshot if they are gone.
 fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     let path = &relation.relation.path;
     let size = |segment| {
@@ -505,10 +486,10 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
 
 // ---- its restore ----
 
-/// The model is told of so many pieces of a plan: a plan may have millions of reads.
+/// Pieces of the plan in the model; a plan may have millions of reads.
 const PIECES: f64 = 200.0;
 
-/// A restore as the model's warmer: the reads that the planner would issue, in its order. `None` when nothing is wanted.
+/// The planner's reads in their order; `None` if nothing is wanted.
 pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer> {
     let (wanted, device) = (&restore.wanted, &scenario.server.device);
     let fork = |one: &WantedClass| WantedFork {
@@ -543,20 +524,20 @@ pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer
     Some(Warmer { steps, depth: RESTORE_DEPTH, read_bytes, begins_after_seconds: RESTORE_BEGINS_SECONDS })
 }
 
-/// Classes that no fork stands for are inner pages of indexes, which are read with what is hottest.
+/// Classes without a fork are inner index pages, which are read with the hottest.
 fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmStep> {
     let is_wanted = |class: usize| wanted.iter().any(|one| one.class == class);
     let all = (0..classes.len()).filter(|class| !is_wanted(*class));
     all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
-/// Reads that follow each other, counted by the bins that they bring.
+/// Consecutive reads, counted by bin.
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
-    /// What was brought already of each fork.
+    /// Blocks read so far, by fork.
     brought: Vec<RoaringBitmap>,
-    /// Blocks of this piece, by fork and level.
+    /// This piece's blocks, by fork and level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,
@@ -597,7 +578,7 @@ impl<'a> Pieces<'a> {
             for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
                 self.steps.push(WarmStep {
                     class: one.class,
-                    // Levels are coldest first, bins hottest first, and what was not wanted comes after them.
+                    // Levels are coldest first, bins hottest first; unwanted blocks follow.
                     bin: Some(one.levels.len() - 1 - level),
                     share: *count as f64 / one.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,

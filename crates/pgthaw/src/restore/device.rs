@@ -1,4 +1,4 @@
-//! The options that say what the device can give.
+//! Options for the device's limits.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use command::find_profile_of;
 use host::linux::block_device::read_block_device;
 use host::units::Bytes;
 
-/// Threads that read from a device that nobody has measured.
+/// For a device that was not measured.
 const THREADS: u32 = 16;
-/// Threads beside which a measured depth is not heeded: fewer get too small a part of a device beside the server's own misses, and more
-/// than this many reads of the largest size keep any device busy.
+/// Bounds on a measured depth. Fewer threads get too small a share beside the server's misses; 32 of the largest
+/// reads keep any device busy.
 const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 
 /// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
@@ -29,15 +29,15 @@ pub struct DeviceArguments {
     rbps: Option<Bytes>,
 }
 
-/// Does the disk of a directory turn, by its own account and by what it gives? Many a virtual disk says so, and does not.
+/// Whether the disk is rotational, as it claims and as measured: many virtual disks only claim it.
 pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
     let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
     profile.is_slow_to_seek() && directory.is_some_and(says_so)
 }
 
 impl DeviceArguments {
-    /// The profile to plan for, with as many `threads` as were asked for, and why a stored one is not used although it is there. Who tells
-    /// either price means another device than the one that was measured.
+    /// Returns the profile and the reason if a stored one is unusable. A given price means a device other than the
+    /// measured one.
     pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
         let is_of_use = !is_told && !ProfileStore::open().is_empty();
@@ -64,7 +64,6 @@ impl DeviceArguments {
     }
 }
 
-/// A bandwidth that is not 0.
 fn positive_rate(text: &str) -> Result<Bytes, String> {
     match Bytes::parse_rate(text) {
         Ok(Bytes(0)) => Err("must be more than 0".to_owned()),

@@ -1,4 +1,4 @@
-//! `pgthaw restore`: the work is done in `crates/cache/src/warm/restore/`.
+//! `pgthaw restore`; the work is in `crates/cache/src/warm/restore/`.
 
 mod device;
 pub mod receipt_text;
@@ -116,19 +116,16 @@ pub struct RestoreArguments {
     pub device: DeviceArguments,
 }
 
-/// As [`BEST`], and nothing to do where there is none.
+/// `best`, but without a snapshot there is nothing to do.
 const ANY: &str = "any";
 
-/// Of the values of `--tier`: both, and no block in both.
+/// Value of `--tier`: both tiers, without duplicate blocks.
 const EXCLUSIVE: &str = "exclusive";
 
-/// Connections that fill shared_buffers where nobody says how many.
 const CONNECTIONS: usize = 8;
 
-/// The most connections that do.
 const CONNECTIONS_MAX: usize = 64;
 
-/// What may be loaded.
 #[derive(Clone, Copy, Debug)]
 enum Budget {
     Both(Bytes),
@@ -142,7 +139,6 @@ fn budget(text: &str) -> Result<Budget, ParseBytesError> {
     }
 }
 
-/// The tiers that a word of `--tier` means.
 pub fn tiers(word: &str) -> Tiers {
     Tiers { os: word != "buffers", buffers: word != "os" }
 }
@@ -169,10 +165,10 @@ fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
     })
 }
 
-/// Slower than this nobody means: a number without its unit is bytes.
+/// A lower rate is a forgotten unit.
 const RATE_MIN: Bytes = Bytes(64 << 10);
 
-/// An amount of data in a second: `50MB`, `50MB/s`.
+/// `50MB`, `50MB/s`.
 fn rate(text: &str) -> Result<Bytes, String> {
     match Bytes::parse_rate(text) {
         Ok(rate) if rate < RATE_MIN => Err(format!(
@@ -183,7 +179,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Puts back what killed runs left, and says so. Without the journals, as in a state directory that is read-only, nobody knows of any.
+/// Completes killed runs. Unreadable journals are ignored.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -194,11 +190,9 @@ async fn finish_left(
     (journals.ok(), finished)
 }
 
-/// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     open_files::allow_all();
     let (snapshot, selected, mut source) = match find_source(&arguments).await {
-        // Nothing was ever kept of this cluster.
         Err(error) if matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_))) => {
             let directory = find_directory(&arguments.connection).ok().flatten();
             let (_, finished) = finish_left(directory.as_ref(), &arguments).await;
@@ -217,10 +211,9 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let control = end_in_good_order();
     let pid = source.postmaster_pid();
     let (journals, finished) = finish_left(source.directory.as_ref(), &arguments).await;
-    // A restore does not fail where it cannot be noted that it reads.
+    // The journal is optional.
     let restoring = journals.and_then(|journals| Some((journals.begin_restore().ok()?, journals)));
     let others = restoring.as_ref().and_then(|((_, others), _)| remark_others(others));
-    // Whoever waits wants to know at once.
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
@@ -249,12 +242,10 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
 }
 
 impl RestoreArguments {
-    /// What the snapshot is called in the store.
     fn snapshot_name(&self) -> &str {
         if self.snapshot == ANY { BEST } else { &self.snapshot }
     }
 
-    /// The tiers that are meant.
     fn tiers(&self) -> Tiers {
         tiers(&self.tier)
     }
@@ -277,13 +268,12 @@ impl RestoreArguments {
             no_double: self.tier == EXCLUSIVE,
             is_dry_run: self.dry_run,
             same_cluster: source.is_same_cluster,
-            // Something may speak for a server that reads past the page cache; the server knows.
+            // The server may bypass the page cache; only it knows.
             awaits_server: source.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct")),
         }
     }
 }
 
-/// Says who else reads: both share the device, and read the same.
 fn remark_others(others: &[u32]) -> Option<String> {
     let told = match others {
         [] => return None,
@@ -298,25 +288,20 @@ fn remark_others(others: &[u32]) -> Option<String> {
 
 // ---- source ----
 //
-// Which snapshot to restore, and where its files are: known before the server answers, if at all possible, so that a
-// cold server keeps nobody waiting.
+// Found before the server answers if possible.
 
-/// Where the snapshot's files are.
 #[derive(Default)]
 struct Source {
-    /// The data directory of this cluster, where it is known before the server answers.
     pub directory: Option<DataDirectory>,
-    /// Why there is no directory.
     directory_refusal: Option<Refusal>,
-    /// Did a server run in the directory when it was looked at?
+    /// Whether a server ran in the directory at first.
     had_server: bool,
     pub is_same_cluster: bool,
-    /// `None`: nobody has asked the server yet.
+    /// `None` before the server was queried.
     target: Option<Target>,
     remarks: Vec<String>,
 }
 
-/// Finds the snapshot, and asks the server only when there is no other way.
 async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Selected, Source)> {
     if !arguments.other_cluster
         && let Some(directory) = find_directory(&arguments.connection)?
@@ -340,7 +325,6 @@ async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, 
     Ok((snapshot, selected, source))
 }
 
-/// The snapshot, and what to tell of it and of others.
 fn read_snapshot(
     arguments: &RestoreArguments,
     cluster: u64,
@@ -356,12 +340,10 @@ fn read_snapshot(
 }
 
 impl Source {
-    /// The server's process, when it runs here.
     pub fn postmaster_pid(&self) -> Option<u32> {
         self.directory.as_ref()?.find_postmaster_pid()
     }
 
-    /// Where the files are.
     pub fn place(&self) -> Result<Place, Refusal> {
         match &self.directory {
             Some(directory) => Ok(Place {
@@ -375,7 +357,6 @@ impl Source {
         }
     }
 
-    /// What of the snapshot is meant.
     pub fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> anyhow::Result<Request> {
         let here = self.directory.as_ref().map(|directory| directory.block_size);
         let mut map = snapshot.map;
@@ -391,10 +372,8 @@ impl Source {
         Ok(Request::new(map, arguments.tiers()))
     }
 
-    /// The server's answer, which may take a while.
-    ///
     /// # Errors
-    /// When the server turns out to be another cluster's, or nothing can be done without one that answers.
+    /// If it is another cluster's server, or if a server is required.
     pub async fn server(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
         let mut remarks = std::mem::take(&mut self.remarks);
         let target = match self.target.take() {
@@ -415,7 +394,7 @@ impl Source {
         Ok(Answer { server, remarks })
     }
 
-    /// A server that is not there is a matter of course as long as none was there.
+    /// A missing server is normal if none was running.
     fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {
@@ -429,7 +408,6 @@ impl Source {
     }
 }
 
-/// Which of the databases that were named the snapshot has nothing of: what it holds as a whole is no measure of them.
 fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     let known: HashSet<&str> = map.relations.iter().map(|one| one.relation.name.database.as_str()).collect();
     let unknown: Vec<&str> = databases.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
@@ -442,11 +420,11 @@ fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     })
 }
 
-/// Nobody answered, or nobody was let in: the files can be read all the same.
+/// The files are readable without a connection.
 fn is_about_connecting(error: &anyhow::Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout};
     let error = error.downcast_ref::<postgres::Error>();
-    // A database that is not there was named by mistake.
+    // A missing database is a mistake in the arguments.
     error.is_some_and(|error| matches!(error, Connect { .. } | ConnectTimeout { .. }) && !error.is_closed_database())
 }
 

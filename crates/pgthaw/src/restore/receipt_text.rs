@@ -1,4 +1,4 @@
-//! The receipt of a restore, as text.
+//! The receipt of a restore as text.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,9 @@ use host::linux::machine::MemoryBound;
 use host::units::{Bytes, Fork, counted};
 use terminal::{Column, printable, render_age, render_columns};
 
-/// Error texts that are quoted for a reason.
 const DETAILS_MAX: usize = 3;
 
-/// What was done, in a few lines; with `is_verbose` also a row for every relation. Tables are no wider than `width`.
+/// `is_verbose` adds a row for every relation. Tables are at most `width` cells wide.
 pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines: Vec<String> = receipt.snapshot.iter().flat_map(render_selected).collect();
     if is_verbose {
@@ -113,7 +112,7 @@ fn relation_name(database: &str, relation: &str) -> String {
     }
 }
 
-/// An amount with its share of another: `1.2 GB (80 %)`. Rounded down, so that 100 % is all of it.
+/// `1.2 GB (80 %)`, rounded down: 100 % means all.
 fn share(part: Option<Bytes>, whole: Bytes) -> String {
     match (part, whole.0) {
         (None, _) => "unknown".to_owned(),
@@ -137,7 +136,6 @@ fn found_words(row: &RelationReceipt, is_other_cluster: bool) -> String {
     }
 }
 
-/// What yielding to live traffic cost, and what it brought; nothing when there was none to yield to.
 fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
     let found = match (traffic.flowing_share, traffic.flowing_gain) {
@@ -155,7 +153,6 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     })
 }
 
-/// How many relations were wanted as a whole, and what became of that.
 fn render_rewritten(receipt: &Receipt) -> Option<String> {
     let is_rewritten =
         |row: &&RelationReceipt| row.tier == Tier::Os && row.fork == Fork::Main && row.found == FoundAs::WholeRewritten;
@@ -176,7 +173,6 @@ fn render_rewritten(receipt: &Receipt) -> Option<String> {
     (!rewritten.is_empty()).then(|| format!("{why}: {relations} wanted as a whole, {asked}, {came}"))
 }
 
-/// A line for every reason, with the first few error texts.
 fn render_skipped(receipt: &Receipt) -> Vec<String> {
     let block_size = u64::from(receipt.block_size);
     let asked = receipt.buffers.map_or(Bytes(0), |buffers| buffers.asked_bytes);
@@ -202,7 +198,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     lines
 }
 
-/// What has this much loaded all the same, where it is worth pushing others out for it.
+/// The budget that would load the rest, if worth the evictions.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
@@ -214,7 +210,7 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     }
 }
 
-/// Less than this share of what was asked for is not worth pushing others out for.
+/// Share of the request that is not worth evictions.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {
@@ -258,10 +254,8 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
     }
 }
 
-/// Less than this is too little to mention.
 const MENTIONED: Bytes = Bytes(1 << 20);
 
-/// What came between what was asked for.
 fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
     (read_over_bytes >= MENTIONED).then(|| {
@@ -269,7 +263,7 @@ fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     })
 }
 
-/// What did not stay at first.
+/// Blocks evicted soon after and read again.
 fn render_reread(reread_bytes: Bytes) -> Option<String> {
     (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} had gone again soon after and were read once more"))
 }

@@ -1,5 +1,3 @@
-//! What `pgthaw run` is asked for.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -81,20 +79,16 @@ pub enum Protection {
 }
 
 impl RunArguments {
-    /// Is the cache to be put back afterwards?
     pub fn protects(&self) -> bool {
         self.protect.is_some()
     }
 
-    /// Is the job to be set apart while it runs?
     pub fn isolates(&self) -> bool {
         self.protect == Some(Protection::Isolate)
     }
 
-    /// Finds out what --like or --film means.
-    ///
     /// # Errors
-    /// When nobody has such a film, or only films of another cluster are called so: then nothing is to run.
+    /// If the film does not exist or belongs to another cluster; the job must not run then.
     pub fn resolve(&mut self) -> Result<(), Error> {
         let Some(film) = &self.film else {
             self.which = self.like.clone().map(Which::Like);
@@ -115,7 +109,7 @@ impl RunArguments {
     }
 }
 
-/// The command's words as a shell would take them, without secrets.
+/// Quoted for a shell, without secrets.
 pub fn describe_job(words: &[OsString]) -> String {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let kept = keep_words(&words);

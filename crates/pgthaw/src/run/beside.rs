@@ -1,4 +1,4 @@
-//! What goes on beside a job: its sessions are found, and set apart if that is asked; what the server's other clients have is counted.
+//! Follows and isolates a job's sessions, and counts other clients' transactions.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -22,23 +22,20 @@ use postgres::{Error, Server, can_tell_at_once, read_all_transactions, read_name
 use cache::trace::{Attend, Attended, Journal, Journals, OthersSeen, Progress, RunReceipt, Sessions, WAITED_FOR};
 use cache::warm::{Control, PlannedDevice, ProfileSource};
 
-/// Time between two looks whether the user wants it to end.
 const INTERRUPT_LOOK: Duration = Duration::from_millis(50);
 
-/// What goes on beside a job.
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// With what tells it that the job has ended.
+    /// With the handle that signals the job's end.
     attended: Option<(JoinHandle<Attended>, Going)>,
     progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
-    /// What pgthaw reads is charged to a cgroup of the job's own.
+    /// pgthaw's reads are charged to the job's cgroup.
     pub is_set_apart: bool,
 }
 
 impl Beside {
-    /// Begins, for the job that runs as `job`. What it says against being set apart goes to `remarks`, what it asks the server is counted
-    /// as `own`.
+    /// `job` is its process. `own` counts pgthaw's queries; isolation problems are added to `remarks`.
     pub fn begin(
         arguments: &RunArguments,
         (target, own): (&Target, &OwnTransactions),
@@ -64,7 +61,7 @@ impl Beside {
         let isolation = arguments.isolates().then(isolates).flatten();
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
-            // What is preloaded for it is its own.
+            // Preloads count as the job's reads.
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!("what pgthaw reads for the job is not set apart: {error}")),
@@ -95,7 +92,7 @@ impl Beside {
         Beside { attended: Some((spawn_blocking(move || attend.run()), going)), progress, names, is_set_apart }
     }
 
-    /// The job has ended. What of it works on is waited for until `control` is interrupted.
+    /// Waits for the job's remaining sessions until `control` is interrupted.
     pub async fn end(self, control: &Control, shows_progress: bool, receipt: &mut RunReceipt) {
         if let Some(names) = self.names {
             names.abort();
@@ -124,7 +121,6 @@ impl Beside {
     }
 }
 
-/// Comes back when the user has interrupted what is done after the job. Meanwhile it tells the seconds that pass.
 async fn interrupted(control: &Control, waiting: &terminal::Progress) {
     let begun = Instant::now();
     while !control.is_interrupted() {
@@ -133,7 +129,6 @@ async fn interrupted(control: &Control, waiting: &terminal::Progress) {
     }
 }
 
-/// The job's own cgroups, which whoever finds this killed can remove. What it says against them goes to `remarks`.
 fn set_apart(
     postmaster: u32,
     number: Option<DeviceNumber>,
@@ -157,33 +152,29 @@ fn set_apart(
     }
 }
 
-/// Backends report their transactions once a second: two of these are seen.
+/// Backends report statistics once a second; this covers two reports.
 const BEFORE: Duration = Duration::from_millis(2100);
 
-/// Of a shorter job nothing is told: what was counted of it may be all of the second before, or nothing.
+/// A shorter job gets no figure: the count may cover the second before, or nothing.
 const TOLD_FROM: Duration = Duration::from_secs(3);
 
-/// Time from one look for sessions by their name to the next.
 const NAMES_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Counts the transactions of all databases but pgthaw's own.
 #[derive(Debug)]
 pub struct Others {
     connection: PgConnection,
-    /// What pgthaw's sessions ask while it is counted.
+    /// Concurrent queries of pgthaw's sessions.
     own: OwnTransactions,
-    /// Statements of one count.
     own_per_count: u64,
     before_tps: Option<f64>,
-    /// When the job began, and how many there had been.
+    /// Start of the job, with the count.
     begun: (Instant, u64),
 }
 
 impl Others {
-    /// Counts for a moment before the job, if somebody is at work.
     pub async fn begin(server: &Server, own: OwnTransactions) -> Result<Others, Error> {
         let mut connection = server.connect_to(&server.database).await?;
-        // What this session has done so far is told, and what it is going to ask is prepared, before anything is counted.
+        // Flushes this session's statistics and prepares its queries before the first count.
         read_all_transactions(&mut connection).await?;
         tell_statistics(&mut connection).await?;
         let own_per_count = if can_tell_at_once(server.facts.version_num) { 2 } else { 1 };
@@ -197,14 +188,13 @@ impl Others {
         Ok(others)
     }
 
-    /// From now on it is counted while the job runs.
     pub async fn job_begins(&mut self) -> Result<(), Error> {
         let (count, _) = self.count().await?;
         self.begun = (Instant::now(), count);
         Ok(())
     }
 
-    /// Transactions since the statistics began without those that pgthaw's sessions have had meanwhile, and clients at work.
+    /// Returns transactions without pgthaw's, and active clients.
     async fn count(&mut self) -> Result<(u64, u64), Error> {
         let (_, own) = self.own.counts();
         let (all, clients) = read_all_transactions(&mut self.connection).await?;
@@ -219,7 +209,7 @@ impl Others {
         Ok(count.saturating_sub(before) as f64 / at.elapsed().as_secs_f64().max(f64::MIN_POSITIVE))
     }
 
-    /// The job has ended. `None` where the server does not answer any more, or it was too short.
+    /// `None` if the server is gone or the job was too short.
     pub async fn end(mut self) -> Option<OthersSeen> {
         if self.begun.0.elapsed() < TOLD_FROM {
             return None;
@@ -228,7 +218,6 @@ impl Others {
     }
 }
 
-/// Keeps `named` up to date until it is aborted. What it asks is counted as `own`.
 fn follow_names(
     server: Server,
     name: String,
@@ -245,7 +234,7 @@ fn follow_names(
                 let _asked = own.begin();
                 match read_named_sessions(connected, &name).await {
                     Ok(pids) => *lock(&named) = pids.into_iter().collect(),
-                    // The server may be started again.
+                    // The server may restart.
                     Err(_) => connection = None,
                 }
             }

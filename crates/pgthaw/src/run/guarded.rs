@@ -1,4 +1,4 @@
-//! `pgthaw run` before anything of it that could fail: the job is to run whatever becomes of pgthaw.
+//! Guards the job: it runs even if pgthaw fails.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -12,14 +12,14 @@ use super::{JobEnd, refuse};
 use crate::ExitStatus;
 use crate::cli::find_command;
 
-/// Has a process of its own do the work of `pgthaw run`, and tells how that ended. `None` in that process, and for other commands.
+/// Runs `pgthaw run` in a child process and returns its status. `None` in the child and for other commands.
 pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     let dashes = arguments.iter().position(|word| word == "--")?;
     let (before, job) = (&arguments[..dashes], &arguments[dashes + 1..]);
     if job.is_empty() || find_command(before)? != "run" {
         return None;
     }
-    // Who only waits shows nothing of the command line, in which there may be secrets.
+    // The command line of the waiting process may contain secrets.
     let hide = |word: &str| (arguments[0] != *word && word != "run").then(|| "*".to_owned());
     let status = match work_behind_guard(|| hide_arguments(hide)).transpose()? {
         Ok(Ended::AsMeant(status)) => Some(status),
@@ -34,7 +34,6 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::from(status.unwrap_or(1)))
 }
 
-/// Becomes the job, which takes no new process.
 fn become_job(job: &[OsString], why: &str) -> ExitCode {
     terminal::print_complaint(&format!("{why}, the job runs without it"));
     let error = with_given_umask(|| Command::new(&job[0]).args(&job[1..]).exec());

@@ -1,5 +1,5 @@
-//! `pgthaw run`: the work is done in `crates/cache/src/trace/`. The job runs as if it had been started without pgthaw: its input and output, its
-//! signals and its end are its own.
+//! `pgthaw run`; the work is in `crates/cache/src/trace/`. The job keeps its own input, output, signals and exit
+//! status.
 
 mod arguments;
 mod beside;
@@ -34,7 +34,6 @@ pub use arguments::{RunArguments, describe_job};
 pub use guarded::guard_job;
 pub use prepared::finish_left_runs;
 
-/// Runs the command.
 pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let ended = run_or_record(arguments, output).await;
     guard::note_meant();
@@ -50,7 +49,7 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
     }
     arguments.resolve()?;
     let begun = Instant::now();
-    // Whatever is wrong with the server or the cache: the job is to run. Only for a film that was named itself nothing else will do.
+    // The job runs despite problems with server or cache, unless an explicitly named film is unusable.
     let mut prepared = match Prepared::new(&arguments, output.shows_progress()).await {
         Ok(prepared) => Ok(prepared),
         Err(Unprepared::Because(why)) => Err(why),
@@ -67,7 +66,6 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
     receipt.before_seconds = begun.elapsed().as_secs_f64();
     let mut job = match may_start.then(|| Job::start(&arguments.job)) {
         Some(Ok(job)) => job,
-        // There is no job: what was brought for it goes again.
         none => {
             if let Ok(prepared) = prepared {
                 prepared.end(&arguments, Ended::Never, Arc::new(Control::default()), &mut receipt).await;
@@ -103,7 +101,6 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
     Ok(end.pass_on())
 }
 
-/// Records a command: its input, output, signals and exit status are its own.
 async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArguments) -> anyhow::Result<ExitStatus> {
     asked.check()?;
     let target = Target::open(asked.connection).await?;
@@ -120,21 +117,20 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
     let recording = if is_failed { recording.without_name() } else { recording };
     match asked.keep(recording, output).await {
         Ok(text) => terminal::print_aside(&text, output.json),
-        // The job's own failure comes first.
+        // The job's own failure takes precedence.
         Err(error) if is_failed => terminal::print_complaint(&format!("the film was not kept: {error}")),
         Err(error) => return Err(error),
     }
     Ok(JobEnd::pass_on(end))
 }
 
-/// Who sends a signal to the group reaches this process twice: by itself, and by the one that waits for it.
+/// A signal to the process group arrives twice: directly, and through the waiting parent.
 const SAME_SIGNAL: Duration = Duration::from_millis(100);
 
-/// What shells answer for a command that there is not, and for one that cannot be run.
+/// Shell exit statuses for a missing command, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
-/// A command that runs.
 #[derive(Debug)]
 pub struct Job {
     child: Child,
@@ -142,7 +138,6 @@ pub struct Job {
     started: Instant,
 }
 
-/// How a command ended.
 #[derive(Clone, Copy, Debug)]
 pub struct JobEnd {
     pub status: std::process::ExitStatus,
@@ -150,12 +145,12 @@ pub struct JobEnd {
 }
 
 impl Job {
-    /// Starts a command. From now on the signals that reach pgthaw are its.
+    /// Signals to pgthaw are passed to the job from here on.
     pub fn start(words: &[OsString]) -> io::Result<Job> {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments);
-        // Those that are ignored stay so, for the command too.
+        // Ignored signals stay ignored, also in the job.
         let heeded = signals::PASSED.into_iter().filter(|number| !signals::is_ignored(*number));
         let streams: Vec<(i32, Signal)> =
             heeded.map(|number| Ok((number, signal(SignalKind::from_raw(number))?))).collect::<io::Result<_>>()?;
@@ -174,12 +169,11 @@ impl Job {
         Ok(Job { child, signals, started: Instant::now() })
     }
 
-    /// Its process; 0 when that has ended already.
     pub fn pid(&self) -> u32 {
         self.child.id().unwrap_or_default()
     }
 
-    /// Waits for its end, and passes on what signals come meanwhile. What is typed at the terminal reached it already.
+    /// Passes signals on. Terminal signals have reached the job already.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {
@@ -200,7 +194,7 @@ impl Job {
         }
     }
 
-    /// Stops what is done after the command's end, when a signal comes that would have ended it.
+    /// Signals that would have ended the job interrupt the clean-up.
     pub fn interrupts(mut self) -> Arc<Control> {
         let control = Arc::new(Control::default());
         let told = Arc::clone(&control);
@@ -216,7 +210,7 @@ impl Job {
 }
 
 impl JobEnd {
-    /// Ends pgthaw as the command ended: by the same signal, or with its status.
+    /// Exits with the job's status or signal.
     pub fn pass_on(self) -> ExitStatus {
         guard::note_meant();
         if let Some(number) = self.status.signal() {
@@ -227,7 +221,6 @@ impl JobEnd {
     }
 }
 
-/// Tells that a command cannot be started, and the status that shells have for it.
 pub fn refuse(words: &[OsString], error: &io::Error, as_json: bool) -> ExitStatus {
     let message = format!("cannot run {}: {error}", describe_job(&words[..1]));
     let (status, hint) = match error.kind() {

@@ -1,4 +1,4 @@
-//! What is known before a job starts, what goes on while it runs, and what is put back afterwards.
+//! Preparation, assistance and clean-up of a job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,37 +28,30 @@ use host::units::Bytes;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};
 
-/// A job waits no longer than this for a server that does not answer.
+/// Limit for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// It waits longer for what would help it, once there is a server: many files on a busy machine take their time, and without having looked
-/// nothing can be put back.
+/// Many files take time, and clean-up needs the map.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Said of a job that failed.
 const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
 
-/// Said where other runs were killed, or had ended while this one went on.
 const FOR_OTHERS: &str = "what another run left was put back too, and is in these figures";
 
-/// Said where nothing tells how fast the device is.
 const ASSUMED: &str = "what was saved is not known: the forecasts take the device for a common cloud volume, for it was not measured, and no film is of a run that fetched its blocks by itself; `pgthaw doctor --probe` measures it";
 
-/// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Well,
     Failed,
-    /// It did not start.
     Never,
 }
 
-/// Why a job is not helped.
 #[derive(Debug)]
 pub enum Unprepared {
-    /// In words for people: the job is to run all the same.
+    /// The job runs anyway.
     Because(String),
-    /// The one film that was named is no good: nothing runs for it.
+    /// A named film is unusable, so the job does not run.
     Refused(Error),
 }
 
@@ -70,12 +63,10 @@ impl<E: Into<anyhow::Error>> From<E> for Unprepared {
     }
 }
 
-/// What is known before the job starts. Its film has begun.
 pub struct Prepared {
     target: Target,
     map: Arc<Map>,
     recording: Recording,
-    /// The job's pid, for the recorder.
     command: Arc<AtomicU32>,
     own: Arc<Own>,
     journals: Journals,
@@ -84,21 +75,19 @@ pub struct Prepared {
     device: PlannedDevice,
     progress: Arc<Progress>,
     others: Option<Others>,
-    /// What pgthaw asks the server while the job runs.
+    /// pgthaw's queries during the job.
     asked: OwnTransactions,
     help: Option<Help>,
     shows_progress: bool,
     remarks: Vec<String>,
 }
 
-/// What goes on while the job runs.
 struct Help {
     assist: Option<JoinHandle<Planned>>,
     beside: Beside,
 }
 
 impl Prepared {
-    /// Looks at what is cached, decides, and begins a film; or says why not.
     pub async fn new(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
         if arguments.which.is_none() && !arguments.protects() {
             return Err(Unprepared::Because("neither --like NAME nor --film FILM nor --protect was given".to_owned()));
@@ -182,7 +171,7 @@ impl Prepared {
         })
     }
 
-    /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
+    /// Preloads before the job if planned. Returns false if interrupted.
     pub async fn bring_first(&mut self) -> bool {
         let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
         let mut bringing = self.bring(planned, self.target.find_postmaster());
@@ -204,7 +193,7 @@ impl Prepared {
         }
     }
 
-    /// What is read is charged to the server that runs as `postmaster`.
+    /// Charges the reads to the server `postmaster`.
     fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
@@ -224,7 +213,6 @@ impl Prepared {
         })
     }
 
-    /// Helps the job, which has just started as `job`.
     pub async fn help(&mut self, arguments: &RunArguments, job: u32) {
         self.command.store(job, Ordering::Release);
         let beside = Beside::begin(
@@ -235,7 +223,7 @@ impl Prepared {
             Arc::clone(&self.progress),
             &mut self.remarks,
         );
-        // What is set apart is charged where its job is.
+        // An isolated job is charged for its own preload.
         let charged = self.target.find_postmaster().filter(|_| !beside.is_set_apart);
         let waiting = self.planned.take_if(|planned| planned.preloaded.is_none());
         let assist = waiting.map(|planned| self.bring(planned, charged));
@@ -248,12 +236,10 @@ impl Prepared {
     }
 }
 
-/// The server or directory, its databases, and those of them that are asked for names; `None`: all.
 type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 
-/// Reaches it by the first of the databases that are going to be asked for their names.
 async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
-    // What was pushed out of others has to have its name.
+    // Restoring evicted relations requires their names.
     let asks_all = arguments.protects();
     let which = arguments.which.as_ref().filter(|_| !asks_all);
     let preferred_database = which.and_then(|which| FilmStore::open().first_database(which));
@@ -262,16 +248,16 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     let databases = target.databases().await?;
     let named = which.zip(target.server.as_ref()).and_then(|(which, server)| {
         let told = FilmStore::open().databases(which, server.facts.system_identifier)?;
-        // Where one was recorded without a server, an oid stands for the name.
+        // A film recorded without a server has the database's oid.
         let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
         let named: Vec<String> = databases.iter().filter(is_told).map(|one| one.name.clone()).collect();
-        // Where all are gone nobody knows where the job goes now.
+        // The job's database is unknown if all are gone.
         (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
     });
     Ok((target, databases, named))
 }
 
-/// That the server's owner has films of this name, where this user has none.
+/// Points to the owner's films if this user has none.
 fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     let label = arguments.like.as_deref()?;
     let film = find_owners_like(&arguments.connection, map.source.system_identifier, label)?;
@@ -281,7 +267,6 @@ fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     ))
 }
 
-/// The sessions that are the job's by their name, or why they are not; neither where no name was given, or no server runs.
 async fn named_sessions(
     arguments: &RunArguments,
     target: &Target,
@@ -295,7 +280,7 @@ async fn named_sessions(
     }
 }
 
-/// Begins to decide with what a job is helped; `None` where nobody asked for that.
+/// `None` without a film.
 fn plan(
     arguments: &RunArguments,
     target: &Target,
@@ -336,14 +321,14 @@ impl Prepared {
         }
     }
 
-    /// Keeps the film of a job that came to its end, and puts back what was pushed out.
+    /// Keeps the film of a successful job and restores evicted pages.
     pub async fn end(mut self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
         if let Some(help) = self.help.take() {
             self.end_help(help, &control, receipt).await;
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Before a film of this run is there; the job has not waited for it.
+        // Done after the job, so as not to delay it, but before this run's film exists.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -381,7 +366,7 @@ impl Prepared {
             Err(error) => Err(error.into()),
         };
         match put_back {
-            // What was left by others is put back too.
+            // Includes other runs' pages.
             Ok(done) => {
                 let is_for_others = done.runs > usize::from(is_protected);
                 receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
@@ -392,8 +377,7 @@ impl Prepared {
     }
 }
 
-/// The forecast held against what it came to. Nothing was saved for a job that did not do its work; and of another command's film it is not
-/// known.
+/// Compares forecast and result. Only for a successful job.
 fn judge(
     arguments: &RunArguments,
     planned: &Planned,
@@ -414,7 +398,7 @@ fn judge(
     Some(judged)
 }
 
-/// Keeps a film under its name, and lets old ones go, also one of which most is `lost`. A slip's is none that anybody is to go by.
+/// Rejects a film that looks like another command's.
 fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
@@ -434,7 +418,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Puts back what `left` says after a `job` that has ended here, and is done with it if nothing interrupts that.
+/// Removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,
@@ -446,12 +430,12 @@ async fn put_back(
     let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
     let pid = directory.find_postmaster_pid();
     let (room, _) = choose_room(pid, false);
-    // Of runs that protect nothing no server has to be asked.
+    // Runs without protection need no server.
     let has_something = job.is_some() || left.as_ref().is_some_and(|left| left.before.is_some());
     let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
     let putting_back = PuttingBack {
         directory,
-        // It may have been restarted, or stopped, since.
+        // The server may have been restarted or stopped.
         server: match &target.server {
             Some(server) if has_something && server.is_there().await => Some(server.clone()),
             _ => None,
@@ -470,15 +454,14 @@ async fn put_back(
     Ok(done)
 }
 
-/// Removes the cgroups of runs that were killed, also of one that had no time to write down where they are. Returns what could not be
-/// removed, in words.
+/// Includes unrecorded cgroups. Returns failures as text.
 fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
     let remarks = journals.remove_left_cgroups();
     directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
     remarks
 }
 
-/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest. Returns what to tell.
+/// Page cache only; the restore does the rest. Returns remarks.
 pub async fn finish_left_runs(
     directory: &DataDirectory,
     journals: &Result<Journals, trace::Error>,
@@ -488,7 +471,7 @@ pub async fn finish_left_runs(
     let failed = |error: String| format!("what an earlier run left was not put back: {error}");
     let journals = match journals {
         Ok(journals) => journals,
-        // Where there is no place for them no run has left anything.
+        // Without a journal directory there is nothing left.
         Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => return told,
         Err(error) => return vec![failed(error.to_string())],
     };

@@ -1,19 +1,18 @@
-//! What `run` did for a job, in one paragraph.
+//! The receipt of `run` as one paragraph.
 
 use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// What is less is not worth a sentence, nor is what is less than a tenth of what the job brought.
+/// Minimum bytes, besides a tenth of the job's reads.
 const TOLD_MIN: u64 = 1 << 20;
 
-/// A job's sessions are looked at every 25 ms. Of a shorter job what it asked for is not told: much may have been missed.
+/// Sessions are sampled every 25 ms; of a shorter job too much may be missed.
 const ASKED_SECONDS_MIN: f64 = 0.5;
 
-/// Fewer seconds than that are not told.
 const SHOWN_MIN: f64 = 0.05;
 
-/// The receipt as a paragraph: what the user waited and what was saved of it, what was brought, what the others had and what they find. `--json` has the rest.
+/// `--json` has more.
 pub fn render_run(receipt: &RunReceipt) -> String {
     let mut said = vec![render_seconds(receipt)];
     said.extend(render_saved(receipt));
@@ -33,7 +32,7 @@ pub fn render_run(receipt: &RunReceipt) -> String {
     text
 }
 
-/// `8.3 s in all: 2.1 s before the job, 6.0 s the job, 0.2 s after it`. Of a job that nothing was done for, its own time.
+/// Only the job's time if pgthaw took none.
 fn render_seconds(receipt: &RunReceipt) -> String {
     let RunReceipt { wall_seconds: wall, before_seconds: before, seconds: job, after_seconds: after, .. } = receipt;
     match before + after < SHOWN_MIN {
@@ -73,13 +72,12 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
     )
 }
 
-/// That most of it was in vain, for a job that is another than its film.
 fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
     let asked = attended.requested_bytes;
     (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job asked files for {asked} in all"))
 }
 
-/// What of it is in the new film, which has blocks of the job alone, where that is another amount.
+/// The new film has only the job's own blocks.
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {
@@ -88,7 +86,6 @@ fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     }
 }
 
-/// What of the caches those find who come after the job.
 fn render_found(done: &PutBack) -> String {
     let buffers = render_buffers(done).map(|back| format!(", and {back}"));
     let found = match done.cached_before_bytes {
@@ -105,7 +102,6 @@ fn render_buffers(done: &PutBack) -> Option<String> {
     Some(format!("{back} of the {gone} that shared_buffers had lost are back"))
 }
 
-/// What the job brought and still has cached, or will have, and why.
 fn render_stayed(done: &PutBack) -> Option<String> {
     let PutBack { brought_bytes, stayed_bytes, unwritten_bytes, .. } = done;
     let why = match *unwritten_bytes {
@@ -123,7 +119,7 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// What came meanwhile and stays, for nobody can tell whose it is.
+/// New pages that may not be the job's alone.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
     (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
@@ -133,14 +129,13 @@ fn render_unread(done: &PutBack) -> Option<String> {
     })
 }
 
-/// Which part of what was cached before is cached now. What lacks something is not all.
+/// Rounded down, so 100 % means all.
 fn render_there(done: &PutBack) -> String {
     let before = done.cached_before_bytes.0;
     let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
     format!("{:.1} %", (1000.0 * there).floor() / 10.0)
 }
 
-/// How it was set apart.
 fn render_isolated(attended: &Attended) -> Option<String> {
     let isolated = attended.isolated?;
     if attended.sessions == 0 {
@@ -163,10 +158,10 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     Some(format!("{who}{workers} had {cache}{mean:.0} % of the disk (at least {least:.0} %){unbounded}"))
 }
 
-/// What the others had. Where nobody was at work before, what the server did is the job's, as far as anybody knows.
+/// Without earlier clients, all transactions may be the job's.
 fn render_others(others: &OthersSeen) -> Option<String> {
     let during = others.during_tps;
-    // Of less than one in a second no part says anything.
+    // Shares of tiny rates are meaningless.
     let before = others.before_tps.filter(|before| *before >= 1.0)?;
     let part = during / before * 100.0;
     Some(format!(
@@ -174,7 +169,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     ))
 }
 
-/// What was put back after runs that were killed: nothing of what their jobs brought has gone.
+/// For killed runs: nothing is dropped.
 pub fn render_put_back(done: &PutBack) -> String {
     let others = if done.runs > 1 { format!(" for {} runs", done.runs) } else { String::new() };
     let back = match done.gone_bytes {

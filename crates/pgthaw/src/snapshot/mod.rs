@@ -1,4 +1,4 @@
-//! `pgthaw snapshot`: the work is done in `crates/cache/src/`.
+//! `pgthaw snapshot`; the work is in `crates/cache/src/`.
 
 mod place;
 pub mod snapshot_text;
@@ -73,7 +73,6 @@ enum Action {
 }
 
 impl SnapshotArguments {
-    /// Which server was named.
     pub fn named(&self) -> ConnectionArguments {
         match &self.action {
             Action::Take(arguments) => arguments.named(),
@@ -85,7 +84,6 @@ impl SnapshotArguments {
     }
 }
 
-/// Runs the command.
 pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.action {
         Action::Take(arguments) => return take(arguments, output).await,
@@ -115,7 +113,6 @@ async fn show(name: &str, view: &ViewArguments, place: &SnapshotPlace, output: O
     view.print(&snapshot.map, output)
 }
 
-/// Drops one, and says which a restore takes from now on.
 async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let generation = place.find(name).await?;
     let before = place.select(generation.system_identifier).await?;
@@ -131,7 +128,7 @@ async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> a
     Ok(())
 }
 
-/// The status is that of whatever else would read the first one that is not whole.
+/// The exit status reflects the first damaged file.
 async fn verify(
     name: Option<&str>,
     all: bool,
@@ -186,13 +183,11 @@ pub struct TakeArguments {
 }
 
 impl TakeArguments {
-    /// Which server and databases were named.
     pub fn named(&self) -> ConnectionArguments {
         self.place.connection.clone().with(self.positional.clone())
     }
 }
 
-/// Takes a snapshot.
 pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.place.snapshots.open();
     let target = Target::open(&ConnectionArguments { keeps_first: true, ..arguments.named() }).await?;
@@ -217,7 +212,7 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
     if output.json {
         terminal::print_json(&render_taken_json(&taken))?;
     } else if !output.quiet {
-        // Whoever wants quiet takes from cron, which mails whatever is printed.
+        // cron mails any output, hence `--quiet`.
         terminal::print_line(&render_taken(&taken));
         render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
         render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
@@ -227,7 +222,6 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
 
 // ---- list ----
 
-/// Lists the snapshots, and marks of each cluster the one that a restore would take.
 pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let store = place.snapshots.open();
     let mut lines: Vec<SnapshotLine> = store.read_all()?.into_iter().map(SnapshotLine::read).collect();
@@ -295,7 +289,6 @@ pub struct DiffArguments {
     pub place: SnapshotPlace,
 }
 
-/// Compares two snapshots, or one with what is resident now.
 pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow::Result<()> {
     let place = &arguments.place;
     let (before, since) = match arguments.before.as_deref() {

@@ -1,4 +1,4 @@
-//! Which snapshot is meant: for `snapshot` and whatever else reads one.
+//! Finds the snapshot that an argument names.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use cache::{
 };
 use host::linux::own_program::home_of;
 
-/// A list is not kept waiting for a server that does not answer.
+/// A list must not wait for an unresponsive server.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where snapshots are kept.
@@ -24,7 +24,7 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
-    /// The store. Every command that is printed from now on leads to it.
+    /// Printed commands then include this store.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
             terminal::complete_commands_with_store(directory);
@@ -32,8 +32,7 @@ impl SnapshotsArguments {
         SnapshotStore::open(self.directory.clone())
     }
 
-    /// Reads the snapshot that a name means, and says what to tell of it and of others. One of another cluster says nothing about the
-    /// files of `cluster`: it is refused unless it `may_be_other`.
+    /// Rejects a snapshot of another cluster unless `may_be_other`.
     pub fn read(
         &self,
         name: &str,
@@ -51,7 +50,7 @@ impl SnapshotsArguments {
         }
     }
 
-    /// An error that says where the server's owner keeps snapshots of it, when it is that this user has none.
+    /// Points to the owner's snapshots if this user has none.
     pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
         match (error, self.find_owners(connection)) {
             (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {
@@ -61,7 +60,7 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Says that the server's owner keeps one that a restore would rather take than this one, of the user's own.
+    /// Mentions an owner's snapshot that a restore would prefer.
     pub fn remark_owners(
         &self,
         connection: &ConnectionArguments,
@@ -79,8 +78,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Where the server's owner keeps snapshots of it, when no other place was named and this user may see it. So root
-    /// finds what the user postgres took.
+    /// Root then finds the snapshots of postgres.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -105,12 +103,11 @@ pub struct SnapshotPlace {
     pub snapshots: SnapshotsArguments,
 }
 
-/// When a cluster's server was started, and which databases it has.
 #[derive(Clone, Debug, Default)]
 pub struct KnownSituation(Option<(u64, Situation)>);
 
 impl KnownSituation {
-    /// What decides which snapshot of this cluster would be restored into both tiers; little if it is not the known one.
+    /// Assumes both tiers; mostly unknown for other clusters.
     pub fn of(&self, system_identifier: u64) -> Situation {
         let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
         known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
@@ -118,12 +115,10 @@ impl KnownSituation {
 }
 
 impl SnapshotPlace {
-    /// Reads the snapshot that is meant.
     pub async fn read(&self, name: &str) -> anyhow::Result<Snapshot> {
         Ok(if is_path(name) { Snapshot::read(Path::new(name))? } else { self.find_to_read(name).await?.read()? })
     }
 
-    /// The snapshot that a restore would take.
     pub async fn choose(&self) -> anyhow::Result<Chosen> {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
@@ -133,8 +128,7 @@ impl SnapshotPlace {
         Ok(chosen)
     }
 
-    /// The same as [`SnapshotPlace::find`], for whoever only looks at it: where the server that would say which cluster is meant does
-    /// not answer, the beginning of a name says so too, as long as only one begins so.
+    /// For reading only: without the server, a unique beginning of a name suffices.
     pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
         match self.find(name).await {
             Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),
@@ -142,7 +136,7 @@ impl SnapshotPlace {
         }
     }
 
-    /// The generation that is meant. A whole name says by itself of which cluster it is, and no server is asked.
+    /// A complete name needs no server.
     pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
         let store = self.snapshots.open();
         if let Some(called) = store.find_whole_name(name) {
@@ -154,14 +148,13 @@ impl SnapshotPlace {
         Ok(found.map_err(|error| self.snapshots.with_owners(error, &self.connection))?)
     }
 
-    /// The snapshot of a cluster that a restore would take, by what the files say of themselves.
+    /// By the files' headers alone.
     pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
         let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// When the server that the options lead to was started, and which databases it has; and why a server that was named
-    /// does not answer. Its directory says so without a server that answers; without either nobody does.
+    /// Prefers the data directory. Also returns the error of a named server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);
@@ -171,7 +164,7 @@ impl SnapshotPlace {
             let target = Target::open(&self.connection).await?;
             let Some(cluster) = target.system_identifier() else { return Ok(None) };
             let situation = target.situation(Tiers::BOTH).await;
-            // What is listed is restored into both tiers, by whoever may.
+            // Listed snapshots are restored into both tiers.
             Ok(Some((cluster, Situation { tiers: Tiers::BOTH, ..situation })))
         };
         Ok(match timeout(ANSWERS_WITHIN, ask).await {
@@ -181,8 +174,7 @@ impl SnapshotPlace {
         })
     }
 
-    /// Which cluster it is. The server is asked only when it was named, or when there are several to choose from: the
-    /// snapshots of a server that is down can be looked at too.
+    /// Queries the server only if it is named or if there are several clusters.
     async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
         match store.read_clusters()?.as_slice() {
             [] => {

@@ -1,4 +1,4 @@
-//! Snapshots as tables: the list of them, what one says of itself, and differences.
+//! Snapshots and their differences as text.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,17 @@ use cache::{
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, database_column, pasted_path, printable, render_age, render_columns};
 
-/// A snapshot in the list.
 #[derive(Debug)]
 pub struct SnapshotLine {
     pub generation: Generation,
     pub file_bytes: Bytes,
-    /// What it says of itself, or why it cannot be read.
+    /// Or the read error.
     pub header: Result<SnapshotHeader, String>,
-    /// Why a restore would take it; `None` of all that it would not take.
+    /// Only for a snapshot that a restore would use.
     pub restore: Option<Selected>,
 }
 
 impl SnapshotLine {
-    /// Reads what the list says of a snapshot.
     pub fn read(generation: Generation) -> SnapshotLine {
         let header = generation.read_header().map_err(|error| error.to_string());
         let file_bytes = Bytes(std::fs::metadata(&generation.path).map_or(0, |metadata| metadata.len()));
@@ -32,30 +30,28 @@ impl SnapshotLine {
     }
 }
 
-/// A snapshot that was taken.
 #[derive(Debug)]
 pub struct Taken {
     pub header: SnapshotHeader,
     pub path: PathBuf,
     pub file_bytes: Bytes,
-    /// How many `--keep` keeps, and the generations that it let go.
+    /// The limit of `--keep`, and the generations dropped.
     pub keep: u16,
     pub dropped: Vec<Generation>,
-    /// Which of its cluster a restore would take now; `None` of one that is no generation of a store.
     pub restore: Option<Selected>,
 }
 
 impl Taken {
-    /// One that is no generation of a store.
+    /// For a file outside a store.
     ///
     /// # Errors
-    /// When its file cannot be looked at.
+    /// If the file is inaccessible.
     pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
         let file_bytes = Bytes(std::fs::metadata(&path)?.len());
         Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
     }
 
-    /// The one that a restore would take instead, or that is clearly warmer.
+    /// The snapshot that a restore prefers, or a clearly warmer one.
     pub fn warmer(&self) -> Option<&Holding> {
         let selected = self.restore.as_ref()?;
         match selected.holding.path == self.path {
@@ -65,13 +61,12 @@ impl Taken {
     }
 }
 
-/// The snapshots, one per row.
 pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&SnapshotLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    // As in a map: what nobody saw is not nothing.
+    // Unknown is not 0.
     let bytes = |header: &SnapshotHeader, state: &TierState, blocks: u64| match state {
         TierState::Measured => bytes_of(header, blocks).to_string(),
         TierState::Unknown { .. } => "?".to_owned(),
@@ -102,8 +97,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     table.join("\n")
 }
 
-/// What marks the snapshot that a restore takes. Where no server runs the command leads nowhere yet, unless a directory is named.
-/// Of several clusters, of which this is the one of the line, no command is given: it leads to one of them.
+/// A command is only given if it leads to this cluster.
 fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
     match (selected.reason, cluster) {
         (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
@@ -112,10 +106,9 @@ fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
     }
 }
 
-/// Which snapshot it is, and what it says of itself, in one line. `name`: its name in the store, or its path.
 pub fn render_snapshot_head(name: &str, header: &SnapshotHeader) -> String {
     let source = &header.source;
-    // The name of one in the store ends with it.
+    // Names in the store end with the label.
     let label = header.label.as_ref().filter(|label| !name.ends_with(*label));
     let label = label.map(|label| format!(" ({})", printable(label))).unwrap_or_default();
     let place = match source.lsn.as_str() {
@@ -131,7 +124,6 @@ pub fn render_snapshot_head(name: &str, header: &SnapshotHeader) -> String {
     )
 }
 
-/// What was kept, when it was taken.
 pub fn render_taken(taken: &Taken) -> String {
     let Taken { header, path, file_bytes, keep, dropped, .. } = taken;
     let amount = |state: &TierState, blocks: u64| match state {
@@ -149,13 +141,11 @@ pub fn render_taken(taken: &Taken) -> String {
     lines.join("\n")
 }
 
-/// Which one a restore takes, when it takes another one than that shown.
 pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
     let Holding { name, path, .. } = &selected.holding;
     (path != shown).then(|| format!("note: `pgthaw restore` takes another one: {}", printable(name)))
 }
 
-/// Tells that a snapshot was dropped, and which one a restore takes now, where that changed.
 pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
     let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
     match restore {
@@ -166,18 +156,16 @@ pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Se
     lines
 }
 
-/// Which one a restore takes instead of the one just taken, and why.
 pub fn render_passed_over(taken: &Taken) -> Vec<String> {
     let Some(selected) = &taken.restore else { return Vec::new() };
     match (selected.holding.path == taken.path, &selected.warmer) {
         (true, None) => Vec::new(),
-        // It is the newest of a server that never restarted.
+        // The newest snapshot of a server that never restarted.
         (true, Some(_)) => prefix("note: `pgthaw restore` takes this ", render_selected(selected)),
         (false, _) => prefix("note: `pgthaw restore` does not take this one, but ", render_selected(selected)),
     }
 }
 
-/// Lines with something before the first.
 fn prefix(before: &str, mut lines: Vec<String>) -> Vec<String> {
     lines.iter_mut().take(1).for_each(|line| line.insert_str(0, before));
     lines
@@ -187,7 +175,6 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
     Bytes(blocks * u64::from(header.source.block_size))
 }
 
-/// Which of these files are whole, and what is wrong with the others.
 pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
     let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
         None => format!("whole    {}", pasted_path(path)),
@@ -200,7 +187,7 @@ pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path
     }
 }
 
-/// The relations of a difference that changed, the most changed first; at most `top` of them, or all when it is 0.
+/// The most changed first; `top` of 0 means all.
 pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usize, canvas: Canvas) -> String {
     let mut changed: Vec<&RelationDifference<'_>> =
         difference.relations.iter().filter(|one| weight(one) > 0 || one.change != Change::Same).collect();
@@ -219,7 +206,6 @@ pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usiz
     lines.join("\n")
 }
 
-/// Blocks that either tier gained or lost.
 fn weight(one: &RelationDifference<'_>) -> u64 {
     one.os().changed() + one.buffers().changed()
 }
@@ -231,7 +217,7 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
     };
     let size = |one: &RelationDifference<'_>| match one.blocks() {
         (before, after) if before == after => bytes(after),
-        // Three figures would show the same twice.
+        // Rounding would show equal sizes.
         (before, after) if bytes(before) == bytes(after) => {
             let sign = if after > before { "+" } else { "-" };
             format!("{} ({sign}{})", bytes(after), bytes(before.abs_diff(after)))
@@ -250,7 +236,7 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
             texts(&|one| printable(&one.relation.name.database).into_owned(), String::new()),
             names.iter().zip(rows).map(|(name, one)| (&**name, &*one.relation.name.database)),
         ),
-        // What is gone has lost nothing to anybody.
+        // A dropped relation's blocks are not a loss.
         Column::word("change", 1, texts(&|one| one.change.name().to_owned(), String::new())),
         Column::word("size", 5, texts(&size, String::new())),
     ];
@@ -274,10 +260,8 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
 }
 
 // ---- the one that is restored ----
-//
-// Which snapshot a restore takes, in words: what receipts, forecasts, lists and takes say of it.
 
-/// Name and age, what it holds, why it was chosen, and a warmer one where there is one. Only the first line is not indented.
+/// All lines but the first are indented.
 pub fn render_selected(selected: &Selected) -> Vec<String> {
     let Selected { holding, warmer, .. } = selected;
     let head = format!("snapshot {}, {}", printable(&holding.name), render_when(holding));
@@ -295,7 +279,6 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
     lines
 }
 
-/// Why it was chosen.
 pub fn render_reason(selected: &Selected) -> String {
     let start = selected.server_started_at.map(|at| format!(" of {} UTC", at.strftime("%F %H:%M"))).unwrap_or_default();
     match selected.reason {
@@ -331,9 +314,8 @@ fn render_held(holding: &Holding) -> String {
 
 // ---- json ----
 //
-// Snapshots for programs. Field names are stable: docs/formats.md.
+// Field names are stable: docs/formats.md.
 
-/// The list of snapshots.
 pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
     let render = |line: &SnapshotLine| {
         json!({
@@ -349,7 +331,6 @@ pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
     json!({ "snapshots": lines.iter().map(render).collect::<Vec<Value>>() })
 }
 
-/// What was kept, when it was taken.
 pub fn render_taken_json(taken: &Taken) -> Value {
     let blocks = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0 / u64::from(taken.header.source.block_size));
     let warmer = taken.warmer().map(|one| {
@@ -366,13 +347,12 @@ pub fn render_taken_json(taken: &Taken) -> Value {
     })
 }
 
-/// Which of these files are whole.
 pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<&Error>)]) -> Value {
     let render = |(path, error): &(&PathBuf, Option<&Error>)| json!({ "path": path, "is_whole": error.is_none(), "error": error.map(Error::to_string) });
     json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
 }
 
-/// What changed, per relation and fork; relations that are as they were too. `since`: the snapshot, where it was chosen.
+/// Includes unchanged relations. `since` is the chosen snapshot.
 pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, since: Option<&Selected>) -> Value {
     let tier = |is_seen: bool, tier: TierDifference| {
         is_seen.then(|| json!({ "gained_blocks": tier.gained, "lost_blocks": tier.lost, "kept_blocks": tier.kept }))

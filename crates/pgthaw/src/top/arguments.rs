@@ -1,5 +1,3 @@
-//! What `pgthaw top` is asked for.
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,7 +59,7 @@ pub struct TopArguments {
     pub ascii: bool,
 }
 
-/// `100ms`, `2s`; a number alone is seconds.
+/// A number without a unit is seconds.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     match model::parse_hit(text)? {
         seconds @ 0.1..=10.0 => Ok(Duration::from_secs_f64(seconds)),

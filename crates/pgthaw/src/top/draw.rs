@@ -1,4 +1,4 @@
-//! Drawing `top`: from the top the throughput, what processes did, their names, and what the keys do.
+//! Draws the screen of `top`.
 
 use console::{Color, Style, measure_text_width, truncate_str};
 use jiff::Timestamp;
@@ -11,17 +11,14 @@ use crate::waits::time_text::render_top_statistics;
 use observe::top::{Activity, Brief};
 use terminal::{Canvas, printable, shorten_middle, wrap_text};
 
-/// Lines that the chart has at least, where there is room for it at all, and names that are shown at least.
 const CHART_LINES: usize = 5;
 const NAME_LINES: usize = 4;
 
-/// Lines that the latest stall may take.
 const STALL_LINES: usize = 3;
 
-/// The subject is cut to this, before what happens beside is left out.
+/// The subject is cut to this width before other facts are dropped.
 const SUBJECT_CELLS: usize = 36;
 
-/// What the keys do, in the words that there is room for.
 const KEYS: [&str; 3] = [
     "q quit  ? help  l locks  s sort  i idle  p pause  ←→ step  PgUp PgDn  End now",
     "q quit  ? help  l locks  s sort  i idle  p pause  ←→ PgUp PgDn End",
@@ -33,7 +30,6 @@ const KEYS_OF_RECORD: [&str; 3] = [
     "q quit ? help l locks s sort i idle p stop f faster",
 ];
 
-/// The lines of the whole screen.
 pub fn draw_top(live: &mut LiveTop, canvas: Canvas) -> Vec<String> {
     let (width, height) = (canvas.width.unwrap_or_default(), canvas.height.unwrap_or_default());
     let keys = if live.is_help { "Esc, ? close  ↑↓ scroll  q quit" } else { key_line(live, width, canvas) };
@@ -53,10 +49,10 @@ pub fn draw_top(live: &mut LiveTop, canvas: Canvas) -> Vec<String> {
 
 fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![status_line(live, width, canvas)];
-    // Beside these, the titles and the keys.
+    // Reserves the names, the titles and the keys.
     let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
     lines.extend(fact_lines(live, width, most, canvas));
-    // The names have half of what is left, and the chart the other half; but neither is squeezed to nothing.
+    // Splits the rest evenly between chart and names, with minimums for both.
     let room = height.saturating_sub(lines.len() + 1);
     if room >= CHART_LINES + NAME_LINES + 2 && !live.with_locks {
         let chart_lines = ((room - 2) / 2).clamp(CHART_LINES, (room - 2 - NAME_LINES).max(CHART_LINES)).min(16);
@@ -71,7 +67,7 @@ fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -
     lines
 }
 
-/// Whatever the environment says of colours, a line may be bold.
+/// Bold text does not depend on colour settings.
 fn painted(style: Style, text: &str) -> String {
     style.force_styling(true).apply_to(text).to_string()
 }
@@ -98,7 +94,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
         let rest: usize = parts.iter().map(|part| part.chars().count() + 2).sum();
         width.saturating_sub(rest + "pgthaw top  ".len())
     };
-    // What happens beside is told where the subject has room.
+    // Further facts only if the subject fits.
     for text in &live.title.beside {
         let more = [&parts[..], &[printable(text).into_owned()]].concat();
         if room(&more) >= subject.chars().count().min(SUBJECT_CELLS) {
@@ -109,8 +105,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
     painted(Style::new().bold(), &format!("pgthaw top  {subject}  {}", parts.join("  ")))
 }
 
-/// So many lines as there is room for, but whether there is a server, and its throughput, at least. The last go first: what is not seen,
-/// what is of the machine, and then the stall.
+/// Drops lines from the end to fit; server state and throughput stay.
 fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(failure) = &live.shown.failure {
@@ -133,7 +128,6 @@ fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// The first lines of a text; where there are more the last one says so, and where they are.
 fn cut_lines(text: &str, width: usize, canvas: Canvas) -> Vec<String> {
     let wrapped = wrap_text(text, Some(width));
     let mut lines: Vec<String> = wrapped.lines().map(str::to_owned).collect();
@@ -160,7 +154,6 @@ fn name_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
     lines
 }
 
-/// Who blocks whom, and who is idle in a transaction.
 fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> Vec<String> {
     let of_root = |root| render_blocker(root, Some(width), canvas.mark());
     let mut lines: Vec<String> =
@@ -176,15 +169,14 @@ fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
 
 fn key_line(live: &LiveTop, width: usize, canvas: Canvas) -> &'static str {
     let ways = if live.kind == Kind::Live { KEYS } else { KEYS_OF_RECORD };
-    // Arrows are longer without their signs.
+    // Arrows take 3 cells more in ASCII.
     let longer = if canvas.unicode { 0 } else { 3 };
     let fits = ways.iter().find(|way| way.chars().count() + longer <= width);
     fits.unwrap_or(&ways[ways.len() - 1])
 }
 
-// ---- what processes did, step after step: a column a step, the newest at the right ----
+// ---- process states over time: one column a step, newest at the right ----
 
-/// A part of the stack: its name, its colour, and what stands for it without colours or beyond ASCII.
 struct Part {
     name: &'static str,
     colour: Color,
@@ -192,7 +184,6 @@ struct Part {
     of: fn(&Activity) -> f64,
 }
 
-/// From the bottom. What waits for something is above what works.
 const PARTS: [Part; 7] = [
     Part { name: "running", colour: Color::Green, glyph: '#', of: |one| one.running },
     Part { name: "ready", colour: Color::Yellow, glyph: ':', of: |one| one.ready.unwrap_or(0.0) },
@@ -203,16 +194,14 @@ const PARTS: [Part; 7] = [
     Part { name: UNSEEN, colour: Color::Color256(8), glyph: '?', of: |one| one.unseen },
 ];
 
-/// Of whom it is not known what they did.
+/// Processes in an unknown state.
 const UNSEEN: &str = "unseen";
 
-/// Cells of the numbers at the left, and of the line beside them.
 const AXIS_CELLS: usize = 7;
 
-/// The lowest top of the axis: half a process is no full column.
+/// Minimum scale of the axis, in processes.
 const LEAST_TOP: f64 = 1.0;
 
-/// The legend, with how many processes did what in the step that is shown.
 fn legend(shown: &Activity, canvas: Canvas, width: usize) -> String {
     let draw = |digits: usize, is_short: bool| {
         let gap = if is_short { " " } else { "  " };
@@ -232,12 +221,10 @@ fn legend(shown: &Activity, canvas: Canvas, width: usize) -> String {
     lines.find(|line| measure_text_width(line) <= width).unwrap_or_else(|| draw(0, true))
 }
 
-/// So many steps have room.
 fn columns(width: usize) -> usize {
     width.saturating_sub(AXIS_CELLS)
 }
 
-/// The stack of the steps, the last at the right, `height` lines high.
 fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<String> {
     let room = columns(width);
     let shown = &briefs[briefs.len().saturating_sub(room)..];
@@ -245,7 +232,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
         nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));
     let mut lines = Vec::new();
     for row in (0..height).rev() {
-        // The highest line stands for the whole height.
+        // The top label stands for the whole height.
         let label = match row {
             _ if row + 1 == height && top < 10.0 => format!("{top:.1}"),
             _ if row + 1 == height => format!("{top:.0}"),
@@ -260,7 +247,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// One cell: the part that has most of it; the highest one is as high as it reaches.
+/// The part that fills most of the cell; the highest cell is drawn to scale.
 fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     if brief.is_gap {
         return if row == 0 { "x" } else { " " }.to_owned();
@@ -280,7 +267,7 @@ fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     let eighths = (filled * 8.0).round() as usize;
     match most {
         Some((_, part)) if eighths > 0 || row == 0 => {
-            // What there is hardly any of is seen all the same.
+            // Small values stay visible.
             let glyph = match canvas.unicode && canvas.colours {
                 true => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.clamp(1, 8) - 1],
                 false if eighths >= 4 || row == 0 => part.glyph,
@@ -292,7 +279,7 @@ fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     }
 }
 
-/// The next of 1, 1.5, 2, 3, 5, 7, 10 and so on: the axis does not change with every step.
+/// 1, 1.5, 2, 3, 5, 7, 10 ...: keeps the axis stable.
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
@@ -485,7 +472,6 @@ mod tests {
 
     #[test]
     fn a_step_of_anybody_is_drawn() {
-        // Each number of it in turn is another one, as far as it can be read then.
         fn leaves(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
             match value {
                 serde_json::Value::Number(_) => found.push(path.to_owned()),
@@ -528,7 +514,7 @@ mod tests {
         let names = |lines: &[String]| lines.iter().filter(|line| line.contains("::")).count();
         assert!(lines.iter().any(|line| line.starts_with("NAME")) && names(&lines) == 3, "{lines:#?}");
         assert!(lines[9].starts_with("q quit ? help"), "{lines:#?}");
-        // Nor does a server that is gone hide them, or a stall.
+        // A lost server hides neither these lines nor a stall.
         let stall = Stall {
             begin_ms: 97_000,
             end_ms: None,
@@ -542,7 +528,6 @@ mod tests {
         let lines = screen(&mut live, 40, 10);
         assert!(lines[1].contains("2413 tps") && lines[2].starts_with("stall:"), "{lines:#?}");
         assert_eq!(names(&lines), 3, "{lines:#?}");
-        // What is shown on a greater screen is shown as before.
         assert!(screen(&mut live, 80, 24).iter().any(|line| line.starts_with("not seen")));
         assert!(screen(&mut live, 40, 5)[1].contains("2413 tps"));
     }

@@ -1,4 +1,4 @@
-//! What is told in words: throughput, hits, device, checkpoint, memory, cost. A line has as many of its parts as fit. And the help.
+//! Facts of a step as text, cut to the width, and the help.
 
 use super::state::Kind;
 use crate::waits::culprit_text::{describe_state, held_relation, name_session};
@@ -10,13 +10,12 @@ use observe::top::{CheckpointPhase, CheckpointStep, MachineStep, TopFrame};
 use observe::{GivenUp, looks_after, render_looks};
 use terminal::{printable, render_ns, wrap_text};
 
-/// Cells of the words in front of the lines.
 pub(super) const LABEL_CELLS: usize = 11;
 
-/// Of a server that was asked longer ago it is told when that was.
+/// Older server figures get their time.
 const STALE_MS: i64 = 3000;
 
-/// A line: what it is of, and its parts, each with how soon it is left out: the greatest first, 0 never.
+/// Each part has a rank: the highest is dropped first, 0 never.
 #[derive(Debug)]
 pub(super) struct Fact {
     pub label: &'static str,
@@ -36,7 +35,6 @@ impl Fact {
         self.parts.extend(value.map(|value| (priority, text(value))));
     }
 
-    /// The parts that fit.
     pub fn text(&self, width: usize) -> String {
         let mut parts = self.parts.clone();
         let join = |parts: &[(u8, String)]| parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("  ");
@@ -49,7 +47,6 @@ impl Fact {
     }
 }
 
-/// All lines of a step. `server_at_ms` is when the server said what is told of it.
 pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64) -> Vec<Fact> {
     let mut facts = vec![throughput_of(frame, server_at_ms)];
     facts.extend(locks_of(frame));
@@ -58,7 +55,6 @@ pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64) -> Vec<Fact> {
     facts
 }
 
-/// The process that most wait for, or that is idle in a transaction longest.
 fn locks_of(frame: &TopFrame) -> Option<Fact> {
     let worst = frame.blockers.first()?;
     let session = &worst.process.session;
@@ -73,7 +69,6 @@ fn locks_of(frame: &TopFrame) -> Option<Fact> {
     Some(fact)
 }
 
-/// The process with the most bytes in temporary files.
 fn temporary_files_of(frame: &TopFrame) -> Option<Fact> {
     let most = frame.temporary_files.first()?;
     let mut fact = Fact::of("temp files");
@@ -116,7 +111,7 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     fact
 }
 
-/// Over how long the mean is that stands beside figures of one step.
+/// Averaging time of figures beside those of one step.
 fn window_of(frame: &TopFrame) -> Option<String> {
     match frame.rates.over_ns as f64 / 1e9 {
         0.0 => None,
@@ -179,7 +174,7 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
         return fact;
     };
     let block_size = frame.server.map_or(8192, |server| server.block_size);
-    // Of one that was seen first when it had written already it is not known how many.
+    // Unknown if the checkpoint was first seen while writing.
     let written = |buffers: u64| match buffers {
         0 => String::new(),
         _ => format!(", {} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into()))),
@@ -207,7 +202,7 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
 
 fn next_of(step: &CheckpointStep) -> String {
     match step.timeout_seconds - step.since_seconds {
-        // One that has nothing to do is passed over.
+        // A checkpoint without work is skipped.
         left if left > 0.0 => format!("next within {left:.0} s"),
         _ => "none needed".to_owned(),
     }
@@ -270,7 +265,6 @@ fn source_of(frame: &TopFrame) -> String {
     }
 }
 
-/// What was given up and what cannot be seen, in one line.
 pub(super) fn missing_line(frame: &TopFrame) -> Option<String> {
     let given_up = frame.reductions.last().map(|one| format!("above the budget, {}", render_given_up(one)));
     let missing = frame.missing.iter().map(|one| printable(&one.what).into_owned());
@@ -278,7 +272,7 @@ pub(super) fn missing_line(frame: &TopFrame) -> Option<String> {
     (!what.is_empty()).then(|| format!("not seen (? says why): {}", what.join("; ")))
 }
 
-/// Up to four figures, then with thousands apart.
+/// Groups the digits of large numbers.
 fn number(value: f64) -> String {
     match value {
         ..9.95 => format!("{value:.1}"),
@@ -320,7 +314,6 @@ const FIGURES: [&str; 15] = [
     "lost            processes that were not followed, and steps that were not shown",
 ];
 
-/// All lines, no wider than `width`.
 pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width: usize) -> Vec<String> {
     let mut lines: Vec<String> =
         KEYS.iter().map(|key| if with_unicode { (*key).to_owned() } else { plain(key) }).collect();
@@ -337,13 +330,11 @@ pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width
     lines.iter().flat_map(|line| wrap_text(line, Some(width)).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// A sentence as the terminal can show it.
 pub(super) fn told(sentence: &str, with_unicode: bool) -> String {
     let sentence = printable(sentence).into_owned();
     if with_unicode { sentence } else { sentence.replace('–', "-").replace('…', "...") }
 }
 
-/// Without arrows.
 fn plain(key: &str) -> String {
     key.replace("← →  ", "<- ->").replace("↑ ↓", "k j")
 }

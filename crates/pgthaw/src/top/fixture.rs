@@ -1,4 +1,4 @@
-//! Steps for tests of the screen.
+//! Fixtures for tests of the screen.
 
 use host::units::Bytes;
 use observe::time::{
@@ -12,7 +12,6 @@ use postgres::{LockProcess, Session};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A second of a busy server, with a lock that lasts.
 pub fn frame(second: i64) -> TopFrame {
     TopFrame {
         at_ms: second * 1000,
@@ -148,7 +147,6 @@ fn session(pid: u32, state: &str, query: &str) -> Session {
     }
 }
 
-/// Who is idle in a transaction, and two who wait for it.
 pub fn blocker() -> Blocker {
     let waiter = |pid| LockProcess {
         session: session(pid, "active", "update accounts set balance = ?"),
@@ -162,7 +160,6 @@ pub fn blocker() -> Blocker {
     of(LockProcess { session, waiters: 2, ..LockProcess::default() }, behind)
 }
 
-/// A sort that does not fit in work_mem.
 pub fn spilled() -> TemporaryFiles {
     let session = session(4799, "active", "select * from orders order by amount");
     TemporaryFiles { session, files: 1, bytes: Bytes(312 << 20) }

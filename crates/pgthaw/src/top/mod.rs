@@ -1,4 +1,4 @@
-//! `pgthaw top`: the work is done in `crates/observe/src/top/`.
+//! `pgthaw top`; the work is in `crates/observe/src/top/`.
 
 mod arguments;
 mod draw;
@@ -17,11 +17,10 @@ use observe::Error;
 use observe::top::{History, RecordReader};
 use terminal::{Canvas, LiveScreen};
 
-/// Runs the command.
 pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let canvas = Canvas::of_stdout(arguments.ascii);
     let with_screen = !output.json && canvas.is_drawable();
-    // Lines of JSON are for programs, and no program reads a terminal.
+    // JSON lines are for programs, not terminals.
     if canvas.height.is_some() && !with_screen && !output.json && arguments.listen.is_none() {
         return Err(Error::DumbTerminal.into());
     }
@@ -30,7 +29,7 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
         return Ok(ExitStatus::Done);
     }
     let endpoint = Endpoint::bind(&arguments).await?;
-    // The first time it has to succeed: a name that was mistyped is told at once.
+    // Fails at once for a mistyped name.
     let target = Target::open(&arguments.connection).await?;
     if !with_screen {
         print(arguments, target, endpoint, output).await?;
@@ -38,7 +37,7 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
     }
     let mut live = LiveTop::new(title_of(&arguments, &target, endpoint.as_ref()), Kind::Live, History::live());
     let mut steps = Steps::start(&arguments, target, endpoint)?;
-    // Whatever cannot begin is told on the terminal as it was.
+    // Errors at the start appear before the screen opens.
     let first = tokio::select! {
         first = steps.next() => first,
         ended = terminal::wait_for_interrupt() => ended.map(|()| None).map_err(anyhow::Error::from),
@@ -54,7 +53,6 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
     ended.map(|()| ExitStatus::Done)
 }
 
-/// Shows a record again: on the screen, or as lines of JSON.
 async fn replay(arguments: &TopArguments, with_screen: bool) -> anyhow::Result<()> {
     let Some(path) = &arguments.replay else { return Ok(()) };
     let mut record = RecordReader::open(path)?;
@@ -80,7 +78,6 @@ async fn replay(arguments: &TopArguments, with_screen: bool) -> anyhow::Result<(
     show(&mut LiveTop::new(title, Kind::Record, history), None, arguments.ascii).await
 }
 
-/// The screen until a key or a signal ends it: of steps as they come, or of a record.
 async fn show(live: &mut LiveTop, mut steps: Option<&mut Steps>, ascii: bool) -> anyhow::Result<()> {
     let mut screen = LiveScreen::enter()?;
     let mut interrupted = std::pin::pin!(terminal::wait_for_interrupt());

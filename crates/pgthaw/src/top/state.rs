@@ -1,4 +1,4 @@
-//! What the screen of `top` shows, and what each key does to it. Nothing here touches the terminal.
+//! State of the screen and the effect of keys, independent of the terminal.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -6,10 +6,9 @@ use std::time::Duration;
 use observe::top::{History, TopFrame, TopStatistic};
 use terminal::Key;
 
-/// A figure of a name.
 type Figure = fn(&TopStatistic) -> Option<u64>;
 
-/// By what names are sorted, the most first, as the table's titles have it; in the end by the alphabet.
+/// Sort orders by the table's titles, descending; ties by name.
 const ORDERS: [(&str, Option<Figure>); 6] = [
     ("TOTAL", Some(|one| Some(one.named.statistic.total_ns))),
     ("COUNT", Some(|one| Some(one.named.statistic.count))),
@@ -19,61 +18,45 @@ const ORDERS: [(&str, Option<Figure>); 6] = [
     ("NAME", None),
 ];
 
-/// Where the steps come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They come while they are looked at.
     Live,
-    /// All of them are there, and are shown one after the other.
     Record,
 }
 
-/// What stands above all.
 #[derive(Clone, Debug, Default)]
 pub struct Title {
-    /// Which server, or which file.
     pub subject: String,
-    /// What happens beside: where it is recorded to, and where metrics are.
     pub beside: Vec<String>,
 }
 
-/// How many steps back a part is looked for that was not asked for in each: of ten steps a second two seconds.
 const PARTS_WITHIN: usize = 20;
 
-/// A minute's key goes so far.
 const JUMP_MS: i64 = 60_000;
 
-/// A record is shown so much faster, key by key.
 const SPEEDS: [u32; 4] = [1, 4, 20, 100];
 
-/// The screen.
 #[derive(Debug)]
 pub struct LiveTop {
     pub title: Title,
     pub kind: Kind,
     pub history: History,
-    /// The step that is shown, with the last known parts that it does not have itself.
+    /// The shown step, completed with parts of earlier ones.
     pub shown: TopFrame,
-    /// When the server said what is shown of it.
+    /// Time of the server's figures.
     pub server_at_ms: i64,
-    /// The place among all orders.
     order: usize,
-    /// Are names shown too of who has nothing to do?
     pub with_idle: bool,
-    /// Is it shown who blocks whom, instead of the chart and the names?
     pub with_locks: bool,
     pub is_help: bool,
-    /// The first line shown of the names, or of the help.
     pub first: usize,
-    /// The number of the step that is looked at; `None`: the newest, whichever that is.
+    /// Absolute number of the shown step; `None` follows the newest.
     at: Option<u64>,
-    /// Of a record: does it go on by itself?
     pub is_playing: bool,
     speed: usize,
 }
 
 impl LiveTop {
-    /// Begins with a first step; a record with all of them.
     pub fn new(title: Title, kind: Kind, history: History) -> LiveTop {
         let at = (kind == Kind::Record).then_some(history.dropped);
         let mut live = LiveTop {
@@ -95,7 +78,6 @@ impl LiveTop {
         live
     }
 
-    /// Takes the next step.
     pub fn take(&mut self, frame: &TopFrame) {
         self.history.push(frame);
         if self.at.is_none() {
@@ -105,35 +87,31 @@ impl LiveTop {
         }
     }
 
-    /// The place of the step that is shown, among those that are kept.
     pub fn place(&self) -> usize {
         let newest = self.history.len().saturating_sub(1);
         self.at.map_or(newest, |at| (at.saturating_sub(self.history.dropped) as usize).min(newest))
     }
 
-    /// Is something else shown than the newest?
     pub fn is_back(&self) -> bool {
         self.at.is_some()
     }
 
-    /// How long until the next step of a record is shown; `None` when it does not go on.
+    /// Until the next step of a record; `None` when paused.
     pub fn delay(&self) -> Option<Duration> {
         let next = self.history.briefs(self.place() + 1, self.place() + 2).next().filter(|_| self.is_playing)?;
         let length = Duration::from_nanos(next.length_ns).clamp(Duration::from_millis(50), Duration::from_secs(10));
         Some(length / SPEEDS[self.speed])
     }
 
-    /// How much faster a record is shown than it happened.
     pub fn speed(&self) -> u32 {
         SPEEDS[self.speed]
     }
 
-    /// Shows the next step of a record.
     pub fn play(&mut self) {
         self.go_to(self.place() + 1);
     }
 
-    /// Does what a key stands for. True where that is to quit.
+    /// Returns true to quit.
     pub fn press(&mut self, key: Key) -> bool {
         match key {
             Key::CtrlC | Key::Char('q') => return true,
@@ -176,7 +154,6 @@ impl LiveTop {
         }
     }
 
-    /// Goes to a step by key: a record stays there.
     fn step_to(&mut self, place: usize) {
         self.is_playing = false;
         self.go_to(place);
@@ -193,7 +170,7 @@ impl LiveTop {
         self.show();
     }
 
-    /// The place of the step that was so much later than the one shown, or earlier.
+    /// Index of the step `later_ms` after the shown one; negative is earlier.
     fn find(&self, later_ms: i64) -> usize {
         let wanted = self.shown.at_ms.saturating_add(later_ms);
         let place = self.place();
@@ -221,8 +198,7 @@ impl LiveTop {
         }
     }
 
-    /// Takes over what the step that is shown was not told, from one before; what was told of the server is of `at_ms` then. What a
-    /// server did before it was away says nothing of now.
+    /// Fills missing parts from an earlier step. Figures from before an outage are not reused.
     fn borrow_from(&mut self, before: &TopFrame, at_ms: i64) {
         if self.shown.failure.is_some() || before.failure.is_some() {
             return;
@@ -235,24 +211,21 @@ impl LiveTop {
         }
     }
 
-    /// The names that are shown, in their order.
     pub fn rows(&self) -> Vec<&TopStatistic> {
         let is_meant = |one: &&TopStatistic| self.with_idle || !one.named.is_aside();
         let mut rows: Vec<&TopStatistic> = self.shown.statistics.iter().filter(is_meant).collect();
         rows.sort_by(|one, other| one.named.name.cmp(&other.named.name));
         if let Some(figure) = ORDERS[self.order].1 {
-            // What is equal, or not known, goes by its time.
+            // Ties and unknown figures are sorted by time.
             rows.sort_by_key(|one| Reverse((figure(one), one.named.statistic.total_ns)));
         }
         rows
     }
 
-    /// By what they are sorted.
     pub fn order(&self) -> &'static str {
         ORDERS[self.order].0
     }
 
-    /// Keeps the first line where so many fit of so many.
     pub fn scroll(&mut self, fitting: usize, lines: usize) {
         self.first = self.first.min(lines.saturating_sub(fitting));
     }

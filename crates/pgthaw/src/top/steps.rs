@@ -1,4 +1,4 @@
-//! Steps as they come, and where they go: a record, the page for Prometheus, and lines of JSON. The screen is in `draw.rs`.
+//! Delivers steps to the record, Prometheus and JSON lines; `draw.rs` has the screen.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,22 +20,19 @@ use observe::time::By;
 use observe::top::{Here, Missing, RecordWriter, TopFrame, TopWatch, Totals, render_metrics};
 use postgres::grant;
 
-/// Steps that may wait for who takes them.
 const WAITING: usize = 64;
 
-/// Steps as they come, on their way to the record and to Prometheus.
 #[derive(Debug)]
 pub struct Steps {
     frames: Receiver<TopFrame>,
     engine: JoinHandle<anyhow::Result<()>>,
     record: Option<RecordWriter>,
     endpoint: Option<Answering>,
-    /// How many there will be; `None`: until somebody wants an end.
+    /// Remaining steps; `None` without a limit.
     left: Option<u64>,
 }
 
 impl Steps {
-    /// Begins to look on.
     pub fn start(arguments: &TopArguments, target: Target, endpoint: Option<Endpoint>) -> anyhow::Result<Steps> {
         let record = arguments.record.as_deref().map(RecordWriter::create).transpose()?;
         let (sender, frames) = channel(WAITING);
@@ -46,13 +43,13 @@ impl Steps {
         Ok(Steps { frames, engine: tokio::spawn(look_on(watch, target)), record, endpoint, left })
     }
 
-    /// The next step; `None` after the last. To be dropped and asked again at any time.
+    /// `None` after the last step. Cancel safe.
     pub async fn next(&mut self) -> anyhow::Result<Option<TopFrame>> {
         if self.left == Some(0) {
             return Ok(None);
         }
         let Some(frame) = self.frames.recv().await else {
-            // It ends by itself only when it cannot go on.
+            // The engine only ends on an error.
             return (&mut self.engine).await?.map(|()| None);
         };
         self.left = self.left.map(|left| left - 1);
@@ -65,18 +62,17 @@ impl Steps {
         Ok(Some(frame))
     }
 
-    /// Ends everything: the record is whole then.
     pub async fn finish(self) -> anyhow::Result<()> {
         let Steps { frames, engine, record, endpoint, .. } = self;
         drop(frames);
-        // What it holds is let go where it waits. One that has ended may have been waited for.
+        // Aborting releases the engine's resources. A finished task may have been awaited already.
         if !engine.is_finished() {
             engine.abort();
             let _ = engine.await;
         }
         record.map(RecordWriter::finish).transpose()?;
         if let Some(Answering { end, task, .. }) = endpoint {
-            // It answers what was asked before, and no more.
+            // Finishes pending requests only.
             drop(end);
             let _ = task.await;
         }
@@ -84,7 +80,6 @@ impl Steps {
     }
 }
 
-/// A line of JSON for each step; beside an endpoint, and not asked for JSON, only where that is.
 pub async fn print(
     arguments: TopArguments,
     target: Target,
@@ -106,7 +101,6 @@ pub async fn print(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        // From here on there is something to be asked for.
         if let Some(address) = address.as_ref().filter(|_| !std::mem::replace(&mut is_told, true)) {
             tell_address(address, is_silent, output);
         }
@@ -124,7 +118,6 @@ pub async fn print(
 fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
     match is_silent {
         true => terminal::print_line(address),
-        // Standard output is the steps'.
         false => terminal::print_remark(&format!("metrics: {address}")),
     }
     if is_silent && output.shows_progress() {
@@ -134,7 +127,7 @@ fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
 
 // ---- the page for Prometheus ----
 
-/// An endpoint that listens, and answers from the first step on.
+/// A bound listener, which answers from the first step on.
 pub struct Endpoint {
     listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.
@@ -142,10 +135,9 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens where it is asked to.
     pub async fn bind(arguments: &TopArguments) -> Result<Option<Endpoint>, Error> {
         let Some(address) = arguments.listen else { return Ok(None) };
-        // Names of queries and of processes are without end: a series of each would be too.
+        // Queries and processes would create series without limit.
         if matches!(arguments.by, By::Query | By::Backend) {
             return Err(Error::TooManySeries);
         }
@@ -161,14 +153,12 @@ impl Endpoint {
         let to_read = Arc::clone(&totals);
         let render = move || render_metrics(&lock(&to_read));
         let task = tokio::spawn(self.listener.run_metrics(render, async {
-            // Who tells no end is gone.
             let _ = ended.await;
         }));
         Answering { totals, end, task }
     }
 }
 
-/// An endpoint that answers until it is dropped.
 #[derive(Debug)]
 struct Answering {
     totals: Arc<Mutex<Totals>>,
@@ -176,12 +166,12 @@ struct Answering {
     task: JoinHandle<()>,
 }
 
-// ---- what there is to look at ----
+// ---- observation ----
 
-/// Looks on until nobody takes frames any more. A server that goes away is waited for, as long as this task lives.
+/// Observes until the receiver is dropped, and reconnects.
 ///
 /// # Errors
-/// When it could not be looked at in the first place.
+/// If the first attempt fails.
 async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
     let mut here = open(&target).await?;
     loop {
@@ -220,7 +210,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
     })
 }
 
-/// The device of the data directory, and that of the log where it is another; what is not seen.
+/// The WAL may have its own device. Also returns unseen data.
 fn find_devices(target: &Target) -> (Devices, Option<String>, Vec<Missing>) {
     let missing = |what: &str, why: String, remedy| vec![Missing { what: what.to_owned(), why, remedy }];
     let Some(directory) = &target.data_directory else {

@@ -1,11 +1,11 @@
-//! Who blocks whom, and who writes temporary files, for people.
+//! Blockers and temporary files as text.
 
 use console::truncate_str;
 use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// So many roots are shown, so many processes behind one, and so many with temporary files; `--json` has more.
+/// Limits on roots, processes behind a root, and temporary files; `--json` has all.
 const ROOTS_SHOWN: usize = 5;
 const BEHIND_SHOWN: usize = 8;
 
@@ -21,7 +21,7 @@ pub fn name_session(session: &Session) -> String {
     printable(&parts.into_iter().flatten().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-/// `idle in transaction for 12.3 s`; nothing of a prepared transaction.
+/// `idle in transaction for 12.3 s`; `None` for a prepared transaction.
 pub fn describe_state(session: &Session) -> Option<String> {
     let works = session.backend.as_deref().is_some_and(|backend| backend != "client backend");
     let hidden = is_hidden(session).then_some("in a state that this role may not see (GRANT pg_monitor)");
@@ -32,7 +32,6 @@ pub fn describe_state(session: &Session) -> Option<String> {
     Some(printable(&format!("{state}{length}{event}")).into_owned())
 }
 
-/// What the processes behind it wait for: `accounts`.
 pub fn held_relation(blocker: &Blocker) -> Option<String> {
     let relation = blocker.behind.iter().find_map(|one| one.process.relation.as_deref())?;
     Some(printable(relation).into_owned())
@@ -42,7 +41,7 @@ fn render_length(ms: u64) -> String {
     render_ns(ms.saturating_mul(1_000_000))
 }
 
-/// The trees, with the roots that others waited for longest first; nothing where nobody held anybody up.
+/// Longest total wait first.
 pub fn render_blockers(blockers: &[Blocker], width: Option<usize>) -> Vec<String> {
     let title = (!blockers.is_empty()).then(|| "WHO BLOCKS WHOM".to_owned());
     let trees = blockers.iter().take(ROOTS_SHOWN).flat_map(|blocker| render_blocker(blocker, width, "…"));
@@ -53,7 +52,7 @@ fn tell_more(all: usize) -> Option<String> {
     (all > ROOTS_SHOWN).then(|| format!("{} more: --json has them", all - ROOTS_SHOWN))
 }
 
-/// The tree of one root: who it is and what it does, its query, and a line for each process behind it. `mark` stands for what is cut.
+/// A root with its query and the processes behind it. `mark` replaces cut text.
 pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<String> {
     let session = &root.process.session;
     let state = describe_state(session).map(|state| format!(", {state}")).unwrap_or_default();
@@ -100,12 +99,11 @@ fn query_of(session: &Session) -> Option<String> {
         .map(|query| printable(query).into_owned())
 }
 
-/// PostgreSQL writes this to roles that may not see what a session does.
+/// PostgreSQL's text for roles without the privilege.
 fn is_hidden(session: &Session) -> bool {
     session.query.as_deref() == Some("<insufficient privilege>")
 }
 
-/// The processes with the most bytes in temporary files; nothing where nobody wrote any.
 pub fn render_temporary_files(files: &[TemporaryFiles], width: Option<usize>) -> Vec<String> {
     if files.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Waits for locks by the server's own count, beside the account of the time: pg_stat_lock, from PostgreSQL 19 on.
+//! Lock waits by the server's counts, from pg_stat_lock (PostgreSQL 19 on).
 
 use sqlx::postgres::PgConnection;
 
@@ -7,7 +7,7 @@ use postgres::{RowDelta, Server, ServerStatistics, StatisticsDelta, read_server_
 
 const VIEW: &str = "pg_stat_lock";
 
-/// The counts by now; `None` where the server does not count.
+/// `None` before version 19.
 pub async fn read(server: &Server, connection: &mut PgConnection) -> Option<ServerStatistics> {
     let version_num = server.facts.version_num;
     let counts = version_num >= 190_000;
@@ -17,7 +17,6 @@ pub async fn read(server: &Server, connection: &mut PgConnection) -> Option<Serv
     read_server_statistics(connection, version_num, &server.database).await.ok()
 }
 
-/// Remarks on what was counted since, once nobody looks any more.
 pub async fn tell_since(server: &Server, before: Option<ServerStatistics>) -> Vec<String> {
     let Some(before) = before else { return Vec::new() };
     let Ok(mut connection) = server.connect_to(&server.database).await else { return Vec::new() };
@@ -27,7 +26,7 @@ pub async fn tell_since(server: &Server, before: Option<ServerStatistics>) -> Ve
 fn tell(added: &StatisticsDelta) -> Vec<String> {
     let rows = added.0.get(VIEW).map_or(&[][..], Vec::as_slice);
     let kind = |row: &RowDelta| row.key.get("locktype").cloned().unwrap_or_default();
-    // A reset of the statistics meanwhile leaves less than before.
+    // A statistics reset makes counts smaller.
     let grown = |row: &RowDelta, column: &str| row.added.get(column).copied().filter(|more| *more > 0.0);
     let waits = rows.iter().filter_map(|row| {
         let (waits, ms) = (grown(row, "waits")?, grown(row, "wait_time")?);

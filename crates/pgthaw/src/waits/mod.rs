@@ -1,4 +1,4 @@
-//! `pgthaw waits`: the work is done in `crates/observe/src/time/`.
+//! `pgthaw waits`; the work is in `crates/observe/src/time/`.
 
 pub mod culprit_text;
 mod locks;
@@ -35,10 +35,8 @@ use observe::{BudgetedSource, Error, GivenUp, RefusedSource, open_time_source};
 use postgres::{read_postmaster_start, read_sessions};
 use terminal::{Canvas, Progress};
 
-/// Looked at for so long when nobody says how long.
 const SECONDS: u32 = 10;
 
-/// The account has a line for each.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
@@ -76,14 +74,13 @@ pub struct WaitsArguments {
     command: Vec<OsString>,
 }
 
-/// Runs the command.
 pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    // A place that cannot be written to is told before anything is looked at.
+    // Checks the file before the measurement.
     let file = arguments.parquet.as_deref().map(|path| ExportFile::open(path, "--parquet FILE")).transpose()?;
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // Why its files are not seen says the source's own refusal.
+    // The source reports inaccessible files itself.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
@@ -113,14 +110,14 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
-    // A disk that is full by now is no reason to keep it back.
+    // The report survives a full disk.
     terminal::print_answer(&report, output.json, || render_time_report(&report, Canvas::of_stdout(false).width))?;
     written.transpose()?;
     Ok(status)
 }
 
 impl WaitsArguments {
-    /// Until the time is over, the command has ended, or somebody wants an end; what is known by then is told.
+    /// Until the timeout, the command's end or an interrupt.
     async fn wait(
         &self,
         following: &mut Following<'_>,
@@ -134,7 +131,7 @@ impl WaitsArguments {
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
             let ended = following.until(watch, source, STEP, end, || progress.advance(1)).await;
             progress.finish();
-            // Without signals to wait for there is the time alone.
+            // Falls back to the timeout if signals are unavailable.
             return Ok(match ended? {
                 Ok(Ok(())) => ExitStatus::Because(ErrorKind::Interrupted),
                 _ => ExitStatus::Done,
@@ -143,11 +140,11 @@ impl WaitsArguments {
         let mut command = Command::new(program);
         command.args(words).kill_on_drop(true);
         if output.json {
-            // Standard output is one document.
+            // Standard output is one JSON document.
             command.stdout(Stdio::from(std::io::stderr()));
         }
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
-        // Ctrl-C is the command's too; what was seen is told all the same.
+        // Ctrl-C also reaches the command; the report follows anyway.
         let end = async {
             tokio::select! {
                 status = child.wait() => return status,
@@ -161,20 +158,19 @@ impl WaitsArguments {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),
             None if status_of_end().is_some() => ExitStatus::Because(ErrorKind::Interrupted),
-            // A signal that came from elsewhere ended the command alone.
+            // A signal from elsewhere ended only the command.
             None => ExitStatus::Answer(status.signal().map_or(1, status_of)),
         })
     }
 }
 
-// ---- a server that may go away and come back ----
+// ---- a server that may restart ----
 
-/// What is told of a server that answers.
 struct Here {
     pub who: PgConnection,
     pub roster: Roster,
     pub postmaster_pid: Option<u32>,
-    /// By its own clock.
+    /// By the server's clock.
     started_at: f64,
     pub names: WaitNames,
     pub source: Box<dyn TimeSource>,
@@ -182,7 +178,6 @@ struct Here {
 }
 
 impl Here {
-    /// Connects, and opens the source that is wanted, or the best.
     pub async fn open(target: &Target, wanted: Option<Tier>) -> anyhow::Result<Here> {
         let Looking { looks, mut who, own_pids, version_num, postmaster_pid, .. } = Looking::open(target).await?;
         let started_at = read_postmaster_start(&mut who).await?;
@@ -199,19 +194,17 @@ impl Here {
     }
 }
 
-/// Looks on at a server that may go away and come back.
 struct Following<'a> {
     target: &'a Target,
     wanted: Option<Tier>,
     started_at: f64,
-    /// Why there is no better source than the one that is read last.
+    /// Reasons for not using better sources.
     pub refused: Vec<RefusedSource>,
-    /// When it was away.
     pub remarks: Vec<String>,
 }
 
 impl Following<'_> {
-    /// Reads at each `step` until `end` is there, of a server that was restarted too. `hear` is told of each step.
+    /// Reads every `step` until `end`, across restarts. Calls `hear` after each step.
     pub async fn until<T>(
         &mut self,
         watch: &mut Watch,
@@ -260,7 +253,7 @@ impl Following<'_> {
                 .push(format!("the server ended pgthaw's sessions at {gone}, and has new ones since {now} UTC"));
         }
         watch.follow(here.who, here.roster);
-        // Who does not need these sessions has looked on meanwhile.
+        // A source without sessions continued meanwhile.
         if was_restarted || source.tier() == Tier::Sql {
             self.refused = here.refused;
             source.follow(here.source, here.postmaster_pid)?;
@@ -269,8 +262,7 @@ impl Following<'_> {
     }
 }
 
-/// Returns when the server that has gone away can be looked at again, with when it had gone, in milliseconds since 1970
-/// UTC.
+/// Waits for an outage and the reconnection. Returns the outage's start, in milliseconds since 1970 UTC.
 async fn come_back(target: &Target, wanted: Option<Tier>, gone: oneshot::Receiver<String>) -> (Here, i64) {
     if gone.await.is_err() {
         std::future::pending::<()>().await;

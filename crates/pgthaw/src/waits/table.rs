@@ -1,11 +1,11 @@
-//! What was seen as one table, for other programs: docs/formats.md has its columns.
+//! The report as one table for export; docs/formats.md lists the columns.
 
 use clap::ValueEnum as _;
 use command::table::{Cell, ExportColumn};
 use observe::time::{NamedStatistic, TimeReport, TimeSecond};
 use observe::{BUCKETS, Statistic};
 
-/// Of the file: a change of what a column means is another number.
+/// Increased when a column's meaning changes.
 const FORMAT_VERSION: u32 = 1;
 
 const COLUMNS: [ExportColumn; 11] = [
@@ -22,17 +22,14 @@ const COLUMNS: [ExportColumn; 11] = [
     ExportColumn::integer("max_ns"),
 ];
 
-/// Columns of a statistic's histogram.
 const BUCKET_NAMES: &str = "bucket_00 bucket_01 bucket_02 bucket_03 bucket_04 bucket_05 bucket_06 bucket_07 bucket_08 bucket_09 \
     bucket_10 bucket_11 bucket_12 bucket_13 bucket_14 bucket_15 bucket_16 bucket_17 bucket_18 bucket_19 bucket_20 bucket_21 \
     bucket_22 bucket_23 bucket_24 bucket_25 bucket_26 bucket_27 bucket_28 bucket_29 bucket_30 bucket_31";
 
-/// Those of every row.
 pub(super) fn columns() -> Vec<ExportColumn> {
     COLUMNS.into_iter().chain(BUCKET_NAMES.split(' ').map(ExportColumn::integer)).collect()
 }
 
-/// What the file says of itself.
 pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     [
         ("pgthaw.waits_format_version", FORMAT_VERSION.to_string()),
@@ -44,7 +41,7 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The statistics and commands of the whole time, then each second by the kinds of time.
+/// Statistics and commands of the whole time, then seconds by kind of time.
 pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
     let whole = [("statistic", &report.statistics), ("command", &report.handled_by)];
     let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));
@@ -70,7 +67,6 @@ fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
     head.into_iter().chain(histogram.map(integer)).collect()
 }
 
-/// Of each kind of time how long it was, and how often where that is known.
 fn second_rows(number: u64, second: &TimeSecond) -> Vec<Vec<Cell>> {
     let shares = &second.shares;
     let kinds = [
@@ -104,7 +100,7 @@ fn integer(number: u64) -> Cell {
     Cell::Integer(Some(signed(number)))
 }
 
-/// No time of a run comes near 2^63 ns.
+/// Saturates; no run lasts 2^63 ns.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Where the time of a server's processes went, for people.
+//! Time of a server's processes as text.
 
 use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
@@ -8,13 +8,12 @@ use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
 use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};
 
-/// So many names are shown; `--json` has all.
+/// `--json` has all.
 const NAMES_SHOWN: usize = 30;
 
-/// So many spans are shown: of a longer time several seconds are one.
+/// Longer times merge several seconds into a span.
 const SPANS_SHOWN: usize = 20;
 
-/// The statistics, the account of the seconds, what could not be seen, and what looking cost.
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     let mut lines = vec![render_head(report), String::new()];
     let (idle, rest): (Vec<&NamedStatistic>, Vec<_>) = report.statistics.iter().partition(|one| one.is_aside());
@@ -65,15 +64,14 @@ fn render_head(report: &TimeReport) -> String {
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
 }
 
-/// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
-/// step to step.
+/// Column positions are stable from step to step.
 pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) -> Vec<String> {
     let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
     let mut columns = columns_of("NAME", &rows, |one| &one.name);
     for column in columns.iter_mut().skip(1) {
         column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
     }
-    // A wide terminal has the numbers at its right.
+    // On a wide terminal the numbers are right-aligned.
     let numbers = |columns: usize| columns * (NUMBER_CELLS + GAP_CELLS);
     let with_share = NAME_CELLS + numbers(columns.len() - 1) < width;
     let wide =
@@ -83,24 +81,23 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
         name.title = format!("{:<wide$}", name.title);
     }
     let mut lines = render_columns(columns, Some(width), mark);
-    // Which columns are left out the titles say.
+    // The titles show which columns were dropped.
     lines.truncate(shown.len() + 1);
     lines
 }
 
-/// `3000 s+`; a share is one wider.
+/// Fits `3000 s+`; a share is one wider.
 const NUMBER_CELLS: usize = 7;
 const GAP_CELLS: usize = 2;
 
-/// Names are cut to this before columns are left out.
+/// Names are cut to this before columns are dropped.
 const NAME_CELLS: usize = 34;
 
-/// A line of the table.
 struct Row<'a> {
     named: &'a NamedStatistic,
     share: Option<f64>,
     longest_ns: Option<u64>,
-    /// The longest lasts still.
+    /// Whether the longest wait continues.
     lasts: bool,
 }
 
@@ -137,19 +134,17 @@ fn columns_of(title: &str, rows: &[Row<'_>], name: fn(&NamedStatistic) -> &str) 
     ]
 }
 
-/// Of commands by who handled them.
 const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // They lie across the kinds of time.
+    // They overlap the kinds of time.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
 
-/// Commands of which a part alone was seen; nothing where there are none.
 fn render_unfinished(report: &TimeReport) -> Option<String> {
     let parts =
         [(report.begun_before, "had begun before pgthaw looked"), (report.lasting, "had not ended when it stopped")];
@@ -158,7 +153,6 @@ fn render_unfinished(report: &TimeReport) -> Option<String> {
     (!told.is_empty()).then(|| format!("{}: only the time that was seen counts", told.join(", ")))
 }
 
-/// Seconds of processes in each span, the whole below.
 fn seconds_columns(report: &TimeReport) -> Vec<Column> {
     let step = report.seconds.len().div_ceil(SPANS_SHOWN).max(1);
     let mut spans: Vec<TimeSecond> = report.seconds.chunks(step).map(TimeSecond::merge).collect();
@@ -196,7 +190,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
-    // Over SQL every event can be read, but for a privilege.
+    // Over SQL, unknown events mean a missing privilege.
     if report.source == Tier::Sql && report.total.unknown_ns > 0 {
         lines.push("what processes of others wait for is shown to pg_monitor: `GRANT pg_monitor TO …`".to_owned());
     }
@@ -252,15 +246,13 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     )
 }
 
-// ---- stalls, and what was asked of files ----
+// ---- stalls and files ----
 
-/// So many stalls are shown, the worst; `--json` has all.
+/// The worst ones; `--json` has all.
 const STALLS_SHOWN: usize = 10;
 
-/// So many files are shown.
 const FILES_SHOWN: usize = 8;
 
-/// Each stall in its sentence, in their order; nothing where there was none.
 pub fn render_stalls(stalls: &[Stall], width: Option<usize>) -> Vec<String> {
     let mut shown: Vec<&Stall> = stalls.iter().collect();
     shown.sort_by_key(|stall| std::cmp::Reverse(stall.length_ns));
@@ -274,7 +266,7 @@ pub fn render_stalls(stalls: &[Stall], width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// The files with the longest syncs; nothing where no process slept in one.
+/// Longest syncs first; empty if no process waited in a sync.
 pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     let is_of_use = |file: &&FileTimes| file.syncs.count + file.sleeps > 0;
     let shown: Vec<&FileTimes> = report.files.iter().filter(is_of_use).take(FILES_SHOWN).collect();
@@ -295,7 +287,7 @@ pub fn render_files(report: &TimeReport, width: Option<usize>) -> Vec<String> {
     render_columns(columns, width, "…")
 }
 
-/// With a `+` where it lasts.
+/// `+` marks an unfinished sync.
 fn render_longest(file: &FileTimes) -> String {
     render_ns(file.syncs.max_ns.unwrap_or(0)) + if file.lasts { "+" } else { "" }
 }
@@ -307,7 +299,6 @@ fn render_name(file: &FileTimes) -> String {
     printable(&format!("{path}{temporary}{}", relation.unwrap_or_default())).into_owned()
 }
 
-/// What was given up to stay within the budget.
 pub fn render_reduction(reduction: &Reduction) -> String {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     format!(
@@ -319,7 +310,6 @@ pub fn render_reduction(reduction: &Reduction) -> String {
     )
 }
 
-/// What is since something was given up.
 pub fn render_given_up(reduction: &Reduction) -> String {
     let looks = reduction.looks_per_second.unwrap_or_default();
     match reduction.given_up {
@@ -365,7 +355,7 @@ mod tests {
             }
             assert_eq!(both[0].contains("SHARE"), width == 120);
         }
-        // A background process has no part of the clients' time.
+        // A background process has no share of the clients' time.
         let walwriter = TopStatistic { share: None, ..lasts.clone() };
         let shares = |one: &TopStatistic| render_top_statistics(&[one], 120, "…")[1].contains("25.00 %");
         assert_eq!((shares(&lasts), shares(&walwriter)), (true, false));
