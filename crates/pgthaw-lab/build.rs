@@ -1,16 +1,15 @@
-//! Makes the front end of reports that the laboratory embeds (`web/dist/`), when it is missing or older than its sources. A package that
-//! carries `web/dist/` needs no npm.
+//! Builds the report's front end (`web/dist/`) if it is missing or older than its sources. A package that contains
+//! `web/dist/` needs no npm.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
 
-/// What the bundle is made from.
 const SOURCES: [&str; 4] =
     ["../../web/src", "../../web/build.mjs", "../../web/package.json", "../../web/package-lock.json"];
 
-/// What the program embeds; written last, so that it dates the bundle.
+/// Written last, so its time is that of the bundle.
 const BUNDLE: &str = "../../web/dist/report.js.sha256";
 
 const INSTALLED: &str = "../../web/node_modules/.package-lock.json";
@@ -29,7 +28,7 @@ fn main() {
     }
 }
 
-/// The newest modification of a file, or of anything below a directory. `None` when it is not there.
+/// The newest modification below a path; `None` if missing.
 fn newest_change(path: &Path) -> Option<SystemTime> {
     let facts = path.metadata().ok()?;
     if facts.is_dir() {

@@ -1,11 +1,11 @@
-// The page's address after the #: which page is shown and what was chosen on it, so that a link leads there.
+// The address after the #: the page and the choices on it, so links can restore both.
 
 export function readAddress(): { path: string[]; query: URLSearchParams } {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   return { path: path.split("/").filter((part) => part !== "").map(decode), query: new URLSearchParams(query) };
 }
 
-/** A part that is no valid escape stands for itself. */
+/** Keeps invalid escapes. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -19,7 +19,6 @@ export function linkTo(path: (string | number)[], query: Record<string, string> 
   return `#/${path.map((part) => encodeURIComponent(String(part))).join("/")}${chosen === "" ? "" : `?${chosen}`}`;
 }
 
-/** Puts a choice into the address without leaving the page. */
 export function remember(choices: Record<string, string>): void {
   const { path, query } = readAddress();
   for (const [name, value] of Object.entries(choices)) {

@@ -1,10 +1,9 @@
-// Light or dark, on screen or on paper: what every chart redraws itself for.
+// Theme and print state, for which charts redraw themselves.
 
 import { type Theme, theme } from "./palette";
 
 const THEME_KEY = "pgthaw-report-theme";
 
-/** What others listen to. */
 class Teller {
   readonly #listeners = new Set<() => void>();
 
@@ -24,7 +23,7 @@ class Teller {
 export class Appearance extends Teller {
   readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
   #chosenTheme = readTheme();
-  /** Paper is white, and needs every chart at once. */
+  /** Paper is white and needs every chart at once. */
   isPrinting = false;
 
   constructor() {
@@ -47,7 +46,7 @@ export class Appearance extends Teller {
     try {
       localStorage.setItem(THEME_KEY, this.#chosenTheme);
     } catch {
-      // A page opened from a file may be denied storage: the choice then lasts as long as the page.
+      // Pages opened from a file may lack storage; the choice then lasts for the session.
     }
     this.#changed();
   }
@@ -70,7 +69,7 @@ function readTheme(): string | null {
   }
 }
 
-/** A part of the page that is drawn anew when the page's appearance changes, or what is chosen in it. */
+/** Redraws on a change of appearance or of its own state. */
 export class Stage extends Teller {
   constructor(readonly appearance: Appearance) {
     super();

@@ -1,4 +1,4 @@
-// Curves over time of which the reader hides some, and of which one stands out; and the trials that they are made of.
+// Curves over time that can be hidden or highlighted.
 
 import { type Appearance, Stage } from "./appearance";
 import { element, swatch } from "./element";
@@ -7,20 +7,17 @@ import { SERIES, type SeriesStyle, seriesStyle, strategyStyle } from "./palette"
 import type { Source } from "./source";
 import type { Judgement, PointSummary, RelationResidency, StudyData, TrialSeries } from "../generated/record";
 
-/** A trial with what is drawn of it. */
 export interface Drawn {
-  /** Of its point. */
   name: string;
   repeat: number;
   series: TrialSeries | null;
   residency: RelationResidency[];
   judgement: Judgement | null;
   no_verdict: string | null;
-  /** Of the database, in the page cache when it began. */
+  /** Database bytes in the page cache at the start. */
   startBytes: number;
 }
 
-/** The trials of these points that have figures, with their seconds where the page has them. */
 async function readTrials(source: Source, { sweep, points, trials }: StudyData, names: string[]): Promise<Drawn[]> {
   const labels = new Map(points.map(({ number, label }) => [number, label]));
   const wanted = trials.filter(({ number, failure }) => failure === null && names.includes(labels.get(number) ?? ""));
@@ -32,14 +29,14 @@ async function readTrials(source: Source, { sweep, points, trials }: StudyData, 
 }
 
 export class CurveStage extends Stage {
-  /** The visible ones, each with the place of its hue. */
+  /** Visible names with the index of their hue. */
   readonly #places: Map<string, number>;
   trials: Drawn[] = [];
-  /** Seconds below which nobody can be warm; `null` where that is not known. */
+  /** Earliest possible warm time in seconds; `null` if unknown. */
   readonly bound: number | null = null;
   focus: string | null = null;
 
-  /** No more than `most` are drawn at once, and `first` of them at first. */
+  /** At most `most` curves are visible, initially `first`. */
   constructor(appearance: Appearance, readonly names: string[], readonly most = names.length, first = most) {
     super(appearance);
     this.#places = new Map(names.slice(0, first).map((name, place) => [name, place]));
@@ -53,7 +50,6 @@ export class CurveStage extends Stage {
     return this.#places.has(name);
   }
 
-  /** Seconds of the longest trial. */
   get longest(): number {
     return Math.max(1, ...this.trials.filter(({ name }) => this.isVisible(name)).map(({ series }) => series?.second.at(-1) ?? 0));
   }
@@ -62,7 +58,6 @@ export class CurveStage extends Stage {
     return seriesStyle(this.#places.get(name) ?? 0, this.theme.isDark);
   }
 
-  /** How strongly a curve is drawn: the others step back while one stands out. */
   opacity(name: string): number {
     return this.focus === null || this.focus === name ? 1 : 0.15;
   }
@@ -73,7 +68,7 @@ export class CurveStage extends Stage {
     this.tell();
   }
 
-  /** One that is shown takes the first hue that is free; where none is it stays away. */
+  /** Uses the first free hue; without one the curve stays hidden. */
   toggle(name: string): void {
     if (!this.#places.delete(name)) {
       const taken = new Set(this.#places.values());
@@ -87,7 +82,7 @@ export class CurveStage extends Stage {
     for (const name of this.names) if (names.includes(name) !== this.isVisible(name)) this.toggle(name);
   }
 
-  /** A button for each: it shows or hides the curve, which stands out while somebody points at the button. */
+  /** Buttons that toggle curves and highlight them on hover. */
   chips(label: string, told: (name: string) => string | null, ...more: HTMLElement[]): HTMLElement {
     const chips = this.names.map((name) => {
       const [sign, text] = [element("span", { class: "sign" }), told(name)];
@@ -110,10 +105,9 @@ export class CurveStage extends Stage {
   }
 }
 
-/** So many points are drawn at first. */
 const FIRST_POINTS = 6;
 
-/** The points of a study over time. Their seconds are asked for when somebody wants them. */
+/** The seconds are loaded on demand. */
 export class PointsStage extends CurveStage {
   readonly #known = new Set<string>();
 
@@ -137,17 +131,16 @@ export class PointsStage extends CurveStage {
 
 type WarmUp = Pick<StudyData, "sweep" | "points" | "traffic">;
 
-/** Is the warmer all that varies, beside a load that begins cold? */
+/** Whether only the warmer varies, with a load that starts cold. */
 export const isWarmUp = ({ sweep, points }: Pick<StudyData, "sweep" | "points">): boolean =>
   sweep.varied.length === 1 && sweep.varied[0] === "strategy" && points.some((point) => spreadOf(point, "warm_after_seconds") !== null);
 
-/** The warmers of a study beside a load. */
 export class WarmersStage extends CurveStage {
-  /** In the order of the table: the soonest warm first. */
+  /** In the table's order: fastest first. */
   readonly points: PointSummary[];
   override readonly bound: number | null;
 
-  /** `steady`: transactions per second of the warm server, common to all trials. */
+  /** `steady`: throughput of the warm server, common to all trials. */
   constructor(readonly study: WarmUp, trials: Drawn[], readonly steady: number | null, appearance: Appearance) {
     const points = study.points.filter((point) => spreadOf(point, "warm_after_seconds") !== null);
     super(appearance, points.map(({ label }) => label));
@@ -169,6 +162,6 @@ export class WarmersStage extends CurveStage {
   }
 }
 
-/** Seconds that the device needs for what is wanted. */
+/** Seconds that the device needs for the wanted data. */
 export const boundOf = (points: PointSummary[]): number | null =>
   points.map((point) => spreadOf(point, "bound_seconds")?.median ?? null).find((bound) => bound !== null) ?? null;

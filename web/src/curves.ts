@@ -1,19 +1,16 @@
-// What the charts draw, computed from the trials' seconds. Pure.
-
 import type { Drawn } from "./curve_stage";
 import type { Fit, RelationResidency, TrialSeries } from "../generated/record";
 
-/** A quantity at an instant; of a trial `null` where there is none. */
+/** `null` where a trial has no value. */
 export interface Point<V = number> {
-  /** Seconds since the workload began. */
+  /** Seconds since the start of the workload. */
   at: number;
   median: V;
-  /** The smallest and the largest: of the repeats, or within a span. */
+  /** Over the repeats, or within a span. */
   min: V;
   max: V;
 }
 
-/** One quantity over time. */
 export interface Curve<V = number> {
   name: string;
   points: Point<V>[];
@@ -32,7 +29,6 @@ export const mean = (values: number[]): number => (values.length === 0 ? 0 : val
 
 type Read = [at: number, value: number | null][];
 
-/** Joins the trials of this name: the median of the repeats, and their smallest and largest. */
 function curveOf(trials: Drawn[], name: string, read: (trial: Drawn, series: TrialSeries | null) => Read): Curve {
   const byInstant = new Map<number, number[]>();
   for (const [at, value] of trials.filter((trial) => trial.name === name).flatMap((trial) => read(trial, trial.series))) {
@@ -45,7 +41,7 @@ function curveOf(trials: Drawn[], name: string, read: (trial: Drawn, series: Tri
   return { name, points };
 }
 
-/** The middle of each span; its value is that of every second in it. */
+/** A span's value holds for all of its seconds. */
 export const middles = ({ second }: TrialSeries): number[] => second.map((end, span) => (end + (second[span - 1] ?? 0)) / 2);
 
 const atMiddles = (series: TrialSeries | null, values: (series: TrialSeries) => Values): Read => {
@@ -54,11 +50,10 @@ const atMiddles = (series: TrialSeries | null, values: (series: TrialSeries) => 
   return middles(series).map((at, span) => [at, read[span] ?? null]);
 };
 
-/** A value of each span, drawn at its middle. */
 export const rateCurve = (trials: Drawn[], name: string, values: (series: TrialSeries) => Values): Curve =>
   curveOf(trials, name, (_, series) => atMiddles(series, values));
 
-/** A span's transactions ÷ those of another strategy in the same span of the same round. */
+/** Relative to another strategy in the same span and round. */
 export function shareCurve(trials: Drawn[], name: string, other: string): Curve {
   const others = new Map(trials.filter((trial) => trial.name === other).map(({ repeat, series }) => [repeat, series?.tps.mean]));
   return curveOf(trials, name, ({ repeat }, series) => atMiddles(series, ({ tps }) => tps.mean.map((value, span) => {
@@ -67,17 +62,16 @@ export function shareCurve(trials: Drawn[], name: string, other: string): Curve 
   })));
 }
 
-/** A state at the end of each span, and at the start. */
+/** States at the end of each span, and at the start. */
 export const stateCurve = (trials: Drawn[], name: string, atStart: (trial: Drawn) => number, values: (series: TrialSeries) => number[]): Curve =>
   curveOf(trials, name, (trial, series) => [[0, atStart(trial)], ...(series === null ? [] : values(series).map((value, span): [number, number] => [series.second[span] ?? 0, value]))]);
 
-/** Transactions served since the start. */
 export const servedCurve = (trials: Drawn[], name: string): Curve => stateCurve(trials, name, () => 0, ({ second, tps }) => {
   let served = 0;
   return second.map((end, span) => (served += (tps.mean[span] ?? 0) * (end - (second[span - 1] ?? 0))));
 });
 
-/** Throughput by the closed form in the middle of each second: t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)), turned around. */
+/** The closed form at the middle of each second; inverts t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)). */
 export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
   const hit = fit.hit_seconds.value / fit.clients;
   const extra = (fit.cold_seconds.value - fit.hit_seconds.value) / fit.clients;
@@ -86,13 +80,12 @@ export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
   const after = (done: number): number => hit * done - pages * extra * Math.expm1(-done / pages);
   let done = 0;
   return Array.from({ length: seconds }, (_, second): [number, number] => {
-    // Newton's method from below: the curve is concave, so that it never goes beyond.
+    // Newton's method from below; t is concave, so it never overshoots.
     for (let step = 0; step < 50; step += 1) done += (second + 0.5 - after(done)) / each(done);
     return [second + 0.5, 1 / each(done)];
   });
 }
 
-/** The same curve, less the median of another at each instant. */
 export function aheadOf(curve: Curve, baseline: Curve): Curve {
   const medians = new Map(baseline.points.map((point) => [point.at, point.median]));
   const points = curve.points.flatMap(({ at, median, min, max }) => {
@@ -102,7 +95,7 @@ export function aheadOf(curve: Curve, baseline: Curve): Curve {
   return { ...curve, points };
 }
 
-/** Goes along a curve that rises in `by` up to a value, and says what `of` is there, on the line between two points. */
+/** Interpolates `of` where the rising `by` reaches a value. */
 function along({ points }: Curve, by: "at" | "median", value: number, of: "at" | "median"): number | null {
   const after = points.findIndex((point) => point[by] >= value);
   const right = after < 0 ? points.at(-1) : points[after];
@@ -113,23 +106,21 @@ function along({ points }: Curve, by: "at" | "median", value: number, of: "at" |
   return left[of] + (right[of] - left[of]) * share;
 }
 
-/** The median at an instant. */
 export const valueAt = (curve: Curve, at: number): number | null => along(curve, "at", at, "median");
 
-/** A curve over the transactions that were served by then, instead of over time. */
+/** Replaces time by transactions served. */
 export const overTransactions = (curve: Curve, served: Curve): Curve => ({
   ...curve,
   points: curve.points.map((point) => ({ ...point, at: Math.round(valueAt(served, point.at) ?? 0) })),
 });
 
-/** A round number of transactions of which the curves have some ten. */
+/** A round step that gives about ten ticks. */
 export function transactionStep(served: Curve[]): number {
   const most = Math.max(1, ...served.map(({ points }) => points.at(-1)?.median ?? 0));
   const size = 10 ** Math.floor(Math.log10(most / 10));
   return Math.max(1, ([1, 2, 5].find((step) => most / (step * size) <= 12) ?? 10) * size);
 }
 
-/** The instants at which so many transactions more had been served. */
 export function tickInstants(served: Curve, step: number): number[] {
   const count = Math.floor((served.points.at(-1)?.median ?? 0) / step);
   return Array.from({ length: count }, (_, tick) => along(served, "median", (tick + 1) * step, "at")).filter((at) => at !== null);
@@ -138,14 +129,13 @@ export function tickInstants(served: Curve, step: number): number[] {
 export type Tier = "os" | "buffers";
 export type Instant = "before" | "after";
 
-/** Resident shares of a relation's pieces, each the mean over the repeats of a strategy. */
+/** Mean over the repeats. */
 export function stripOf(trials: Drawn[], name: string, relation: string, instant: Instant, tier: Tier): number[] {
   const strips = trials.filter((trial) => trial.name === name).flatMap(({ residency }) => residency.filter((one) => one.relation === relation)).map((one) => one[instant][tier]);
   const pieces = Math.max(0, ...strips.map((strip) => strip.length));
   return Array.from({ length: pieces }, (_, piece) => mean(strips.flatMap((strip) => strip[piece] ?? [])));
 }
 
-/** Every relation that any trial looked at, the largest first. */
 export function relationsOf(trials: Drawn[]): RelationResidency[] {
   const byName = new Map<string, RelationResidency>();
   for (const one of trials.flatMap(({ residency }) => residency)) if (!byName.has(one.relation)) byName.set(one.relation, one);

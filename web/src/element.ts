@@ -1,4 +1,4 @@
-// Makes elements, and the parts that pages are made of. Text always becomes a text node, so that no name in the data can be markup.
+// Builds elements. Text always becomes a text node, so names in the data cannot inject markup.
 
 import { readAddress, remember } from "./address";
 import type { SeriesStyle } from "./palette";
@@ -23,10 +23,8 @@ function fill<T extends Element>(made: T, attributes: Attributes, children: Chil
   return made;
 }
 
-/** A page's name that is longer takes many lines. */
 const LONG_HEADING = 200;
 
-/** A page's name. A long one is cut after some lines, until somebody wants to read all of it. */
 export function heading(text: string): HTMLElement[] {
   const title = element("h1", { tabindex: -1 }, text);
   if (text.length <= LONG_HEADING) return [title];
@@ -40,28 +38,26 @@ export function heading(text: string): HTMLElement[] {
   return [title, unfold];
 }
 
-/** A part of a page with its title, which also is the name of its place. */
 export const section = (id: string, title: string, ...children: Child[]): HTMLElement =>
   element("section", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
 
-/** A part of a section, with what is to be known before it is read. */
 export const part = (id: string | null, title: string, lead: string, ...children: Child[]): HTMLElement =>
   element("div", { id }, element("h3", {}, title), paragraph("lead", lead), ...children);
 
 export const paragraph = (className: string, ...text: Child[]): HTMLElement => element("p", { class: className }, ...text);
 
-/** A message that a screen reader reads at once. */
+/** Screen readers announce it immediately. */
 export const alarm = (error: unknown): HTMLElement =>
   element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error));
 
 interface TableOptions {
   id?: string;
   className?: string;
-  /** Places of the columns that hold text. All others hold numbers, which stand at the right in figures of one width. */
+  /** Columns of text; others hold right-aligned numbers. */
   texts?: number[];
 }
 
-/** A table that scrolls inside itself; the first cell of a row is its header. */
+/** Scrolls by itself; the first cell of a row is its header. */
 export function table(caption: string, titles: string[], rows: Child[][], { id, className = "", texts = [0] }: TableOptions = {}): HTMLElement {
   const cell = (place: number, head: "col" | "row" | null, content: Child): HTMLElement =>
     element(head === null ? "td" : "th", { scope: head, class: texts.includes(place) ? null : "number" }, content);
@@ -73,13 +69,12 @@ export function table(caption: string, titles: string[], rows: Child[][], { id, 
       element("tbody", {}, ...body)));
 }
 
-/** Rows beyond which a table is folded: a page is to open at once. */
+/** Longer tables are folded, so the page opens quickly. */
 const MANY_ROWS = 200;
 
-/** A table of as many points; a long one is made when somebody looks at it. */
 export const ofPoints = (points: number, make: () => HTMLElement): HTMLElement => (points > MANY_ROWS ? folded(`All ${points} points`, make) : make());
 
-/** Something long that is made when it is first looked at. */
+/** Created when first opened. */
 export function folded(summary: string, make: () => Node): HTMLElement {
   const box = element("details", { class: "numbers" }, element("summary", {}, summary));
   box.addEventListener("toggle", () => box.open && box.childElementCount === 1 && box.append(make()));
@@ -88,19 +83,16 @@ export function folded(summary: string, make: () => Node): HTMLElement {
 
 export type Facts = [name: string, value: string][];
 
-/** Facts under a title. */
 export function card(title: string, facts: Facts): HTMLElement {
   const list = facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
   return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...list));
 }
 
-/** The figures at the head of a page, each with what is to be read beside it. */
 export function figures(name: string, all: [label: string, value: string, note: string][]): HTMLElement {
   const boxes = all.map(([label, value, note]) => element("div", {}, element("dt", {}, label), element("dd", {}, value), note !== "" && element("dd", { class: "note" }, note)));
   return element("dl", { class: "figures", "aria-label": name }, ...boxes);
 }
 
-/** A figure in a cell, and the range below it. */
 export const cell = (median: string, range: string | null, className = ""): HTMLElement =>
   element("span", { class: `cell ${className}`.trim() }, element("span", { class: "median" }, median), range !== null && range !== "" && element("span", { class: "range" }, range));
 
@@ -113,14 +105,12 @@ export function select(id: string, label: string, options: Option[], chosen: str
   return element("label", { class: "choice" }, element("span", {}, label), box);
 }
 
-/** A short piece of a series' line with its symbol. */
 export function swatch({ color, dash, symbol, width }: SeriesStyle): SVGElement {
   const line = { x1: 0, y1: 5, x2: 30, y2: 5, stroke: color, "stroke-width": Math.min(width, 2.4), "stroke-dasharray": dash.length > 0 ? dash.join(" ") : null };
   return svg("svg", { class: "swatch", viewBox: "0 0 30 10", width: 30, height: 10, "aria-hidden": "true" },
     svg("line", line), svg("path", { d: symbol.path, fill: color, transform: "translate(10 0)" }));
 }
 
-/** What the signs of a chart stand for. */
 export const keys = (signs: [sign: Node, name: string][], before = "", after = ""): HTMLElement =>
   paragraph("keys", before !== "" && element("span", { class: "soft" }, before), ...signs.map(([sign, name]) => element("span", { class: "key" }, sign, name)),
     after !== "" && element("span", { class: "soft" }, after));
@@ -129,11 +119,11 @@ const opened = (): string[] => (readAddress().query.get("open") ?? "").split(","
 
 let isPrinting = false;
 
-/** A section below its title, which unfolds it. The address keeps which are open, and paper shows all. */
+/** The address stores open sections; paper shows all. */
 export function fold(id: string, title: string, ...children: Child[]): HTMLDetailsElement {
   const box = element("details", { class: "fold", "data-fold": id, open: opened().includes(id) }, element("summary", {}, element("h2", { id }, title)), ...children);
   box.addEventListener("toggle", () => {
-    // Paper has everything open, which nobody chose.
+    // Printing opens everything, which is not the reader's choice.
     if (isPrinting) return;
     const others = opened().filter((one) => one !== id);
     remember({ open: (box.open ? [...others, id] : others).join(",") });
@@ -141,7 +131,7 @@ export function fold(id: string, title: string, ...children: Child[]): HTMLDetai
   return box;
 }
 
-/** To be called before anything listens that draws what is seen. */
+/** Must be called before listeners that draw visible charts. */
 export function unfoldForPaper(): void {
   const closed: HTMLDetailsElement[] = [];
   addEventListener("beforeprint", () => {
@@ -151,12 +141,12 @@ export function unfoldForPaper(): void {
   });
   addEventListener("afterprint", () => {
     for (const box of closed.splice(0)) box.open = false;
-    // The boxes tell of it a moment later.
+    // Toggle events are delivered later.
     setTimeout(() => (isPrinting = false));
   });
 }
 
-/** Calls `ask` again and again, as long as the box is on the page and somebody looks. */
+/** Polls while the box is on the page and the page is visible. */
 export function askWhileShown(box: HTMLElement, everyMs: number, ask: () => Promise<void>, tellFailure: () => void): void {
   let wasShown = false;
   const timer = setInterval(() => {

@@ -1,14 +1,14 @@
-// Numbers as people read them, in the terminal's units: sizes as PostgreSQL has them (256 MB are 2^28 bytes), bandwidths as
-// vendors do (1 MB/s is 10^6 bytes in a second), seconds with one digit.
+// Numbers in the terminal's units: sizes as in PostgreSQL (256 MB are 2^28 bytes), bandwidths decimal (1 MB/s is 10^6
+// bytes per second).
 
 import type { Limits, Ratio, Spread } from "../generated/record";
 
-// What no page shows as it is: characters of control, invisible ones, and such as turn the direction of writing.
+// Control characters, invisible ones, and those that change the writing direction.
 const treacherous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
-/** Data whose texts can be shown. Few have any that could not: the others are read once. */
+/** Makes texts safe to show. Most data need no change and are parsed once. */
 export function parseShown(json: string): unknown {
   if (!treacherous.test(json) && !/\\u00[01]|\\[bfrt]/.test(json)) return JSON.parse(json);
-  // As the terminal shows a name that may hold anything: `\u{1b}`. Its lines stay.
+  // Escapes as the terminal does: `\u{1b}`. Keeps newlines.
   const shown = (text: string): string => text.replace(new RegExp(treacherous, "g"), (one) => `\\u{${one.charCodeAt(0).toString(16)}}`);
   return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? shown(value) : value));
 }
@@ -16,24 +16,24 @@ export function parseShown(json: string): unknown {
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;
-/** What is so from its first second on is so at once, as the terminal says it. */
+/** As the terminal: true from the first second is "at once". */
 export const instant = (value: number): string => (value < 0.05 ? "at once" : seconds(value));
 export const after = (value: number): string => (value < 0.05 ? "at once" : `after ${seconds(value)}`);
-/** Hours, minutes and seconds: 53:45:32. */
+/** 53:45:32 */
 export function clock(value: number): string {
   const whole = Math.round(value);
   const two = (part: number): string => String(Math.floor(part) % 60).padStart(2, "0");
   return `${Math.floor(whole / 3600)}:${two(whole / 60)}:${two(whole)}`;
 }
 export const ratio = (value: number): string => value.toFixed(2);
-/** As the terminal writes it: `0.43`, `< 0.30`, `> 1.25`, `0.40–0.47`; `?` is anything. */
+/** As the terminal: `0.43`, `< 0.30`, `> 1.25`, `0.40–0.47`; `?` is unknown. */
 export function limits({ at_least: low, at_most: high }: Limits): string {
   if (high === null) return low > 0 ? `> ${ratio(low)}` : "?";
   if (ratio(low) === ratio(high)) return ratio(high);
   return low > 0 ? `${ratio(low)}–${ratio(high)}` : `< ${ratio(high)}`;
 }
 
-/** The median, and where there is one its interval: `0.43 (0.40–0.47)`. */
+/** `0.43 (0.40–0.47)` */
 export function ratioText(value: Ratio | null): string {
   if (value === null) return "–";
   const [median, interval] = [limits(value.median), value.interval === null ? null : limits(value.interval)];
@@ -43,17 +43,15 @@ export function ratioText(value: Ratio | null): string {
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 
-/** A size: 1024 of a unit are one of the next. */
 export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "kB", "MB", "GB", "TB", "PB"]);
 
-/** A bandwidth: 1000 of a unit are one of the next. */
 export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
 
-/** At least three figures, without the zeros at their end, as crates/host/src/units.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
+/** At least three digits without trailing zeros, as crates/host/src/units.rs: `8 kB`, `1.47 GB`, `1023 MB`. */
 function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
   let left = value;
-  // What would be rounded to a whole one of the next unit is one.
+  // Values that round to a whole next unit use it.
   while (left >= step - 0.5 && unit < units.length - 1) {
     left /= step;
     unit += 1;
@@ -63,7 +61,7 @@ function scaled(value: number, step: number, units: string[]): string {
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${units[unit]}`;
 }
 
-/** Steps of an axis of sizes, which are round as sizes are: at most five of them, and its end. */
+/** At most five power-of-two steps, and the end of the axis. */
 export function sizeSteps(most: number): { interval: number; max: number } {
   const interval = 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, most) / 5)));
   return { interval, max: Math.max(1, Math.ceil(most / interval)) * interval };
@@ -76,7 +74,7 @@ export function latency(microseconds: number): string {
   return `${(milliseconds / 1000).toFixed(1)} s`;
 }
 
-/** 950, 46 k, 1.25 M: for axes. */
+/** For axes: 950, 46 k, 1.25 M. */
 export function compact(value: number): string {
   const size = Math.abs(value);
   if (size < 10_000) return whole.format(value);
@@ -84,15 +82,12 @@ export function compact(value: number): string {
   return `${Number(scaled.toPrecision(3))} ${unit}`;
 }
 
-/** How a quantity is told, and what its axis is like. */
 export interface Scale {
   render: (value: number) => string;
   renderAxis: (value: number) => string;
-  /** Of the numbers in a table, where they have none themselves. */
+  /** For numbers in a table that do not show it. */
   tableUnit?: string;
-  /** Its values differ by orders of magnitude. */
   isLog?: boolean;
-  /** An axis of sizes has their steps. */
   isSize?: boolean;
 }
 
@@ -101,7 +96,6 @@ export const SIZES: Scale = { render: bytes, renderAxis: bytes, isSize: true };
 export const BANDWIDTHS: Scale = { render: bandwidth, renderAxis: bandwidth };
 export const LATENCIES: Scale = { render: latency, renderAxis: latency, isLog: true };
 
-/** Keeps a number on one line with its unit. */
 export const unbroken = (text: string): string =>
   text.replaceAll(" × ", "\u00a0×\u00a0").replace(/(\d) s\b/g, "$1\u00a0s");
 
@@ -110,7 +104,7 @@ export function time(iso: string): string {
   return `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** The middle of a spread, and its ends where they differ as shown. What was not reached is longer than `limit`. */
+/** Median and range, if different as shown. Missing values exceed `limit`. */
 export function spread(value: Spread | null, render: (value: number) => string, limit: string): { median: string; range: string | null } {
   if (value === null || value.repeats === 0) return { median: "–", range: null };
   const orBeyond = (one: number | null): string => (one === null ? `> ${limit}` : render(one));
@@ -118,7 +112,7 @@ export function spread(value: Spread | null, render: (value: number) => string, 
   return { median: orBeyond(value.median), range: low === high ? null : range(low, high) };
 }
 
-/** `5.9–6.4 s`: a unit that both ends have is said once. */
+/** `5.9–6.4 s`: omits a repeated unit. */
 export function range(low: string, high: string): string {
   const unit = / \S+$/.exec(high)?.[0] ?? "";
   return `${unit !== "" && low.endsWith(unit) && !low.startsWith(">") ? low.slice(0, -unit.length) : low}–${high}`;

@@ -1,4 +1,4 @@
-// Reads what stands in the page, and shows it: a bar that stays, and below it the page that the address names.
+// Shows the navigation bar and the page that the address names.
 
 import "./report.css";
 import { readAddress } from "./address";
@@ -27,7 +27,7 @@ const page = parseShown(document.getElementById("pgthaw-data")?.textContent ?? "
 declareMetrics(page.metrics);
 if (page.kind === "studies") showStudies(embedded(page.studies));
 else if (page.kind === "served") showStudies(served);
-// Where nothing is, the front page says so and leads on.
+// For an unknown path the front page shows an error.
 else location.replace(`/#${location.pathname}`);
 
 function showStudies(source: Source): void {
@@ -37,11 +37,11 @@ function showStudies(source: Source): void {
   const show = async (isFirst: boolean): Promise<void> => {
     turn += 1;
     const mine = turn;
-    // Nothing that was drawn until now is on the page any more.
+    // Earlier charts are no longer on the page.
     appearance.forget();
     document.getElementById("page")?.replaceChildren(navigation(appearance, source.isServed), content);
     const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "This cannot be shown"), alarm(error)]);
-    // Somebody went on meanwhile.
+    // Superseded by another navigation.
     if (mine !== turn) return;
     for (const chart of charts.values()) chart.dispose();
     charts.clear();
@@ -49,7 +49,7 @@ function showStudies(source: Source): void {
     const title = content.querySelector("h1");
     document.title = `pgthaw: ${title?.textContent ?? "studies"}`;
     window.pgthawReport = { charts };
-    // Who follows a link with a screen reader hears where it led.
+    // Screen readers announce the new page.
     if (!isFirst) {
       scrollTo(0, 0);
       title?.focus({ preventScroll: true });
@@ -59,7 +59,7 @@ function showStudies(source: Source): void {
   void show(true);
 }
 
-/** Where one can go, and light or dark. A page that stands alone leads to its own studies. */
+/** A standalone report links to its own studies. */
 function navigation(appearance: Appearance, isServed: boolean): HTMLElement {
   const button = element("button", { type: "button", class: "theme", click: () => appearance.toggleTheme() });
   const name = (): void => {
@@ -86,7 +86,7 @@ async function pageOf(source: Source, appearance: Appearance): Promise<HTMLEleme
     const missing = [element("h1", { tabindex: -1 }, "Nothing is here"), alarm(`There is no page ${path.join("/")}. What there is stands below.`)];
     return [...missing, ...(await studiesPage(source, appearance)).slice(1)];
   }
-  // A report of one study begins with it.
+  // A report of one study starts with it.
   const all = source.isServed ? [] : await source.studies();
   return all.length === 1 && all[0] !== undefined ? studyPage(source, appearance, all[0].id) : studiesPage(source, appearance);
 }

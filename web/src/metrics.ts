@@ -1,9 +1,9 @@
-// The figures of a point that can be drawn. What there are, and what they mean, the page says: the program declares them once.
+// Drawable figures of a point; the program declares them in the page's data.
 
 import { BANDWIDTHS, COUNTS, LATENCIES, percent, ratio, type Scale, seconds, SIZES } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
-/** Of a point; what some trials did not reach is infinite. */
+/** Unreached values are infinite. */
 export interface Range {
   median: number;
   min: number;
@@ -13,7 +13,6 @@ export interface Range {
 
 export interface Metric extends Scale {
   id: string;
-  /** Its field of a point and of a trial. */
   key: string;
   label: string;
   unit: string;
@@ -36,7 +35,7 @@ export let WORST: Metric;
 export let P50: Metric;
 export let P99: Metric;
 
-/** Before anything is drawn. */
+/** Must run before drawing. */
 export function declareMetrics(all: MetricFacts[]): void {
   METRICS = all.map(({ name, key, label, caption, kind, is_low_better: isLowBetter }) => ({ id: name, key, label, unit: caption, isLowBetter, of: figureOf(key), ...KINDS[kind] }));
   const named = (id: string): Metric => {
@@ -53,20 +52,18 @@ const figureOf = (key: string) => (point: PointSummary | null): Range | null => 
   return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
 };
 
-/** A figure of a point; `null`: none of its trials has it. */
 export const spreadOf = (point: PointSummary, key: string): Spread | null => (point[key] as Spread | null | undefined) ?? null;
 
-/** Those that any of these points has. */
 export const metricsOf = ({ points }: Pick<StudyData, "points">): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
 
-/** The figure that is wanted, where a point of the study has it, or what the study is about: throughput, unless nobody was served. */
+/** The requested figure if available, else the study's main one: throughput unless nothing was served. */
 export function chosenOf(study: StudyData, id: string | null): Metric {
   const all = metricsOf(study);
   const job = all.some((one) => one.id === "warm-after") ? undefined : all.find((one) => one.id === "whole");
   return all.find((one) => one.id === id) ?? job ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
 }
 
-/** What a time until warm is to be read beside: how many times as long as the bound it is. Empty where that is not known. */
+/** A warm time's ratio to the bound, or "". */
 export function besideOf(metric: Metric, point: PointSummary): string {
   if (metric.id !== "warm-after") return "";
   const ratio = metricOf("bound-ratio");
@@ -74,30 +71,28 @@ export function besideOf(metric: Metric, point: PointSummary): string {
   return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
 }
 
-/** The median of a point's trials, or a dash. */
 export function renderMedian(metric: Metric, point: PointSummary, render = metric.render): string {
   const range = metric.of(point);
   return range === null ? "–" : render(range.median);
 }
 
-/** The head of its column. */
 export const columnOf = ({ label, tableUnit }: Pick<Metric, "label" | "tableUnit">): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
 
 export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
 
-/** `394–719`, or nothing where both are the same as shown, or there is no figure. */
+/** `394–719`, or "" if both ends look the same. */
 export function rangeText(range: Range | null, render: (value: number) => string): string {
   if (range === null) return "";
   const [low, high] = [render(range.min), render(range.max)];
   return low === high ? "" : `${low}–${high}`;
 }
 
-/** The ends of the median's interval, where there are trials enough, and of the trials otherwise. */
+/** The median's interval if known, else the trials' range. */
 export function endsOf({ min, max, interval }: Range): { min: number; max: number } {
   return interval ? { min: interval.low, max: interval.high } : { min, max };
 }
 
-/** `median within 380–720 (in 75 % of cases)`, where there are trials enough. */
+/** `380–720 (holds in 75 %)`, if known. */
 export function intervalText(range: Range | null, render: (value: number) => string): string {
   const interval = range?.interval;
   if (!interval) return "";

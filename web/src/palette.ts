@@ -1,17 +1,16 @@
-// Every colour that tells series apart, in one place; web/test/palette.test.mjs checks it. Its start is Okabe and Ito's
-// palette, moved in lightness until each pair differs for every kind of colour vision, on light and on dark paper. Colour is
-// never alone: a series has a symbol and dashes too, and no two of a picture share both.
+// All colours of series (web/test/palette.test.mjs). Okabe and Ito's palette with lightness changed until every pair
+// differs for all kinds of colour vision, on light and dark paper. No two series of a chart share both symbol and
+// dashes.
 
 export interface Theme {
   isDark: boolean;
-  /** Of the boxes in the page, and of the page itself. */
+  /** Background of boxes and of the page. */
   paper: string;
   surround: string;
   ink: string;
   soft: string;
   rule: string;
   warn: string;
-  /** From nothing resident to all of it. */
   heat: [string, string, string];
 }
 
@@ -24,13 +23,11 @@ const DARK: Theme = {
 
 export const theme = (isDark: boolean): Theme => (isDark ? DARK : LIGHT);
 
-/** A shape: as an SVG path in a square of 10, and as a character in text. */
 export interface Symbol {
   path: string;
   sign: string;
 }
 
-/** A series: on light and on dark paper, and the symbol that says the same. */
 export interface Hue {
   light: string;
   dark: string;
@@ -57,10 +54,10 @@ const VIOLET: Hue = { light: "#5b29b1", dark: "#be99ff", symbol: SYMBOLS.wedge }
 const SKY: Hue = { light: "#3699cb", dark: "#a6dcff", symbol: SYMBOLS.cross };
 export const GREY: Hue = { light: "#6a737b", dark: "#bbc4cc", symbol: SYMBOLS.bar };
 
-/** Values of an axis have them in this order, and quantities by their places. */
+/** Assigned to an axis's values and to quantities in this order. */
 export const SERIES: readonly Hue[] = [BLUE, ORANGE, GREEN, PINK, OCHRE, VIOLET, SKY, GREY];
 
-/** How a series is drawn: nothing of it but its width may be the only difference to another one. */
+/** No two series may differ in width alone. */
 export interface SeriesStyle {
   color: string;
   dash: number[];
@@ -76,13 +73,13 @@ export const DASHES = [SOLID, DASHED, DOTTED, CHAIN];
 
 const styleOf = ({ light, dark, symbol }: Hue, isDark: boolean, dash: number[], width: number): SeriesStyle => ({ color: isDark ? dark : light, dash, symbol, width });
 
-/** Of the value with this place on its axis, or the quantity with this place in its chart; dashes tell those apart that share a hue. */
+/** `place` is the position on the axis or in the chart; dashes distinguish equal hues. */
 export function seriesStyle(place: number, isDark: boolean): SeriesStyle {
   const hue = SERIES[place % SERIES.length] as Hue;
   return styleOf(hue, isDark, DASHES[Math.floor(place / SERIES.length) % DASHES.length] ?? SOLID, 1.8);
 }
 
-/** A strategy keeps its hue in every run; the modes of one share it and differ by their dashes. */
+/** Each strategy keeps its hue; its modes differ by dashes. */
 const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
   pgthaw: [ORANGE, SOLID],
   "pgthaw-gentle": [ORANGE, DASHED],
@@ -102,17 +99,17 @@ const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
   "fio-direct": [VIOLET, DASHED],
 };
 
-/** pgthaw's is its own. */
+/** Orange is reserved for pgthaw. */
 const FREE = SERIES.filter((hue) => hue !== ORANGE);
 
-/** Those that have no hue of their own yet take one with dashes that no other has. */
+/** Other strategies take a hue with dashes that are otherwise unused. */
 export function strategyStyle(strategy: string, others: string[], isDark: boolean): SeriesStyle {
   const unknown = others.filter((name) => !(name in STRATEGIES));
   const [hue, dash] = STRATEGIES[strategy] ?? [FREE[Math.max(0, unknown.indexOf(strategy)) % FREE.length] as Hue, CHAIN];
   return styleOf(hue, isDark, dash, strategy === "pgthaw" ? 3 : 1.6);
 }
 
-/** What backends do, stacked: each wait has the same hue in every trial, and none that means something else. */
+/** Stacked waits, each with the same hue in every trial and no other meaning. */
 export const WAITS = {
   "on a processor": { light: "#007f5e", dark: "#00cfa1", symbol: SYMBOLS.circle },
   "waiting for pgbench": { light: "#787e84", dark: "#6c7278", symbol: SYMBOLS.square },
@@ -130,10 +127,9 @@ export const WAITS = {
   "fourth other": { light: "#c864a6", dark: "#ffbbde", symbol: SYMBOLS.wedge },
 } satisfies Record<string, Hue>;
 
-/** The hue of a quantity or wait, on this paper. */
 export const hueStyle = (hue: Hue, isDark: boolean): SeriesStyle => styleOf(hue, isDark, SOLID, 1.6);
 
-/** A colour between those of nothing and of all, 0 to 1. */
+/** `share` is 0 to 1. */
 export function heatColor(share: number, { heat }: Theme): string {
   const [low, middle, high] = heat.map(channelsOf) as [number[], number[], number[]];
   const [from, to, part] = share < 0.5 ? [low, middle, share * 2] : [middle, high, share * 2 - 1];
@@ -142,10 +138,10 @@ export function heatColor(share: number, { heat }: Theme): string {
 
 const channelsOf = (color: string): number[] => [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
 
-/** Black or white, whichever is read better on a colour that `heatColor` made. */
+/** Black or white, for contrast with a `heatColor`. */
 export function inkOn(color: string): string {
   const linear = (color.match(/\d+/g) ?? []).map((channel) => (Number(channel) / 255) ** 2.2);
   const luminance = 0.2126 * (linear[0] ?? 0) + 0.7152 * (linear[1] ?? 0) + 0.0722 * (linear[2] ?? 0);
-  // Where the contrast to black and to white is the same.
+  // Equal contrast to black and white.
   return luminance > 0.179 ? "#111" : "#fff";
 }

@@ -1,4 +1,4 @@
-// The first chart of a report of warmers as an SVG of its own, with legend and captions inside: for a README. Runs without a page.
+// The first chart of a warmers' report as a standalone SVG for a README. Runs without a page.
 
 import { Appearance } from "./appearance";
 import { drawSvg } from "./charts/figure";
@@ -15,18 +15,18 @@ const MARGIN = 20;
 const HEAD = 84;
 const CHART = 340;
 const FOOT = 76;
-/** The height of a line of the legend; the width of an entry's swatch, of what is left free behind it, and of a letter. */
+/** Pixels: height of a legend line, width of a swatch, gap, and width of a letter. */
 const LINE = 20;
 const SWATCH = 36;
 const GAP = 16;
 const LETTER = 6.4;
 
-/** A study as `results show --json` prints it, with its trials second by second. */
+/** As printed by `results show --json`, with samples per second. */
 interface StoredStudy extends Pick<StudyData, "headline" | "sweep" | "points" | "traffic"> {
   trials: (SweepTrial & { samples: { second: number; transactions: number }[] })[];
 }
 
-/** Draws it on light paper, whatever the page is like that shows it. Fits are for those who read the report. */
+/** Always on light paper. Fits are only in the report. */
 export function drawPicture(data: StoredStudy): string {
   const trials = data.trials.map(({ point, repeat, samples }): Drawn => {
     const tps = samples.map(({ transactions }) => transactions);
@@ -61,7 +61,6 @@ const FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 const TITLE = "A cold PostgreSQL under load, and what warms it";
 const EXPLANATION = "A ring marks where it was warm: fewer than 1 % of the transactions read from the device. The bound is bytes ÷ bandwidth.";
 
-/** Each warmer with its line, and when it was warm. */
 function legendOf(state: WarmersStage): { markup: string; height: number } {
   const seconds = state.longest;
   let [x, y] = [MARGIN, HEAD - 6];
@@ -82,7 +81,6 @@ function swatch({ color, dash, symbol, width }: SeriesStyle): string {
   return `<path d="M0 0H30" stroke="${color}" stroke-width="${width}"${dashes}/><path d="${symbol.path}" fill="${color}" transform="translate(10 -5)"/>`;
 }
 
-/** What was measured, how often, on what, and when. */
 function aboutOf({ sweep, trials }: StoredStudy): string[] {
   const { machine, server, warmup, repeats: asked } = sweep;
   const { riops, rbps } = warmup?.disk ?? { riops: null, rbps: null };

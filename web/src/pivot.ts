@@ -1,4 +1,4 @@
-// A study's points by its axes: which one across, which one down, which one as small multiples.
+// A study's points by axes: columns, rows and small multiples.
 
 import { linkTo, readAddress, remember } from "./address";
 import { type Appearance, Stage } from "./appearance";
@@ -10,16 +10,16 @@ export interface Axis {
   values: string[];
 }
 
-/** What the reader laid out. Axes that are not shown stand still at one value. */
+/** Axes that are not shown are fixed at a value. */
 export interface Layout {
   x: string;
   y: string;
-  /** Small multiples; empty: none. */
+  /** Empty for none. */
   facet: string;
   fixed: Record<string, string>;
 }
 
-/** Small multiples beyond this many are too small. */
+/** More would be too small. */
 export const MOST_FACETS = 12;
 
 export function axesOf({ sweep, points }: StudyData): Axis[] {
@@ -33,21 +33,21 @@ const UNITS: Record<string, number> = {
   "": 1, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86_400, B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4,
 };
 
-/** `512MB` and `1GB`, `30s` and `1min` as PostgreSQL reads them; null: no number. */
+/** PostgreSQL's units: `512MB`, `30s`; `null` if not a number. */
 export function quantityOf(value: string): number | null {
   const found = /^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$/.exec(value);
   const unit = UNITS[found?.[2] ?? "?"];
   return found && unit !== undefined ? Number(found[1]) * unit : null;
 }
 
-/** By their size where all are quantities, and as the study has them otherwise. */
+/** Sorts quantities; other values keep the study's order. */
 function inOrder(values: string[]): string[] {
   const quantities = new Map(values.map((value) => [value, value === "unlimited" ? Number.POSITIVE_INFINITY : quantityOf(value)]));
   if ([...quantities.values()].some((one) => one === null)) return values;
   return [...values].sort((a, b) => (quantities.get(a) ?? 0) - (quantities.get(b) ?? 0));
 }
 
-/** Clients across and scale down, as far as there are such axes. */
+/** By default clients are columns and scale is rows. */
 export function defaultLayout(axes: Axis[]): Layout {
   const names = axes.map((axis) => axis.name);
   const x = names.includes("clients") ? "clients" : (names[0] ?? "");
@@ -57,7 +57,7 @@ export function defaultLayout(axes: Axis[]): Layout {
   return completed({ x, y, facet, fixed: {} }, axes);
 }
 
-/** The same layout with an axis put somewhere; one that stood there takes its place. */
+/** Swaps with the axis that was at `place`. */
 export function withAxis(layout: Layout, place: "x" | "y" | "facet", name: string, axes: Axis[]): Layout {
   const before = layout[place];
   const changed = { ...layout };
@@ -66,7 +66,7 @@ export function withAxis(layout: Layout, place: "x" | "y" | "facet", name: strin
   return completed(changed, axes);
 }
 
-/** Every axis that is not shown stands at a value that it has. */
+/** Fixes hidden axes at valid values. */
 export function completed(layout: Layout, axes: Axis[]): Layout {
   const isAxis = (name: string): boolean => axes.some((axis) => axis.name === name);
   const [x, y, facet] = [layout.x, layout.y, layout.facet].map((name) => (isAxis(name) ? name : "")) as [string, string, string];
@@ -77,20 +77,22 @@ export function completed(layout: Layout, axes: Axis[]): Layout {
   return { x, y: y === x ? "" : y, facet: facet === x || facet === y ? "" : facet, fixed };
 }
 
-/** The values of an axis; a single empty one of an axis that there is not. */
+/** A single empty value for a missing axis. */
 export function valuesOf(axes: Axis[], name: string): string[] {
   return axes.find((axis) => axis.name === name)?.values ?? [""];
 }
 
-/** Something against the figures of a point: there are none, they are not what was asked for, or less is wrong. */
+/** Problem of a point's figures, the worst first. */
 export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
 
-/** What was measured is not what the study asked for: such a figure answers another question. As Finding::is_refusing of finding.rs has it, for verdicts that come without that. */
+/**
+ * The measurement does not match the request, so it answers another question. Mirrors Finding::is_refusing of
+ * finding.rs for older verdicts.
+ */
 const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "generator_saturated", "fits_cache"];
 
 export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
 
-/** What speaks against a point, each in a sentence, with how many of its trials say so. */
 export function againstOf({ verdicts, warnings }: PointSummary): { text: string; trials: number }[] {
   return [...verdicts.map(({ sentence, trials }) => ({ text: sentence, trials })), ...Object.entries(warnings).map(([text, trials]) => ({ text, trials }))];
 }
@@ -104,7 +106,6 @@ export function doubtOf(point: PointSummary | null): Doubt {
 
 const keyOf = (values: (string | undefined)[]): string => JSON.stringify(values);
 
-/** What the reader of a study chose: the figure and the layout of the axes. The address keeps it. */
 export class StudyState extends Stage {
   readonly axes: Axis[];
   metric: Metric;
@@ -124,14 +125,12 @@ export class StudyState extends Stage {
     this.layout = completed({ x: query.get("x") ?? standard.x, y: query.get("y") ?? standard.y, facet: query.get("by") ?? standard.facet, fixed }, this.axes);
   }
 
-  /** The point with these values of the axes that are shown. */
   pointAt(x: string, y: string, facet: string): PointSummary | null {
     const { layout, study } = this;
     const values: Record<string, string> = { ...layout.fixed, [layout.x]: x, [layout.y]: y, [layout.facet]: facet };
     return this.#byValues.get(keyOf(study.sweep.varied.map((axis) => values[axis]))) ?? null;
   }
 
-  /** Where the trials of a point begin. */
   linkToPoint(number: number): string {
     return linkTo(["study", this.study.sweep.id, "trial", number, this.#firstRepeats.get(number) ?? 1]);
   }
@@ -152,7 +151,7 @@ export class StudyState extends Stage {
 
   #change(layout: Layout): void {
     this.layout = layout;
-    // An axis that is taken away stays away: "none" is no axis's name, "-" neither.
+    // "-" records a removed axis, which must not return as a default.
     remember({ x: layout.x || "-", y: layout.y || "-", by: layout.facet || "-", ...Object.fromEntries(this.axes.map(({ name }) => [`at.${name}`, layout.fixed[name] ?? ""])) });
     this.tell();
   }

@@ -1,4 +1,4 @@
-// Where studies come from: the page itself, or the server that it came from.
+// Studies from the page itself or from its server.
 
 import { parseShown } from "./format";
 import type { LiveTrial, StudyData, StudyInPage, StudyLine, SweepComparison, TrialData } from "../generated/record";
@@ -7,7 +7,7 @@ export interface Source {
   isServed: boolean;
   studies(): Promise<StudyLine[]>;
   study(id: string): Promise<StudyData>;
-  /** null: it is not here. */
+  /** `null` if missing. */
   trial(id: string, number: number, repeat: number): Promise<TrialData | null>;
   compare(a: string, b: string, metric: string): Promise<SweepComparison>;
   live(): Promise<LiveTrial[]>;

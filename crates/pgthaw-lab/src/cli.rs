@@ -1,4 +1,4 @@
-//! The command line of the laboratory: which subcommands there are, and what comes before them.
+//! The laboratory's command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use host::files::FileMode;
 use crate::bench::apply_read_ranges;
 use crate::laboratory::{bench, judge, report, results, serve};
 
-/// The commands of the tool, whose settings are none of the laboratory's.
+/// Commands of pgthaw, whose settings the laboratory ignores.
 const TOOL: &str = "doctor map snapshot restore evict hydrate run film predict waits top connection";
 
 /// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.
@@ -44,18 +44,17 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
+    /// In order of precedence: command line, environment, `pgthaw.toml`.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
         keep_private(arguments);
         Ok(read_command_line(arguments, &TOOL.split(' ').collect::<Vec<_>>())?)
     }
 
-    /// Was `--json` given? Failures are then told in JSON too.
+    /// Failures are then in JSON too.
     pub fn as_json(&self) -> bool {
         self.output.json
     }
 
-    /// Runs the subcommand.
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
         output.mode.unwrap_or(FileMode::PRIVATE).apply();

@@ -1,5 +1,3 @@
-//! The program: the work is done in its library.
-
 use std::process::ExitCode;
 
 use command::run_program;

@@ -1,4 +1,4 @@
-//! The report of studies: one HTML file that holds its script, its style and its data, and asks the network for nothing.
+//! The report of studies: a self-contained HTML file that makes no network requests.
 
 use serde::Serialize;
 
@@ -10,39 +10,34 @@ use crate::verdict::{
 };
 use command::document::{self, Error, escape_text};
 
-/// Version of the data in the page (docs/formats.md).
 const FORMAT: u32 = 1;
 
-/// A study as it is looked at: `serve` sends this, and the page of a report holds it.
+/// A study, as sent by `serve` or embedded in a report.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyData {
-    /// What it asks, or what it is about.
     pub subject: String,
-    /// The answer in one sentence.
     pub headline: String,
-    /// That its trials took together; `None` where no end of one is known.
+    /// Total duration of its trials, if known.
     pub total_seconds: Option<f64>,
     pub sweep: SweepRun,
-    /// Numbers beyond 2⁵³ as text: a browser would round them.
+    /// Numbers beyond 2⁵³ as text, because a browser would round them.
     pub exact: ExactNumbers,
     pub points: Vec<PointSummary>,
     pub trials: Vec<TrialOutline>,
-    /// What equal sides differ by, figure by figure; nothing when no point was measured twice.
+    /// Noise by metric; empty unless points were measured twice.
     pub noise: Vec<Noise>,
-    /// What the curves of its trials stand for.
     pub measures: &'static [Measure],
-    /// Where the time of the servers went, of each point of which somebody looked.
+    /// Accounts of the servers' time, by point.
     pub timed: Vec<TimedPoint>,
-    /// Of warmers within the rounds.
     pub ratios: Vec<WarmerRatio>,
-    /// What the traffic got beside each of them, where they are all that varies.
+    /// Effects of warmers on the traffic, if only the warmer varies.
     pub traffic: Traffic,
-    /// What speaks against a study of ways to warm, by what was found before its trials.
+    /// Objections to a study of warmers, known before its trials.
     pub remarks: Vec<String>,
 }
 
-/// Numbers that JavaScript does not keep.
+/// Numbers that JavaScript cannot represent.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ExactNumbers {
@@ -50,7 +45,6 @@ pub struct ExactNumbers {
     pub system_identifier: String,
 }
 
-/// A trial as it is looked at: what it left behind, and its curves.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialData {
@@ -58,7 +52,7 @@ pub struct TrialData {
     pub series: TrialSeries,
 }
 
-/// A study for a page that nobody serves: all of its trials with it, unless they are too many.
+/// A study in a report, with details of its trials unless there are too many.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyInPage {
@@ -66,19 +60,17 @@ pub struct StudyInPage {
     pub details: Option<Vec<TrialData>>,
 }
 
-/// What a page holds when it is opened.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PageData<'a> {
     format: u32,
     kind: &'static str,
-    /// What the figures are that points and trials have.
     metrics: Vec<MetricFacts>,
     studies: &'a [StudyInPage],
 }
 
 impl TrialData {
-    /// The trial without its seconds, which the curves stand for in at most so many spans.
+    /// The trial without its seconds; its curves have at most `spans_max` spans.
     pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
         let series = TrialSeries::new(&trial, spans_max);
         trial.samples.clear();
@@ -119,17 +111,17 @@ impl StudyData {
     }
 }
 
-/// The report of one or more studies of any kind as one HTML document. Whatever names they hold, they stay text.
+/// Renders studies as one HTML document. Escapes all names.
 pub fn render_report(studies: &[StudyInPage]) -> Result<String, Error> {
     render_page(ALONE, studies.first().map_or("", |one| &one.study.subject), studies)
 }
 
-/// The page of `serve`, which asks for what it shows.
+/// The page of `serve`, which requests its data.
 pub fn render_served_page() -> Result<String, Error> {
     render_page("served", "studies", &[])
 }
 
-/// The page of an address that nothing has: it leads to what there is.
+/// The page for an unknown address.
 pub fn render_missing_page() -> Result<String, Error> {
     render_page("missing", "nothing is here", &[])
 }
@@ -137,17 +129,16 @@ pub fn render_missing_page() -> Result<String, Error> {
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
 
-/// SHA-256 of `SCRIPT` in base64: the one script that the page's security policy lets run.
+/// Base64 SHA-256 of `SCRIPT`, the only script that the security policy allows.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// The kind of a page that holds its data, and asks nobody for anything. The others ask the server that they came from.
+/// The kind of page that embeds its data. Other kinds request it from their server.
 const ALONE: &str = "studies";
 
-/// The front end with its data. The title stays text whatever it is.
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {
     let metrics = Metric::ALL.iter().map(|metric| metric.facts()).collect();
     let data = PageData { format: FORMAT, kind, metrics, studies };
-    // Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements.
+    // No external content, one script, and inline styles, which the chart library needs.
     let connect = if kind == ALONE { "" } else { "connect-src 'self'; " };
     let policy = format!(
         "{connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-//! The laboratory's program starts. That there is a test has it built beside pgthaw, whose tests run it.
+//! The program starts. This test also makes cargo build it beside pgthaw, whose tests run it.
 #![allow(clippy::unwrap_used)]
 
 #[test]

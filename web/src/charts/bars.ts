@@ -1,4 +1,4 @@
-// Bars across, each with a whisker and its figures: seconds until something was reached, or ratios of such seconds.
+// Horizontal bars with whiskers, for times and ratios.
 
 import type { CustomSeriesOption, CustomSeriesRenderItemReturn, EChartsOption } from "echarts";
 import type { Stage } from "../appearance";
@@ -13,36 +13,34 @@ interface Bar {
   style: SeriesStyle;
   opacity?: number;
   isSubject?: boolean;
-  /** Where it begins and ends on the axis, and where the part of it ends that is drawn paler. */
+  /** Axis positions; the part up to `before` is paler. */
   from: number;
   before?: number;
   end: number;
-  /** What is not known for sure is not filled: hatched, or its edge alone. */
+  /** Uncertain values are hatched or outlined. */
   drawn: "filled" | "hatched" | "edge";
-  /** `null` is an end that is not known, which stays open. */
+  /** `null` leaves the end open. */
   whisker: { low: number | null; high: number | null };
   figures: string;
 }
 
 interface Bars {
-  /** The first one stands on top. */
   bars: Bar[];
   axis: object;
   renderAxis: (value: number) => string;
-  /** A place on the axis that all stand beside. */
   rule: { at: number; label: string } | null;
-  /** Within this of 1 lie equal sides too. */
+  /** Noise floor: equal sides have ratios from 1 ÷ `floor` to `floor`. */
   floor?: number | null;
 }
 
 const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
-/** A name of more letters has lines of its own: all others keep the width that they need. */
+/** Longer names get a separate line, so as not to narrow the others. */
 const LONG_NAME = 28;
 const isLong = ({ name }: Bar): boolean => name.length > LONG_NAME;
 
-/** The height and the option of a chart. On a narrow page the names stand above the bars. */
+/** On a narrow page names are above the bars. */
 const drawing = <S extends Stage>(of: (view: View<S>) => Bars): Pick<ChartPlan<S>, "height" | "option"> => ({
   height: (view) => {
     const { bars } = of(view);
@@ -94,7 +92,7 @@ function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule
 
 type Shape = Exclude<CustomSeriesRenderItemReturn, undefined | null>;
 
-/** Where a value is on the page. One that is not known is at this end of the axis. */
+/** Page position of a value; unknown values are at the given end. */
 type Place = (value: number | null, end: "left" | "right") => number;
 
 const stroke = (x1: number, y1: number, x2: number, y2: number, style: object): Shape => ({ type: "line", shape: { x1, y1, x2, y2 }, style });
@@ -111,7 +109,6 @@ function barOf({ from, before = from, end, drawn, style: { color }, opacity = 1 
   return [rect(from, end, { fill: paper, stroke: color, lineWidth: 1, opacity }), ...lines.map((x) => stroke(x, y - 7, x + 14, y + 7, { stroke: color, lineWidth: 1.5, opacity }))];
 }
 
-/** A line with an end at each side that is known. */
 function whiskerOf({ low, high }: Bar["whisker"], y: number, at: Place, ink: string): Shape[] {
   if (low === high) return [];
   const [style, left, right] = [{ stroke: ink, lineWidth: 1.3 }, at(low, "left"), at(high, "right")];
@@ -119,22 +116,19 @@ function whiskerOf({ low, high }: Bar["whisker"], y: number, at: Place, ink: str
   return [stroke(left, y, right, y, style), ...ends.map((x) => stroke(x, y - 5, x, y + 5, style))];
 }
 
-/** Seconds until something was reached. */
 export interface Time {
   name: string;
   time: Spread;
-  /** The part of its median that came first. */
   before?: number;
-  /** ÷ the bound. */
+  /** Relative to the bound. */
   times: Spread | null;
-  /** What a time that was not reached is longer than. */
+  /** Lower limit for a time that was not reached. */
   limit: number;
   style: SeriesStyle;
   opacity?: number;
   isSubject?: boolean;
 }
 
-/** A plan whose bars follow from what the reader chose. */
 export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit">, of: (view: View<S>) => { times: Time[]; bound: number | null }): ChartPlan<S> {
   const quotient = ({ times, limit }: Time, bound: number | null): string | null => {
     if (bound === null || times === null) return null;
@@ -170,12 +164,11 @@ export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "titl
   };
 }
 
-/** What is divided, and what stands at the line of equality. */
+/** `to`: label of the equality line. */
 type Quantity = { id: string; to: string; find: (name: string) => Ratio | null };
 
 interface Ratios {
   title: string;
-  /** What is divided by what. */
   about: string;
   floor: number | null;
   names: string[];
@@ -183,7 +176,7 @@ interface Ratios {
   style: (name: string, isDark: boolean) => SeriesStyle;
 }
 
-/** One way ÷ another, or ÷ the bound, from the line of equality on, with the interval of the median. `null` when there are none. */
+/** Ratios to another way or the bound, drawn from equality, with the median's interval. `null` without data. */
 export function ratiosPlan<S extends Stage>({ title, about, floor, names, quantities: all, style }: Ratios): ChartPlan<S> | null {
   const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];
@@ -203,7 +196,7 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
         bars: found.map(({ name, ratio }): Bar => ({ name, style: style(name, view.theme.isDark), from: 1, ...ratioBar(ratio), figures: ratioText(ratio) })),
         axis: {
           type: "log", logBase: 2,
-          // Whole powers, with a little room beyond what is drawn.
+          // Powers of two with some margin.
           min: 2 ** Math.floor(Math.log2(Math.min(1, ...ends) / 1.1)), max: 2 ** Math.ceil(Math.log2(Math.max(1, ...ends) * 1.1)),
         },
         renderAxis: (value) => String(Number(value.toPrecision(2))),
@@ -215,7 +208,7 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
   };
 }
 
-/** To the median; only its edge where the median is not known, but on which side it is. */
+/** Draws only the edge if just the side of equality is known. */
 function ratioBar({ median: { at_least: low, at_most: high }, interval }: Ratio): Pick<Bar, "end" | "drawn" | "whisker"> {
   const known = ({ at_least: least, at_most: most }: Limits): Bar["whisker"] => ({ low: least > 0 ? least : null, high: most });
   const end = low <= 0 && high === null ? 1 : low === high ? low : (high ?? low);

@@ -1,5 +1,3 @@
-// A figure: title, explanation, controls, the chart, and the same numbers as a table. And what all charts share of ECharts.
-
 import type { EChartsOption, TooltipComponentOption } from "echarts";
 import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart } from "echarts/charts";
 import { AriaComponent, GridComponent, MarkAreaComponent, MarkLineComponent, TitleComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
@@ -14,45 +12,39 @@ echarts.use([
   TitleComponent, TooltipComponent, VisualMapComponent,
 ]);
 
-/** What a chart is drawn for. */
 export interface View<S extends Stage = Stage> {
   state: S;
   theme: Theme;
   width: number;
   isNarrow: boolean;
-  /** The chosen value of each control. */
   choices: Record<string, string>;
 }
 
 export interface Control {
   name: string;
   label: string;
-  /** The first one is chosen at first. */
   options: Option[];
 }
 
 export interface ChartPlan<S extends Stage = Stage> {
-  /** Name in the page's address and for tests. */
   id: string;
   title: string;
   explanation: string;
-  /** The axis's quantity and unit, above the chart. */
   unit: (view: View<S>) => string;
   controls?: Control[];
   height: (view: View<S>) => number;
   option: (view: View<S>) => EChartsOption;
-  /** What the colours mean, where the page does not say it elsewhere. */
+  /** Only if the page does not explain the colours elsewhere. */
   legend?: (view: View<S>) => HTMLElement | null;
-  /** The numbers of the chart; made when they are first looked at. */
+  /** Created when first opened. */
   numbers: (view: View<S>) => HTMLElement;
 }
 
-/** The charts of the page by id, for tests. */
 export const charts = new Map<string, echarts.EChartsType>();
 
 const NARROW = 560;
 
-/** So long charts that nobody sees leave the page to those that are seen. */
+/** Delays charts off screen in favour of visible ones. */
 const OFF_SCREEN_MS = 250;
 
 export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLElement {
@@ -63,7 +55,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
   const legend = element("div", { class: "chart-legend" });
   let chart: echarts.EChartsType | null = null;
   const view = (): View<S> => ({ state, theme: state.theme, width: box.clientWidth, isNarrow: box.clientWidth < NARROW, choices });
-  // A chart that is not on screen waits for those that are: the page opens quickly however many there are.
+  // Charts off screen wait, so a page with many charts opens quickly.
   let isOnScreen = false;
   let isStale = true;
   const draw = (): void => {
@@ -72,7 +64,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     if (isStale) return;
     describe(now);
     box.style.height = `${plan.height(now)}px`;
-    // SVG is crisp at every size and in print, and a few thousand points are little for it.
+    // SVG is sharp at any size and in print, and fast enough for a few thousand points.
     chart ??= echarts.init(box, null, { renderer: "svg" });
     chart.resize();
     chart.setOption(optionOf(plan, now), { notMerge: true });
@@ -87,13 +79,13 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     const before = numbers.querySelector(".scroll");
     const [left, top] = [before?.scrollLeft ?? 0, before?.scrollTop ?? 0];
     numbers.replaceChildren(numbers.firstElementChild as Element, plan.numbers(view()));
-    // Who reads a table that grows stays where he was.
+    // Keeps the scroll position of a growing table.
     numbers.querySelector(".scroll")?.scrollTo(left, top);
   };
   numbers.addEventListener("toggle", () => numbers.open && listNumbers());
 
   const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
-  /** `later` is done where nobody sees the chart now. */
+  /** `later` runs if the chart is off screen. */
   const drawWhenSeen = (later: () => void): void => {
     if (isOnScreen || state.appearance.isPrinting) return draw();
     isStale = true;
@@ -104,7 +96,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     isOnScreen = entries.at(-1)?.isIntersecting ?? true;
     if (isOnScreen && isStale) draw();
   }).observe(box);
-  // Its text is read aloud wherever it is.
+  // Screen readers use the text off screen too.
   state.subscribe(() => drawWhenSeen(() => describe(view())));
   return element("figure", { id: plan.id },
     element("div", { class: "figure-head" },
@@ -113,7 +105,6 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     plan.legend !== undefined && legend, unit, box, numbers);
 }
 
-/** A choice of one among a few, as buttons side by side. */
 function segments({ name, label, options }: Control, choices: Record<string, string>, changed: () => void): HTMLElement {
   const choose = (chosen: string): void => {
     choices[name] = chosen;
@@ -124,13 +115,13 @@ function segments({ name, label, options }: Control, choices: Record<string, str
   return element("div", { class: "segments", role: "group", "aria-label": label }, ...buttons);
 }
 
-/** The page's own letters: ECharts measures text itself and needs their name. */
+/** ECharts measures text itself and needs the name. */
 export const fontFamily = (): string => getComputedStyle(document.body).fontFamily;
 
 const optionOf = <S extends Stage>(plan: ChartPlan<S>, view: View<S>): EChartsOption =>
   ({ animation: false, textStyle: { fontFamily: fontFamily(), color: view.theme.soft }, ...plan.option(view) });
 
-/** A chart without a page, for a picture in a file. */
+/** For export, without a page. */
 export function drawSvg<S extends Stage>(plan: ChartPlan<S>, view: View<S>): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: view.width, height: plan.height(view) });
   chart.setOption(optionOf(plan, view));
@@ -139,7 +130,6 @@ export function drawSvg<S extends Stage>(plan: ChartPlan<S>, view: View<S>): str
   return drawn;
 }
 
-/** The colours of an axis's parts. */
 export const axisOf = ({ soft, rule }: Theme) => ({
   axisLine: { show: false, lineStyle: { color: soft } }, splitLine: { lineStyle: { color: rule } }, nameTextStyle: { color: soft },
   axisLabel: { color: soft, hideOverlap: true },
@@ -147,21 +137,18 @@ export const axisOf = ({ soft, rule }: Theme) => ({
 
 export const valuesOn = (theme: Theme, formatter: (value: number) => string) => ({ ...axisOf(theme), axisLabel: { ...axisOf(theme).axisLabel, formatter } });
 
-/** An axis of names, or of values that have no distances. */
 export const categoryOf = (theme: Theme, data: string[]) => ({ ...axisOf(theme), type: "category" as const, data, axisTick: { show: false } });
 
-/** A line across a chart or upright in it, and its label: a bound in ink, or a level softly. */
+/** Bounds are stronger than levels. */
 export const ruleOf = (theme: Theme, isBound: boolean, at: { xAxis: number } | { yAxis: number }, label: string, more: object) => ({
   ...at, lineStyle: { color: isBound ? theme.ink : theme.soft, type: isBound ? [4, 3] : [2, 3], width: 1 },
   label: { formatter: label, color: isBound ? theme.ink : theme.soft, fontSize: 11, ...more },
 });
 
-/** Rules are a series of their own, or stand in one. */
 export const rules = (data: ReturnType<typeof ruleOf>[]) => ({ silent: true, symbol: "none", animation: false, data, z: 5 });
 
 type Pointed = { seriesId?: string; seriesIndex?: number; dataIndex: number; value?: unknown };
 
-/** What stands under the pointer. */
 export const pointer = (theme: Theme, trigger: "axis" | "item", told: (pointed: Pointed[]) => HTMLElement | ""): TooltipComponentOption => ({
   trigger, confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
   formatter: (params) => told([params].flat()),
@@ -176,7 +163,7 @@ export function pointerList(heads: string[], rows: PointerRow[], after: string[]
   return element("div", { class: "pointer" }, ...told(heads), lines.length > 0 && element("table", {}, ...lines), ...told(after));
 }
 
-/** Small multiples share their axis: its end is the next number that reads well. */
+/** Small multiples share an axis, which ends at a round number. */
 export function niceAbove(value: number): number {
   const size = 10 ** Math.floor(Math.log10(value));
   return ([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * size >= value) ?? 10) * size;

@@ -1,4 +1,4 @@
-// The points of a study: a figure over one axis, and latency against throughput. A second axis has colours, a third small multiples.
+// Points over one axis, and latency against throughput.
 
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption } from "echarts";
 import { element, keys, type Option, swatch, table } from "../element";
@@ -19,11 +19,10 @@ const facetsOf = ({ state }: Study): string[] => valuesOf(state.axes, state.layo
 const columnsOf = (view: Study): number => Math.min(facetsOf(view).length, view.width > 1000 ? 3 : view.width > 620 ? 2 : 1);
 const panelHeight = (view: Study): number => (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT);
 
-/** Which colour stands for which value of the second axis. `null`: there is one line alone. */
+/** `null` for a single line. */
 const coloursOf = ({ axes, layout: { y }, theme }: StudyState): HTMLElement | null =>
   y === "" ? null : keys(valuesOf(axes, y).map((value, place) => [swatch(seriesStyle(place, theme.isDark)), value]), y);
 
-/** A line of points; a ring marks one with something against it. */
 function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: (PointSummary | null)[], valueOf: (point: PointSummary | null, place: number) => object): LineSeriesOption {
   const ring = { color: theme.paper, borderColor: color, borderWidth: 1.5 };
   return {
@@ -54,7 +53,6 @@ function linesOption(view: Study): EChartsOption {
   const width = (view.width - GAP * (columns - 1)) / columns;
   const places = facets.map((_, index) => ({ left: (index % columns) * (width + GAP), top: Math.floor(index / columns) * height }));
   const ranges = allPoints(view).flatMap((point) => metric.of(point) ?? []);
-  // Of all that was reached.
   const highest = Math.max(0, ...ranges.flatMap(({ min, median, max }) => [min, median, max]).filter(Number.isFinite));
   const lowest = Math.min(...ranges.map(({ min }) => min).filter(Number.isFinite));
   return {
@@ -95,7 +93,7 @@ const allPoints = ({ state }: Study): PointSummary[] =>
     .reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
     .flatMap(([facet = "", y = "", x = ""]) => state.pointAt(x, y, facet) ?? []);
 
-/** The medians, and an upright at each. Of trials that did not get there, the upright leaves the picture: its end is `beyond`. */
+/** Medians with whiskers. If a trial did not reach the value, the whisker extends to `beyond`. */
 function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyle, beyond: number): [CustomSeriesOption, LineSeriesOption] {
   const [{ metric }, { color, width }] = [view.state, style];
   const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);
@@ -118,7 +116,7 @@ function seriesOf(view: Study, found: (PointSummary | null)[], style: SeriesStyl
 
 const against = ({ choices }: Study): Metric => ({ p50: P50, worst: WORST })[choices["against"] ?? ""] ?? P99;
 
-/** Signs of the small multiples, which share a chart. */
+/** Symbols distinguish small multiples in one chart. */
 const SIGNS = Object.values(SYMBOLS);
 const signOf = (panel: number) => SIGNS[panel % SIGNS.length] ?? SYMBOLS.circle;
 
@@ -151,7 +149,7 @@ function tradeOffOption(view: Study): EChartsOption {
     const placed = valuesOf(axes, layout.x).map((x) => ({ x, point: view.state.pointAt(x, y, facet) })).filter(({ point }) => TPS.of(point) !== null && metric.of(point) !== null);
     placed.forEach(({ point }, index) => point && shown.set(`${id}:${index}`, point));
     const style = seriesStyle(place, theme.isDark);
-    // Where symbols tell small multiples apart, dashes tell the lines.
+    // Symbols distinguish small multiples, so dashes distinguish lines.
     const [symbol, dash] = isFaceted ? [signOf(panel), DASHES[place % DASHES.length] ?? style.dash] : [style.symbol, style.dash];
     const line = lineOf(view, { ...style, dash, symbol }, placed.map(({ point }) => point), (point, index) => ({
       value: [TPS.of(point)?.median ?? 0, metric.of(point)?.median ?? 0],

@@ -1,4 +1,4 @@
-// Several curves of a study over time: throughput and what else is measured each second.
+// Several curves of a study over time.
 
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type CurveStage, type PointsStage, WarmersStage } from "../curve_stage";
@@ -26,17 +26,14 @@ const lineOf = (state: CurveStage, curve: Curve): Line => {
 
 type Drawing = Scale & Pick<Panel, "floor" | "levels" | "more">;
 
-/** A chart of one panel. */
 const chartOf = (state: CurveStage, curves: Curve[], panel: Drawing, renderInstant = duringSecond, isOverTransactions = false): TimeChart => ({
   panels: [{ ...panel, id: "all", weight: 1, lines: curves.map((curve) => lineOf(state, curve)) }],
   longest: isOverTransactions ? null : state.longest, bound: state.bound, renderInstant,
 });
 
-/** The curve of each that is visible. */
 const curvesOf = (state: CurveStage, curve: (name: string) => Curve): Curve[] => state.visible.map(curve);
 const rates = (state: CurveStage, values: (series: TrialSeries) => Values): Curve[] => curvesOf(state, (name) => rateCurve(state.trials, name, values));
 
-/** What a span has of its own. */
 const QUANTITIES: Record<string, { label: string; unit: string; scale: Scale; of: (series: TrialSeries) => Values }> = {
   throughput: { label: "transactions", unit: "transactions per second", scale: COUNTS, of: ({ tps }) => tps.mean },
   writes: { label: "writes", unit: "writes per second, by anybody", scale: COUNTS, of: ({ machine }) => machine?.["device_writes"] ?? [] },
@@ -78,11 +75,10 @@ export const throughput: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   }, isOver ? (at) => `after ${count(at)} transactions` : duringSecond, isOver);
 });
 
-/** What is drawn on the curves, and does not answer the pointer. */
 const marksOf = (id: string, z: number, data: ScatterSeriesOption["data"] & object, more: Partial<ScatterSeriesOption>): ScatterSeriesOption =>
   ({ type: "scatter", id, data, silent: true, tooltip: { show: false }, z, ...more });
 
-/** Short uprights on each curve after every so many transactions: where they lie close it is fast. */
+/** Ticks after equal numbers of transactions; close ticks mean high throughput. */
 function ticks(curves: Curve[], served: Curve[], state: WarmersStage, scale: Drawing): ScatterSeriesOption {
   const step = transactionStep(served);
   const data = curves.flatMap((curve, place) => tickInstants(served[place] ?? curve, step).map((at) => ({
@@ -91,14 +87,12 @@ function ticks(curves: Curve[], served: Curve[], state: WarmersStage, scale: Dra
   return marksOf("ticks", 4, data, { symbol: "rect", symbolSize: [1.5, 11] });
 }
 
-/** The fit of each trial that has one. */
 const fits = (state: WarmersStage): LineSeriesOption[] => state.trials.flatMap(({ name, repeat, judgement }): LineSeriesOption[] => !state.isVisible(name) || !judgement?.fit ? [] : [{
   type: "line", id: `fit:${name}:${repeat}`, name, data: fittedCurve(judgement.fit, state.longest).map(([at, tps]) => [at, Math.max(1, tps)]),
   lineStyle: { color: state.theme.ink, width: 1, type: [5, 4], opacity: 0.8 * state.opacity(name) },
   silent: true, symbol: "none", emphasis: { disabled: true }, tooltip: { show: false }, z: 4,
 }]);
 
-/** A ring on each curve at the strategy's median warm time. */
 function warmMarks(curves: Curve[], state: WarmersStage, scale: Drawing): ScatterSeriesOption {
   const data = state.points.flatMap((point) => {
     const curve = curves.find(({ name }) => name === point.label);
@@ -111,7 +105,6 @@ function warmMarks(curves: Curve[], state: WarmersStage, scale: Drawing): Scatte
       itemStyle: { color: state.theme.paper, borderColor: style.color, borderWidth: isSubject ? 3 : 2, opacity: opacity ?? 1 },
       label: {
         show: isSubject ?? false, distance: 10, formatter: `warm ${after(at)}`, color: state.theme.ink, backgroundColor: state.theme.surround, padding: [1, 3], fontWeight: 600 as const,
-        // At the side where there is room for it.
         position: at < state.longest * 0.45 ? ("right" as const) : ("left" as const),
       },
     }];
@@ -119,10 +112,11 @@ function warmMarks(curves: Curve[], state: WarmersStage, scale: Drawing): Scatte
   return marksOf("warm", 6, data, {});
 }
 
-/** A log axis ends here: what served less is drawn at it. */
 const LOWEST_SHARE = 0.01;
 
-/** What every second served, beside the same second of "nothing" in the same round. `null` without `nothing`, or when nothing else was measured. */
+/**
+ * Transactions relative to the same second of "nothing" in the same round. `null` without `nothing` or other warmers.
+ */
 export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | null => warmers.length === 0 ? null : timePlan<WarmersStage>({
   id: "interference", title: "What the traffic got meanwhile",
   explanation: "Transactions of each second ÷ those of “nothing” in the same second of the same round; the line is the median of the rounds, the band reaches from the least to the most. Below 1 the warmer takes from the traffic, above it has paid off.",

@@ -1,4 +1,4 @@
-// Where relations were resident: in pieces before and after, for each warmer, and as a whole over the seconds of a trial.
+// Residency of relations: by piece before and after a warmer, and as a whole over a trial.
 
 import type { EChartsOption } from "echarts";
 import type { WarmersStage } from "../curve_stage";
@@ -12,17 +12,15 @@ import type { TrialStage } from "./trial_chart";
 interface Heat {
   rows: string[];
   rowHeight: number;
-  /** Room for their names. */
   names: number;
   fontSize: number;
-  /** Beside each other, or below on a narrow page. */
+  /** Side by side, or stacked on a narrow page. */
   panels: { id: string; strips: number[][] }[];
-  /** Names of the columns; none: only the panel's stands there. */
   columns: string[] | null;
   told: (panel: string, row: string, column: number, share: number, columns: number) => string[];
 }
 
-/** Between two panels, with the title of the lower one. */
+/** Includes the lower panel's title. */
 const GAP = 34;
 const HEAD = 22;
 
@@ -60,7 +58,7 @@ function heatOption({ theme, isNarrow, width }: View, { rows, rowHeight, names, 
   };
 }
 
-/** Relations that get a picture of their own: those that hold at least this share of all bytes, and not many. */
+/** Minimum share of all bytes for a chart of its own. */
 const LEAST_SHARE = 0.01;
 const MOST_PICTURES = 6;
 
@@ -68,7 +66,6 @@ const ROW_HEIGHT = 15;
 const INSTANTS: Instant[] = ["before", "after"];
 const TIERS: Control = { name: "tier", label: "Tier", options: [["os", "page cache"], ["buffers", "shared_buffers"]] };
 
-/** One plan per relation that is large enough to matter. */
 export function heatMaps(state: WarmersStage): ChartPlan<WarmersStage>[] {
   const relations = relationsOf(state.trials);
   const total = relations.reduce((sum, one) => sum + one.total_bytes, 0);
@@ -92,7 +89,6 @@ export function heatMaps(state: WarmersStage): ChartPlan<WarmersStage>[] {
   }));
 }
 
-/** The resident shares of whole relations: every strategy, before and after, both tiers. */
 export function sharesTable({ trials, visible }: WarmersStage, relations: RelationResidency[]): HTMLElement {
   const columns = [["os", "before"], ["os", "after"], ["buffers", "before"], ["buffers", "after"]] as const;
   const rows = relations.flatMap(({ relation, total_bytes: size }) => visible.map((name) => [
@@ -105,19 +101,18 @@ export function sharesTable({ trials, visible }: WarmersStage, relations: Relati
   return table("Resident shares of relations", ["relation", "size", "strategy", "page cache before", "page cache after", "shared_buffers before", "shared_buffers after"], rows, { texts: [0, 2] });
 }
 
-/** A relation is in memory as a whole when so much of it is. */
+/** Share from which a relation counts as fully resident. */
 const WHOLE = 0.99;
 
 interface Course extends RelationResidency {
   course: NonNullable<RelationResidency["course"]>;
 }
 
-/** Relations that somebody looked at meanwhile. */
+/** Relations sampled during the trial. */
 export const coursesOf = ({ trial }: TrialData): Course[] => (trial.warming?.residency ?? []).filter((one): one is Course => Boolean(one.course));
 
 const stepOf = (courses: Course[]): number => courses[0]?.course.step_seconds ?? 1;
 
-/** When each relation got into the page cache: a row of colours over the seconds of a trial. */
 export const relationCourses: ChartPlan<TrialStage> = {
   id: "relations",
   title: "When each relation was in the page cache",

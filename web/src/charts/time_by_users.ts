@@ -1,4 +1,4 @@
-// Throughput, response and where the time of the client backends went, over the points of a study: one below the other.
+// Throughput, response time and the client backends' time over the points of a study, stacked.
 
 import type { EChartsOption, SeriesOption } from "echarts";
 import { keys, swatch, table } from "../element";
@@ -31,16 +31,14 @@ export const timeByUsers: ChartPlan<StudyState> = {
   },
 };
 
-/** Seconds of this kind at a point; a source that cannot tell one has none of it. */
+/** 0 if the source does not measure it. */
 function secondsOf(point: TimedPoint, { field }: TimeKind): number {
   const value = point[field];
   return typeof value === "number" ? value : 0;
 }
 
-/** Kinds of which there is something. */
 const kindsOf = ({ study }: StudyState): TimeKind[] => KINDS.filter((kind) => study.timed.some((point) => secondsOf(point, kind) > 0));
 
-/** Clients, and what varies beside them. */
 export const usersOf = ({ clients, others }: TimedPoint): string => [clients === null ? "" : String(clients), others].filter((part) => part !== "").join(", ");
 
 const nameOf = (point: TimedPoint): string => usersOf(point) || `point ${point.number}`;

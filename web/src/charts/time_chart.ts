@@ -1,4 +1,4 @@
-// Curves over time, in one panel or in several that share the axis of time.
+// Curves over time in one or several panels with a common time axis.
 
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TitleComponentOption } from "echarts";
 import type { Stage } from "../appearance";
@@ -8,52 +8,42 @@ import { compact, range, type Scale, seconds, sizeSteps } from "../format";
 import type { SeriesStyle, Symbol, Theme } from "../palette";
 import { axisOf, type ChartPlan, pointer, pointerList, ruleOf, rules, type View } from "./figure";
 
-/** A curve as it is drawn. */
 export interface Line extends Curve<number | null> {
   id: string;
   style: SeriesStyle;
   opacity?: number;
-  /** How strong its band is. */
   shade?: number;
   isSubject?: boolean;
 }
 
 export interface Panel extends Scale {
   id: string;
-  /** The axis ends here; otherwise with what is drawn. */
   max?: number;
-  /** A log axis has no zero: what is lower is drawn here. */
+  /** Lower bound of a log axis. */
   floor?: number;
-  /** None where there is one panel alone. */
   title?: string;
-  /** How high it is beside the others. */
   weight: number;
-  /** Areas on top of each other. */
   isStack?: boolean;
   lines: Line[];
-  /** Horizontal lines with their labels. */
   levels?: { value: number; label: string; position: "insideStartTop" | "insideEndTop" | "insideEndBottom" }[];
-  /** Draws above or behind the curves. */
   more?: SeriesOption[];
 }
 
 export interface TimeChart {
   panels: Panel[];
-  /** Seconds at its end. `null`: it is drawn over transactions. */
+  /** In seconds; `null` for an axis of transactions. */
   longest: number | null;
-  /** Nobody can be warm before these seconds. */
+  /** Earliest possible warm time in seconds. */
   bound?: number | null;
-  /** How an instant of a point is told under the pointer. */
   renderInstant: (at: number) => string;
-  /** What else is told of it. */
   toldAt?: (at: number) => string[];
-  /** Rows of the table, and how they are told: otherwise every instant of a point. */
+  /** Rows of the table; by default every instant. */
   instants?: { title: string; ends: number[] };
 }
 
 type Head<S extends Stage> = Pick<ChartPlan<S>, "id" | "title" | "explanation" | "unit"> & Partial<Pick<ChartPlan<S>, "controls" | "legend" | "height">>;
 
-/** A plan whose chart and numbers come from the same curves. */
+/** Derives chart and numbers from the same curves. */
 export const timePlan = <S extends Stage>(head: Head<S>, chart: (view: View<S>) => TimeChart): ChartPlan<S> => ({
   height: (view) => (placesOf(chart(view), view.width).at(-1)?.bottom ?? 0) + 34,
   ...head,
@@ -61,15 +51,14 @@ export const timePlan = <S extends Stage>(head: Head<S>, chart: (view: View<S>) 
   numbers: (view) => timesTable(head.title, chart(view)),
 });
 
-/** Height of a panel with the weight 1, of a line of its title, and the room around that. */
+/** Pixels of a panel of weight 1, of a title line, and around the title. */
 const UNIT = 120;
 const TITLE_LINE = 17;
 const AROUND_TITLE = 17;
 
-/** About as wide is a character of a title. */
+/** Approximate pixels per character of a title. */
 const CHARACTER = 6.6;
 
-/** Where a panel is, with the lines of its title. */
 interface Place {
   panel: Panel;
   title: string[];
@@ -88,13 +77,12 @@ function placesOf({ panels }: TimeChart, width: number): Place[] {
   });
 }
 
-/** Curves of the panel that is shown: of one held beside it the names are the same. */
+/** Without the compared trial's curves. */
 const named = ({ lines }: Panel): Line[] => lines.filter(({ name }, place) => lines.findIndex((one) => one.name === name) === place);
 
-/** Braces and bars would be marks of the chart library's. */
+/** Characters with a meaning for ECharts. */
 const plain = (text: string): string => text.replace(/[{}|]/g, " ");
 
-/** Where a panel has several curves, their names stand beside its title with their symbols, on as many lines as they need. */
 function titleLines(panel: Panel, width: number): string[] {
   const { title = "" } = panel;
   const [lines, names] = [[title], named(panel)];
@@ -124,7 +112,7 @@ function optionOf(view: View, chart: TimeChart): EChartsOption {
   return {
     grid: places.map(({ top, bottom }) => isLone
       ? { left: 8, right: isNarrow ? 8 : 16, top: 22, bottom: 8, containLabel: true }
-      // Room that a label of one panel takes would move its time axis away from the others'.
+      // Axis labels must not shift a panel's time axis.
       : { left: isNarrow ? 60 : 66, right: 16, top, height: bottom - top, outerBoundsMode: "none" as const }),
     title: isLone ? [] : places.map((place) => titleOf(place, theme)),
     axisPointer: { link: [{ xAxisIndex: "all" }] },
@@ -155,13 +143,13 @@ const mostOf = ({ lines, levels = [] }: Panel): number =>
 
 export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, value: number): number => (isLog ? Math.max(value, floor) : value);
 
-/** Points beyond which neighbours are joined on screen: keeping the smallest and the largest, so that no stall is lost. */
+/** Longer lines merge neighbouring points, keeping minimum and maximum, so no stall is lost. */
 const MANY_POINTS = 4000;
 
-/** Symbols on a line of many points. */
+/** Per line with many points. */
 const SYMBOLS = 6;
 
-/** Lines that lie on each other have their symbols beside each other. */
+/** Symbols of overlapping lines are offset. */
 function sparse({ path }: Symbol, points: number, place: number, of: number): (value: unknown, at: { dataIndex: number }) => string {
   const step = Math.max(1, Math.round(points / SYMBOLS));
   const first = Math.floor(((place + 0.5) / Math.max(1, of)) * step);
@@ -170,7 +158,7 @@ function sparse({ path }: Symbol, points: number, place: number, of: number): (v
 
 function lineOf({ id, name, points, style: { color, width, dash, symbol }, opacity = 1, isSubject }: Line, place: number, panel: Panel, theme: Theme): LineSeriesOption {
   const hasSymbols = panel.lines.length > 1 || points.length <= 2;
-  // What is stacked is parted by the paper, whatever the colours are.
+  // Stacked areas are separated by the paper's colour.
   const parted = { color, borderColor: theme.surround, borderWidth: 1 };
   return {
     type: "line", id: `line:${id}`, name, data: points.map(({ at, median }) => [at, median === null ? null : onAxis(panel, median)]),
@@ -183,7 +171,6 @@ function lineOf({ id, name, points, style: { color, width, dash, symbol }, opaci
   };
 }
 
-/** From the smallest to the largest, as one shape. */
 function bandOf({ id, points, style, opacity = 1, shade = 0.18 }: Line, panel: Panel): CustomSeriesOption[] {
   const corners = points.flatMap(({ at, min, max }) => (min === null || max === null ? [] : [[at, onAxis(panel, min), onAxis(panel, max)] as [number, number, number]]));
   if (corners.every(([, low, high]) => low === high)) return [];
@@ -197,10 +184,9 @@ function bandOf({ id, points, style, opacity = 1, shade = 0.18 }: Line, panel: P
   }];
 }
 
-/** In this share of the time axis a label would lie on those of the other axis. */
+/** Share of the axis in which labels would collide with the other axis. */
 const BESIDE_AXIS = 0.12;
 
-/** The bound, upright, and the panel's own levels, across. */
 function rulesOf({ id, levels = [] }: Panel, { bound = null, longest }: TimeChart, theme: Theme): LineSeriesOption {
   const across = levels.map(({ value, label, position }) => ruleOf(theme, false, { yAxis: value }, label, { position }));
   const align = (bound ?? 0) < BESIDE_AXIS * (longest ?? 0) ? "left" : "center";
@@ -210,13 +196,12 @@ function rulesOf({ id, levels = [] }: Panel, { bound = null, longest }: TimeChar
 
 const ends = ({ min, max }: Point<number | null>, render: (value: number) => string): string => (min === null || max === null || min === max ? "" : range(render(min), render(max)));
 
-/** The curves at an instant: of one panel the largest value first. */
 function listAt(at: number, { panels, renderInstant, toldAt }: TimeChart): HTMLElement {
   const isLone = panels.length === 1;
   const found = panels.flatMap(({ lines, render, isStack }) => lines.flatMap(({ name, points, style, isSubject }) => {
-    // Panels have instants of their own.
+    // Panels have different instants.
     const point = points.find((one) => (isLone ? one.at === at : one.at >= at - 1e-9));
-    // Of what is stacked there is much that is nothing.
+    // Many stacked values are 0.
     if (!point || point.median === null || (isStack && point.median < 0.05)) return [];
     const label = isSubject ? element("span", { class: "subject" }, name) : name;
     return [{ value: point.median, row: [style, label, render(point.median), ends(point, render)] as [SeriesStyle, Child, string, string] }];
@@ -225,14 +210,13 @@ function listAt(at: number, { panels, renderInstant, toldAt }: TimeChart): HTMLE
   return pointerList([renderInstant(at)], found.map(({ row }) => row), toldAt?.(at));
 }
 
-/** Instants down, curves across: the median, and the range where somebody points at it. */
 function timesTable(caption: string, { panels, renderInstant, instants }: TimeChart): HTMLElement {
   const curves = panels.flatMap((panel) => named(panel).map((line) => ({ ...line, panel })));
   const shown = instants?.ends ?? [...new Set(curves.flatMap(({ points }) => points.map(({ at }) => at)))].sort((a, b) => a - b);
   const columns = curves.map(({ points, panel: { render } }) => {
     let [next, last] = [0, undefined as Point<number | null> | undefined];
     return shown.map((until): Child => {
-      // What is looked at now and then stays as it was at the end of a row.
+      // Sampled states keep their last value.
       if (instants === undefined) last = undefined;
       for (; (points[next]?.at ?? Number.POSITIVE_INFINITY) <= until; next += 1) last = points[next];
       if (last === undefined || last.median === null) return "–";

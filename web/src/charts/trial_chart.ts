@@ -1,4 +1,4 @@
-// A trial on one time axis: its panels one above the other, with checkpoints and stalls across all of them.
+// A trial's panels over time, with checkpoints and stalls.
 
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
@@ -10,9 +10,7 @@ import type { LoadSample, Measure, SweepTrial, TimedPoint, TrialData, TrialSerie
 import { type ChartPlan, ruleOf, rules } from "./figure";
 import { type Line, type Panel, timePlan } from "./time_chart";
 
-/** A trial on the page, and one that is held beside it. */
 export class TrialStage extends Stage {
-  /** Those that have something to show. */
   readonly panels: TrialPanel[];
 
   constructor(appearance: Appearance, readonly shown: TrialData, readonly other: TrialData | null, measures: Measure[]) {
@@ -53,14 +51,14 @@ export const trialChart: ChartPlan<TrialStage> = timePlan({
   };
 });
 
-/** The other trial's lines are dashed. */
+/** Dashes mark the other trial. */
 const trialStyle = (place: number, { isDark }: Theme): SeriesStyle => ({ ...seriesStyle(place, isDark), dash: place === 1 ? [5, 3] : [], width: 1.6 });
 
 function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme): Line[] {
   const curves = panel.curves(data);
   return curves.map(({ name, values, at = middles(data.series), low, high, hue }, which): Line => {
     const { dash, width } = trialStyle(place, theme);
-    // A lone curve has its trial's hue. Those that have a hue of their own take none of the others'.
+    // A single curve has its trial's hue.
     const own = curves.length > 1 ? curves.slice(0, which).filter((one) => one.hue === undefined).length : place;
     const style = { ...(hue ? hueStyle(hue, theme.isDark) : seriesStyle(own, theme.isDark)), dash, width };
     const points = values.map((median, span) => ({ at: at[span] ?? 0, median, min: low?.[span] ?? null, max: high?.[span] ?? null }));
@@ -68,29 +66,25 @@ function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme
   });
 }
 
-/** A line, and where there is one the band around it. */
 interface TrialCurve {
   name: string;
   values: Values;
-  /** Their seconds; without them they are those of the trial's spans. */
+  /** Seconds; by default those of the trial's spans. */
   at?: number[];
   low?: Values;
   high?: Values;
-  /** One that means something. */
+  /** A hue with a fixed meaning. */
   hue?: Hue;
 }
 
 interface TrialPanel extends Omit<Panel, "lines" | "levels" | "more"> {
-  /** A level that is to be reached. */
   goal?: (data: TrialData) => number | null;
-  /** None: the panel is left out. */
   curves: (data: TrialData) => TrialCurve[];
 }
 
-/** Spans of one second have no ends but themselves. */
+/** Spans of one second have no range. */
 const ends = (series: TrialSeries, low: Values, high: Values): Pick<TrialCurve, "low" | "high"> => (series.width > 1 ? { low, high } : {});
 
-/** Is there anything but nothing? */
 const hasAny = (values: Values): boolean => values.some((value) => value !== null && value > 0);
 
 const oneDigit = (value: number): string => value.toFixed(1);
@@ -99,19 +93,18 @@ const short = (value: number): string => (value < 10 ? String(Number(value.toPre
 const BACKENDS: Scale = { tableUnit: "backends", render: (value) => value.toFixed(2), renderAxis: short };
 const PER_SECOND: Scale = { tableUnit: "per second", render: short, renderAxis: short };
 
-/** How numbers of a unit are told, and their axis. */
 const SCALES: Record<Measure["unit"], Scale & Pick<Panel, "max">> = {
   backends: BACKENDS, processors: { ...BACKENDS, tableUnit: "processors" }, bytes: SIZES, bytes_per_second: BANDWIDTHS, per_second: PER_SECOND,
   requests: { tableUnit: "requests", render: oneDigit, renderAxis: short }, microseconds: LATENCIES, ratio: { render: percent, renderAxis: percent, max: 1 },
 };
 
-/** Panels that a trial has which still runs, too. */
+/** Also for a running trial. */
 export const THROUGHPUT = { id: "tps", title: "Transactions per second", ...COUNTS, tableUnit: "tps", weight: 1.5 };
 export const RESIDENT = { id: "resident", title: "The database in the page cache", ...SIZES, weight: 1 };
 export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
 
 export interface TimeKind {
-  /** Its column in the curves of a trial, and its field of a point. */
+  /** Column of the curves, and field of a point. */
   column: string;
   field: keyof TimedPoint;
   label: string;
@@ -120,17 +113,15 @@ export interface TimeKind {
 
 const kind = (name: string, label: string, hue: Hue): TimeKind => ({ column: `time_${name}`, field: `${name}_seconds` as keyof TimedPoint, label, hue });
 
-/** Kinds of time of client backends: in the order in which they are stacked, each with one hue wherever it is drawn. */
 export const KINDS: readonly TimeKind[] = [
   kind("running", "on a processor", WAITS["on a processor"]), kind("ready", "ready for one", WAITS["IO DataFileRead"]), kind("lwlock", "LWLock", WAITS["LWLock WALWrite"]),
   kind("lock", "Lock", WAITS["Lock transactionid"]), kind("io", "IO", WAITS["IO WALSync"]), kind("other", "other events", WAITS["other waits"]),
   kind("no_event", "no event", WAITS["Lock tuple"]), kind("unknown", "unknown", WAITS["LWLock BufferContent"]), kind("client", "waiting for the client", GREY),
 ];
 
-/** Columns with a meaning that their hue says. */
 const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE, ...Object.fromEntries(KINDS.map(({ column, hue }) => [column, hue])) };
 
-/** What backends wait for otherwise, in the order in which it comes. */
+/** Hues of other waits, in order of appearance. */
 const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["third other"], WAITS["fourth other"]];
 
 function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
@@ -140,7 +131,7 @@ function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
   for (const { kind, event, processes: values } of waits) {
     const wait = kind === null ? "on a processor" : kind === "Client" ? "waiting for pgbench" : event === null ? "other waits" : `${kind} ${event}`;
     const known = curves.get(wait);
-    // Several events are one to the reader.
+    // Merges several events.
     if (known) known.values = known.values.map((value, span) => (value === null ? null : value + (values[span] ?? 0)));
     else {
       const hue = (WAITS as Record<string, Hue>)[wait] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"];
@@ -150,7 +141,7 @@ function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
   return [...curves.values()];
 }
 
-/** What was seen of an idle server while a warmer was at work. */
+/** Samples of an idle server during a warm-up. */
 export const looksOf = ({ warming }: SweepTrial): LoadSample[] => warming?.looks ?? [];
 
 function lookCurves({ trial }: TrialData): TrialCurve[] {
@@ -161,7 +152,6 @@ function lookCurves({ trial }: TrialData): TrialCurve[] {
   ].filter(({ values }) => values.some((value) => value !== null));
 }
 
-/** The curves of the measures that are drawn in this panel. */
 function measured(measures: Measure[], panel: string): (data: TrialData) => TrialCurve[] {
   const drawn = measures.flatMap(({ column, curve }) => (column === null || curve?.panel.id !== panel ? [] : [{ column, name: curve.label, hue: HUES[column] }]));
   return ({ series }) => drawn.flatMap(({ column, name, hue }): TrialCurve[] => {
@@ -170,9 +160,8 @@ function measured(measures: Measure[], panel: string): (data: TrialData) => Tria
   });
 }
 
-/** Panels of what every trial has, and those of the measures. */
 function makePanels(measures: Measure[]): TrialPanel[] {
-  // Nobody asks an idle server.
+  // An idle server serves no transactions.
   const ofLoad = (curves: (series: TrialSeries) => TrialCurve[]) => ({ series, trial }: TrialData): TrialCurve[] => (looksOf(trial).length > 0 ? [] : curves(series));
   const own: TrialPanel[] = [
     { id: "looks", title: "What is wanted, and is there", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
@@ -204,21 +193,20 @@ function makePanels(measures: Measure[]): TrialPanel[] {
   const more = [...declared.values()].filter(({ id }) => own.every((panel) => panel.id !== id)).map(({ id, title, unit, is_stack: isStack }): TrialPanel => (
     { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...SCALES[unit], curves: measured(measures, id) }
   ));
-  // What is stacked belongs beside each other.
+  // Keeps stacked panels together.
   return [...own.slice(0, 5), ...more.filter((one) => one.isStack), ...own.slice(5), ...more.filter((one) => !one.isStack)];
 }
 
 interface Phase {
   from: number;
   until: number;
-  /** Files are synchronised, which is when all else waits. */
+  /** While files are synced, everything else waits. */
   isSync: boolean;
-  /** Why the checkpoint was made, at its beginning. */
   name: string;
   told: string;
 }
 
-/** A checkpoint that had begun before is shown from the start on, and one that has not ended up to the end. */
+/** Clips checkpoints to the trial. */
 function phasesOf({ checkpoints, checkpoint_begun: begun, lasted_seconds: lasted }: SweepTrial): Phase[] {
   const ended = checkpoints.flatMap(({ ended_after_seconds: end, total_seconds: total, write_seconds: writing, reason, buffers }): Phase[] => {
     const told = `checkpoint${reason === "" ? "" : ` (${reason})`}, ${count(buffers)} buffers`;
@@ -231,10 +219,9 @@ function phasesOf({ checkpoints, checkpoint_begun: begun, lasted_seconds: lasted
 
 const stallsOf = ({ stalls }: TrialSeries): Phase[] => stalls.map(({ from_second: from, until_second: until }) => ({ from, until, isSync: false, name: "", told: "stall" }));
 
-/** Labels of more than these would lie on each other. */
+/** More labels would overlap. */
 const LABELLED = 12;
 
-/** The marks behind one panel; the first one has their names. */
 function marks({ trial, series }: TrialData, theme: Theme, index: number): (LineSeriesOption | ScatterSeriesOption)[] {
   const phases = phasesOf(trial);
   const area = (id: string, opacity: number, color: string, areas: Phase[]): LineSeriesOption => ({
@@ -245,12 +232,11 @@ function marks({ trial, series }: TrialData, theme: Theme, index: number): (Line
       data: areas.map(({ from, until, name }) => [{ xAxis: from, name }, { xAxis: until }]),
     },
   });
-  // An upright where what warmed the server had done its work.
   const end = trial.strategy_outcome?.ended_after_seconds ?? null;
   const label = { show: index === 0, color: theme.soft, fontSize: 10, position: "insideEndTop" };
   const ended = end === null ? [] : [ruleOf(theme, true, { xAxis: end }, `${String(trial.point["strategy"])} ended`, label)];
   const upright: LineSeriesOption = { type: "line", id: `warmer-end:${index}`, data: [], silent: true, z: 2, markLine: rules(ended) };
-  // Where a stall was: colour alone does not tell it. They point into it from what was usual.
+  // Triangles also mark stalls, as colour alone is not enough. They start at the usual throughput.
   const triangles: ScatterSeriesOption = {
     type: "scatter", id: "stall-marks", silent: true, z: 6, tooltip: { show: false },
     symbol: "triangle", symbolRotate: 180, symbolSize: [10, 8], itemStyle: { color: theme.warn, opacity: 1 },
@@ -262,11 +248,10 @@ function marks({ trial, series }: TrialData, theme: Theme, index: number): (Line
   ];
 }
 
-/** What is at this moment, for the pointer. */
 const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
   [...stallsOf(series), ...phasesOf(trial)].filter(({ from, until }) => at >= from && at <= until).map(({ told }) => told);
 
-/** The stalls with what was seen in them. `null`: there are no seconds to judge by. */
+/** `null` without data per second. */
 export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
   if (second.length === 0) return null;
   if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of what was usual around it by more than chance.");

@@ -1,4 +1,4 @@
-// Two sides held against each other, in one study or in two: what the server computes of their trials.
+// Compares two sides of one or two studies, as computed by the server.
 
 import { linkTo, readAddress, remember } from "../address";
 import { type Appearance, Stage } from "../appearance";
@@ -15,7 +15,7 @@ import type { Source } from "../source";
 
 interface Side {
   id: string;
-  /** `AXIS=VALUE,…`; empty: the study as a whole. */
+  /** `AXIS=VALUE,…`; empty for the whole study. */
   values: string;
 }
 
@@ -58,7 +58,6 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
   const plan = ratiosPlan({
     title: "B ÷ A", about: `${comparison.b} ÷ ${comparison.a}.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`, floor,
     names: [...byName.keys()], quantities: [{ id: "B ÷ A", to: "equal", find: (name) => byName.get(name) ?? null }],
-    // There is one series alone.
     style: (_, isDark) => seriesStyle(0, isDark),
   });
   return [
@@ -78,7 +77,7 @@ function ratioCells({ cells }: SweepComparison): HTMLElement {
   return table("Ratios by cell", titles, rows, { id: "ratio-cells", className: "low" });
 }
 
-/** Facts of a study that say when it ran and how it came out, not what it was. */
+/** Facts of a study's run rather than its design. */
 const OF_RUN = ["id", "began", "ended", "its trials took", "seed of the order", "SHA-256 of its meaning"];
 
 function differences(a: StudyData, b: StudyData): HTMLElement {

@@ -1,4 +1,4 @@
-// The trial that runs now, second by second.
+// The running trial, second by second.
 
 import { linkTo } from "../address";
 import { type Appearance, Stage } from "../appearance";
@@ -11,11 +11,10 @@ import { seriesStyle } from "../palette";
 import type { LiveTrial } from "../../generated/record";
 import type { Source } from "../source";
 
-/** A trial on the page; its chart is drawn anew whenever it has another second. */
 class LiveStage extends Stage {
   readonly #told = element("p", { class: "study" });
   readonly #bar = element("progress", { "aria-label": "Of the trial" });
-  /** Read aloud when another trial begins, and not each second. */
+  /** Announced only when a trial begins. */
   readonly #announced = element("p", { class: "unseen", role: "status" });
   readonly box: HTMLElement;
 
@@ -43,7 +42,7 @@ class LiveStage extends Stage {
   }
 }
 
-/** It asks again each second, as long as it is on the page. */
+/** Polls every second while on the page. */
 export async function livePage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const content = element("div", {});
   const stages = new Map<string, LiveStage>();
@@ -78,7 +77,7 @@ export async function livePage(source: Source, appearance: Appearance): Promise<
   return [element("h1", { tabindex: -1 }, "Running now"), nothing, unanswered, content];
 }
 
-/** `about 4 min left` of the whole. */
+/** `about 4 min left` of the study. */
 export function leftOf({ left_seconds: left, began_at: began }: LiveTrial): string {
   const minutes = Math.round((left - (Date.now() - Date.parse(began)) / 1000) / 60);
   return minutes < 1 ? "about a minute left" : `about ${count(minutes)} min left`;

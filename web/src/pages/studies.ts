@@ -1,4 +1,4 @@
-// What can be opened.
+// The list of studies.
 
 import { type Child, element, paragraph, table } from "../element";
 import type { Appearance } from "../appearance";
@@ -39,10 +39,9 @@ export async function studiesPage(source: Source, appearance: Appearance): Promi
   ];
 }
 
-/** So many studies of a report are answered at once. */
 const MOST_ANSWERS = 4;
 
-/** A report of a few studies begins with what each of them says: its sentence, and its first chart. */
+/** The main sentence and first chart of each study in a small report. */
 async function answers(source: Source, appearance: Appearance, lines: StudyLine[]): Promise<HTMLElement[]> {
   if (source.isServed || lines.length > MOST_ANSWERS) return [];
   const made = lines.map(async ({ id }) => {
@@ -72,6 +71,5 @@ function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string
   return table("Studies", columns, rows, { className: "studies", texts: columns.flatMap((title, place) => (title === "trials" ? [] : [place])) });
 }
 
-/** Its name, and why there is no more. */
 const damagedRow = (line: StudyLine, why: string, columns: number): Child[] =>
   Array.from({ length: columns }, (_, index) => [line.id, "", element("span", { class: "against" }, why), "", count(line.trials)][index] ?? "");

@@ -1,4 +1,4 @@
-// A study: its question, what speaks against it, how ways to warm compare, and its points in pictures and tables.
+// A study: question, doubts, comparison of ways to warm, and its points.
 
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
@@ -37,9 +37,9 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
     ...(isOfJobs(study) ? [jobsSection(state)] : []),
     ...(!isOfWarmUp ? [section("pictures", "The points", ...pictures)]
       : [...warmUpSections(await WarmersStage.read(source, study, appearance), state), fold("pictures", "The points, figure by figure", ...pictures)]),
-    // Ways to warm have no order that a line could join.
+    // Ways to warm have no order.
     ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
-    // Of ways to warm the first chart is one over time.
+    // For ways to warm the first chart shows time.
     ...(!isOfWarmUp && isServing && study.points.length > 1 && hasCurves ? [overTime(new PointsStage(study, source, appearance))] : []),
     ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) || isOfWarmUp ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
@@ -52,13 +52,12 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   ];
 }
 
-/** A report of a large study has none. */
+/** Reports of large studies omit the seconds. */
 async function hasSeconds(source: Source, { sweep, trials }: StudyData): Promise<boolean> {
   const first = trials.find(({ failure }) => failure === null);
   return source.isServed || (first !== undefined && (await source.trial(sweep.id, first.number, first.repeat)) !== null);
 }
 
-/** Folded: the seconds are asked for when it is opened. */
 function overTime(state: PointsStage): HTMLElement {
   const box = fold("over-time-fold", "Points over time", state.chips(`Points in the chart, ${state.most} at most`, () => null), figure(points, state));
   const load = (): void => void (box.open && state.load());
@@ -67,7 +66,7 @@ function overTime(state: PointsStage): HTMLElement {
   return box;
 }
 
-/** Says that a study runs now and how far it is, as long as it does. */
+/** Shown while the study runs, with its progress. */
 function runningBanner(source: Source, id: string): HTMLElement {
   const told = element("span", {});
   const banner = element("p", { class: "running", role: "status", hidden: true }, told, " ", element("a", { href: "#/live" }, "Watch it"));

@@ -1,4 +1,4 @@
-// One trial: its curves on one time axis, and everything that was kept of it.
+// One trial: curves on one time axis, and all stored data.
 
 import { linkTo } from "../address";
 import type { Appearance } from "../appearance";
@@ -14,7 +14,7 @@ import { againstBox, plainVerdict } from "../sections/trust";
 import type { LatencyHistogram, StudyData, SweepTrial, TrialData, TrialOutline } from "../../generated/record";
 import type { Source } from "../source";
 
-/** `wanted` are the point's number and the repeat; `beside` is another trial of the study, `NUMBER-REPEAT`. */
+/** `wanted`: number of the point and repeat. `beside`: a trial to compare, as `NUMBER-REPEAT`. */
 export async function trialPage(source: Source, appearance: Appearance, id: string, [number, repeat]: [number, number], beside: string | null): Promise<HTMLElement[]> {
   const study = await source.study(id);
   const outline = study.trials.find((one) => one.number === number && one.repeat === repeat);
@@ -40,7 +40,6 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
 
 const labelOf = (study: StudyData, number: number): string => study.points.find((point) => point.number === number)?.label ?? `point ${number}`;
 
-/** Of its figures, those that stand at its head. */
 const TOLD = ["tps", "worst-second", "p99", "warm-after", "to-50", "resident-after", "buffers-after", "bound-ratio", "load-rate"];
 
 const summary = (trial: TrialOutline): string => [
@@ -50,7 +49,6 @@ const summary = (trial: TrialOutline): string => [
   ...TOLD.map(metricOf).flatMap(({ key, label, render }) => (typeof trial[key] === "number" ? [`${label} ${render(trial[key])}`] : [])),
 ].join(" · ");
 
-/** The other repeats, the trials before and after, and which trial is held beside. */
 function siblings({ sweep, trials, ...study }: StudyData, shown: TrialOutline, beside: string | null): HTMLElement {
   const link = ({ number, repeat }: TrialOutline, held: string): string => linkTo(["study", sweep.id, "trial", number, repeat], held === "" ? {} : { with: held });
   const linked = (text: string, trial: TrialOutline | undefined): HTMLElement | undefined =>
@@ -85,7 +83,6 @@ function details({ trial, series }: TrialData, other: TrialData | null): (HTMLEl
   ];
 }
 
-/** Facts by the title of their card; of one without any there is none. */
 function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, Facts][] {
   const { start_state: state, checkpoints: all, fresh_copy: fresh, warming, cycle_tps: cycle } = trial;
   const [job, brought] = [warming?.job, warming?.brought];
@@ -96,7 +93,7 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
     ["Trial", [
       ["started", state === null ? "not" : `${state.verdict}: ${percent(inCache)} of ${bytes(state.total_bytes)} in the page cache`],
       ["lasted", seconds(trial.lasted_seconds)],
-      // It ended with its transactions, from cold.
+      // Ended with its transactions, from a cold start.
       ...factsIf(job, ({ warmer_seconds: before, load_seconds: load, whole_seconds: whole }) => [
         ...factsIf(trial.strategy_outcome && before, (took) => [["what warmed it took", seconds(took)]]), ["the job took", seconds(load)], ["in all, from the cold start", seconds(whole)],
       ]),
@@ -111,13 +108,13 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
       ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(Math.max(...all.map((one) => one.longest_sync_seconds)))],
       ...factsIf(fresh, ({ way, bytes: size, seconds: took }) => [["fresh copy of the databases", `${way} of ${bytes(size)} in ${seconds(took)}`]]),
     ]],
-    // Others at a flush are what commit_siblings asks for.
+    // Concurrent transactions matter for commit_siblings.
     ["Flushes of the log", factsIf(flushes, (found) => [
       ["by everybody, as the server counts them", found.per_second === null ? "not counted" : `${found.per_second.toFixed(1)} per second`],
       ["looks that saw one under way", `${count(found.seen)} of ${count(found.looks)}`],
       ["other transactions under way then, in the mean", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
     ])],
-    // It ended when what is wanted was resident.
+    // Ended when the wanted pages were resident.
     ["What came back", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
       ["wanted", `${warming?.wanted_bytes == null ? "" : `${bytes(warming.wanted_bytes)}: `}${count(pages)} pages in ${count(pieces)} pieces`], ["resident in the end", bytes(resident)],
       ["the best merging", bound === null ? "not known: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
@@ -126,10 +123,8 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
   ];
 }
 
-/** Facts of something that not every trial has. */
 const factsIf = <T>(found: T | null | undefined, facts: (found: T) => Facts): Facts => (found === null || found === undefined ? [] : facts(found));
 
-/** What each device did, where parts of the server have devices of their own. */
 function devices({ devices: all }: SweepTrial): HTMLElement | null {
   if (!all || all.length === 0) return null;
   const rows = all.map((one) => [
@@ -141,7 +136,7 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
-/** What warmed the server, or the job beside its load, and the end of what it printed. */
+/** Also the job beside its load, with the last output. */
 function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement | null {
   if (!outcome || outcome.command === "") return null;
   const { command, ended_after_seconds: ended, issued_bytes: issued, output } = outcome;
@@ -150,7 +145,7 @@ function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement |
     output.trim() !== "" && folded("What it printed last", () => element("pre", {}, output.trim())));
 }
 
-/** Who made the load, where it was not this machine alone. */
+/** Only if other hosts generated load. */
 function hosts({ generators }: SweepTrial): HTMLElement | null {
   if (!generators) return null;
   const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
@@ -163,7 +158,7 @@ function hosts({ generators }: SweepTrial): HTMLElement | null {
 }
 
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
-  // A percentile has an interval; without enough transactions beyond it there is none.
+  // A percentile needs enough transactions beyond it.
   const percentile = ({ percentiles }: LatencyHistogram, share: number): Child => {
     const found = percentiles.find((one) => one.share === share);
     if (!found) return element("span", { class: "soft", title: "fewer than ten transactions lie beyond it" }, "–");

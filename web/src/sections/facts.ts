@@ -1,4 +1,4 @@
-// Machine, server and study: what one needs to measure it again. And the numbers of a study, made into files by the page.
+// Facts for repeating a study, and downloads created by the page.
 
 import { card, element, type Facts, fold } from "../element";
 import { boundOf } from "../curve_stage";
@@ -13,7 +13,7 @@ export function facts(study: StudyData): HTMLElement {
     element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(study.sweep.study, null, 2))));
 }
 
-/** By title of the card. */
+/** By card title. */
 export function factsOf({ sweep, exact, total_seconds: total, points }: StudyData): Record<string, Facts> {
   const { machine, server, warmup } = sweep;
   const { device } = machine;
@@ -34,7 +34,7 @@ export function factsOf({ sweep, exact, total_seconds: total, points }: StudyDat
       ...known(["its trials took", total === null ? "" : clock(total)]),
       ...sweep.databases.map(makingOf),
       ["seed of the order", exact.seed], ["SHA-256 of its meaning", sweep.digest], ["pgthaw", sweep.pgthaw_version],
-      // What was asked of a study of ways to warm, and what is known beforehand.
+      // Facts of studies of warmers.
       ...(warmup ? [
         ["database", bytes(warmup.database_bytes)], ["in the warm snapshot", bytes(warmup.wanted_bytes)], ["disk", disk(warmup.disk)],
         ["bound", bound === null ? "not known" : `${seconds(bound)} = bytes ÷ bandwidth`], ["forecast of nothing", forecast(warmup.forecast)],
@@ -45,10 +45,8 @@ export function factsOf({ sweep, exact, total_seconds: total, points }: StudyDat
   };
 }
 
-/** Without those of which nothing is known. */
 const known = (...all: Facts): Facts => all.filter(([, value]) => value !== "");
 
-/** How long a database took to make, step by step. */
 function makingOf({ database, scale, file_system: fileSystem, server, seconds: took, steps }: DatabaseMaking): [string, string] {
   const others = ([["database", database, "default"], ["file system", fileSystem, "native"], ["server", server, "default"]] as const)
     .filter(([, value, usual]) => value !== usual).map(([what, value]) => `, ${what} ${value}`).join("");
@@ -104,7 +102,7 @@ export function downloads(study: StudyData, source: Source, hasSeconds: boolean)
 
 const valuesAt = ({ points }: StudyData, number: number): string[] => points.find((point) => point.number === number)?.values ?? [];
 
-/** Spans of a second, unless there are many. */
+/** Merges seconds if there are many. */
 async function samplesCsv(study: StudyData, source: Source): Promise<string> {
   const { sweep, trials } = study;
   const fields = [
@@ -122,7 +120,7 @@ async function samplesCsv(study: StudyData, source: Source): Promise<string> {
   return csv([...sweep.varied, "repeat", "position", ...fields], rows);
 }
 
-/** RFC 4180, for programs: field names as stored, a missing value is empty. */
+/** RFC 4180, with stored field names and empty missing values. */
 function csv(header: string[], rows: Value[][]): string {
   const field = (value: Value): string => {
     const text = value === null ? "" : String(value);

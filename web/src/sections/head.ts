@@ -1,4 +1,4 @@
-// The question, the answer, and its figures.
+// Question, answer and key figures.
 
 import { element, figures, heading, paragraph } from "../element";
 import { bytes, count, ratio, seconds, instant, spread, time, unbroken } from "../format";
@@ -25,12 +25,11 @@ export function head(study: StudyData): HTMLElement {
     ].join(" · ")));
 }
 
-/** Long lists of values are told by their ends. */
 const axisText = ({ name, values }: Axis): string => (values.length <= 6 ? `${name} ${values.join(", ")}` : `${name} ${values[0] ?? ""} to ${values.at(-1) ?? ""} (${values.length} values)`);
 
 const joined = (separator: string, ...parts: string[]): string => parts.filter((part) => part !== "").join(separator);
 
-/** The best point, and what it is held against: the last one, and what its users waited. */
+/** The best and last point, with waiting times of users. */
 function servedFigures({ points }: StudyData): HTMLElement | null {
   const served = (point: PointSummary): number => TPS.of(point)?.median ?? 0;
   const measured = points.filter((point) => TPS.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => served(b) - served(a));
@@ -47,7 +46,6 @@ function servedFigures({ points }: StudyData): HTMLElement | null {
   ]);
 }
 
-/** The job that was done soonest, and the one that took longest. */
 function jobFigures({ points }: StudyData): HTMLElement | null {
   const all = points.map((point) => ({ point, at: spreadOf(point, "whole_seconds")?.median ?? Number.NaN }));
   const done = all.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => a.at - b.at);
@@ -59,7 +57,7 @@ function jobFigures({ points }: StudyData): HTMLElement | null {
   }));
 }
 
-/** The figures of pgthaw, or of the soonest warmer. */
+/** Figures of pgthaw or else the fastest warmer. */
 function warmersFigures(study: StudyData): HTMLElement | null {
   const names = strategiesOf(study);
   const reached = (point: PointSummary) => spreadOf(point, isWarmUp(study) ? "warm_after_seconds" : "resident_after_seconds");
@@ -67,7 +65,7 @@ function warmersFigures(study: StudyData): HTMLElement | null {
   const sorted = study.points.filter((point) => reached(point) !== null).sort((a, b) => soonest(a) - soonest(b));
   const subject = study.points.find((_, place) => names[place] === "pgthaw") ?? sorted[0];
   if (!subject) return null;
-  // What it is held against: doing nothing, and the soonest other way.
+  // Compared with doing nothing and the fastest other warmer.
   const others = sorted.filter((one) => one !== subject);
   const compared = [others.find(({ label }) => label === "nothing"), others.find(({ label }) => label !== "nothing" && !label.startsWith("pgthaw"))];
   const beside = compared.flatMap((one) => (one === undefined ? [] : [`${nameOf(study, one)} ${spread(reached(one), instant, `${one.measured_seconds ?? 0} s`).median}`]));

@@ -1,5 +1,4 @@
-// What is drawn of a study and which axis goes where, for all of its pictures at once; and the heat map: two axes, a table a small
-// multiple, whose cells are links to the trials.
+// Choices of figure and axes for all charts, and the heat map, whose cells link to trials.
 
 import { pointerList, type PointerRow } from "../charts/figure";
 import { element, type Option, paragraph, select } from "../element";
@@ -54,11 +53,11 @@ export function heatMap(state: StudyState): HTMLElement {
 
 type Shade = ReturnType<typeof shadeOf>;
 
-/** The ends of the scale, and where on it a value is, 0 to 1. */
+/** Scale with a position from 0 to 1. */
 function shadeOf({ study, metric }: StudyState) {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);
-  // Never less than from half to whole: all colours of the scale between two equals would make a difference of them.
+  // At least a factor of two, so that the colours do not exaggerate small differences.
   const low = Math.min(...values, high / 2);
   const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
   const width = on(high) - on(low);
@@ -93,7 +92,7 @@ function panelOf(state: StudyState, facet: string, shade: Shade, bubble: HTMLEle
 
 const STEPS: Record<string, [down: number, right: number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-/** The arrow keys go from cell to cell, so that Tab passes a table in one step; points that are missing are passed over. */
+/** Arrow keys move between cells and skip missing points, so Tab passes the table in one step. */
 function move(event: KeyboardEvent, links: (HTMLAnchorElement | null)[][]): void {
   const step = STEPS[event.key];
   let down = links.findIndex((row) => row.some((link) => link !== null && link === event.target));

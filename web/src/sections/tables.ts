@@ -1,4 +1,4 @@
-// The tables of a study: its points, what their users got, who wrote the buffers, the noise, and two points beside each other.
+// Tables of a study.
 
 import { readAddress, remember, linkTo } from "../address";
 import { cell, type Child, code, element, folded, ofPoints, type Option, paragraph, part, select, table } from "../element";
@@ -8,11 +8,10 @@ import { doubtOf, type StudyState } from "../pivot";
 import type { BackgroundWrites, PointSummary, StudyData, SweepTrial } from "../../generated/record";
 import type { Source } from "../source";
 
-/** Every point as a row, and every trial of it as a link. */
 export function everyPoint(study: StudyData): HTMLElement {
   const { points, sweep: { id, varied } } = study;
   const metrics = metricsOf(study);
-  // The links come first: a table of many figures is wider than its page.
+  // Links come first, since the table is wider than its page.
   const named = ["trials, by repeat", ...(varied.length > 0 ? varied : ["point"])];
   const linksOf = (point: PointSummary): HTMLElement => {
     const trials = study.trials.filter(({ number }) => number === point.number).sort((a, b) => a.repeat - b.repeat);
@@ -25,10 +24,9 @@ export function everyPoint(study: StudyData): HTMLElement {
     { id: "points", className: "low", texts: named.map((_, place) => place) }));
 }
 
-/** Rows of the table before it is opened whole. */
 const FIRST = 12;
 
-/** "Don't be fooled": the points by throughput, with their worst second and their slowest hundredth beside it. */
+/** "Don't be fooled": throughput with the worst second and the 99th percentile. */
 export function fooled(state: StudyState): HTMLElement {
   const metrics = [TPS, WORST, P50, P99];
   const by = (metric: Metric) => (a: PointSummary, b: PointSummary): number => ((metric.of(b)?.median ?? 0) - (metric.of(a)?.median ?? 0)) * (metric.isLowBetter ? -1 : 1);
@@ -63,9 +61,9 @@ const WRITES: [keyof BackgroundWrites, string][] = [
   ["buffers_clean", "buffers by background writer"], ["buffers_backend", "buffers by backends"], ["maxwritten_clean", "writer held back (times)"], ["buffers_alloc", "buffers allocated"],
 ];
 
-/** Who wrote the buffers, and what made the checkpoints: the table of the slides. */
+/** As in the slides. */
 export function background({ study: { points } }: StudyState): HTMLElement {
-  // A median of few trials may be a half.
+  // The median of an even number may be fractional.
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
   const rows = points.filter((point) => point.background !== null)
     .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);
@@ -74,7 +72,7 @@ export function background({ study: { points } }: StudyState): HTMLElement {
     ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
 }
 
-/** What equal sides differ by: the noise that every difference of the study stands beside. `null`: no point was measured twice. */
+/** Differences of equal points. `null` if none was measured twice. */
 export function noise({ noise: all }: StudyData): HTMLElement | null {
   if (all.length === 0) return null;
   const times = (value: number | null): string => (value === null ? "–" : `${ratio(value)} ×`);
@@ -87,7 +85,7 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     table("What equal sides differ by", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
 }
 
-/** Two points beside each other: figures, and the settings in which they differ. `null`: there is nothing to compare with. */
+/** Two points with different figures and settings. `null` if there is only one. */
 export function beside({ study }: StudyState, source: Source): HTMLElement | null {
   const { points, trials, sweep } = study;
   const [first, second] = points;
@@ -125,7 +123,6 @@ const figuresOf = (metrics: Metric[], a: PointSummary, b: PointSummary): HTMLEle
     return [columnOf(metric), renderMedian(metric, a), renderMedian(metric, b), isKnown ? `${ratio(quotient)} ×` : "–"];
   }), { className: "pairs" });
 
-/** What was asked for and what the server said, where two trials differ in it. */
 export function differencesOf(a: SweepTrial, b: SweepTrial, sides: [string, string], missing: string): HTMLElement {
   const of = (trial: SweepTrial): Map<string, string> => new Map([
     ...Object.entries(trial.point).filter(([, value]) => value !== null && typeof value !== "object").map(([name, value]): [string, string] => [name, String(value)]),

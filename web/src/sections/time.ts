@@ -1,4 +1,4 @@
-// Where the time of the server went: of a study point by point, and of one trial by its names.
+// Time of the server by point, and of one trial by name.
 
 import { usersOf } from "../charts/time_by_users";
 import { card, type Child, code, element, type Facts, folded, ofPoints, paragraph, section, table } from "../element";
@@ -12,18 +12,18 @@ const SOURCES: Record<string, string> = {
   sql: "looks at pg_stat_activity: estimates",
 };
 
-/** Nanoseconds, which a page tells as it does microseconds. */
+/** In nanoseconds. */
 const length = (ns: number): string => (ns < 1000 ? `${ns.toFixed(0)} ns` : latency(ns / 1000));
 
 const exactShare = (share: number): string => `${(100 * share).toFixed(2)} %`;
 
-/** The table of the slides: updates, commands read and handled, waits for lightweight locks, and what they add up to. */
+/** As in the slides: updates, commands, waits for LWLocks and their sums. */
 export function timeTable({ study }: StudyState): HTMLElement {
   const counted = ["updates", "commands read", "commands handled", "LWLock waits"].flatMap((title, place) => [title, place === 0 ? "waited (s)" : "in all (s)", "mean"]);
   const titles = ["users", ...counted, "per minute", "response", "explained", "of", "least–most of a second", "processors used", "cost"];
   const processors = study.sweep.machine.cores;
   const row = (point: TimedPoint): Child[] => {
-    // Who looks now and then counts no commands, and cannot tell who is ready from who runs.
+    // Sampling counts no commands and cannot distinguish ready from running.
     const countedOf = (number: number): number | null => (point.ready_seconds === null ? null : number);
     const figures: [number | null, number][] = [
       [point.activity_reports, point.statistics_seconds], [countedOf(point.commands), point.reading_seconds],
@@ -43,7 +43,6 @@ export function timeTable({ study }: StudyState): HTMLElement {
     ofPoints(study.timed.length, () => table("Where the time of the client backends went", titles, study.timed.map(row), { id: "times", className: "low" })));
 }
 
-/** Of one trial: where it is from, what it adds up to, and every name. */
 export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   if (!time) return null;
   const [runs, kernel] = [time.programs.reduce((sum, one) => sum + one.runs, 0), time.programs.reduce((sum, one) => sum + one.total_ns, 0)];

@@ -1,14 +1,13 @@
-// What speaks for and against the measurement, before anything is drawn from it.
+// Doubts about the measurement, shown before its results.
 
 import { element } from "../element";
 import { count } from "../format";
 import { isRefused } from "../pivot";
 import type { MeasurementVerdict, StudyData } from "../../generated/record";
 
-/** What is wrong that is seen at once. */
+/** Doubts shown unfolded. */
 const SHOWN = 3;
 
-/** Points that are named for one verdict; more are counted. */
 const NAMED = 4;
 
 const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
@@ -18,20 +17,18 @@ const item = (className: string, mark: string, kind: string, ...text: (Node | st
 
 const goodItem = (text: string): HTMLElement => item("good", "✓", "In order: ", text);
 
-/** What is wrong, where, and what to do about it. */
 function badItem({ kind, sentence, remedy }: MeasurementVerdict, place = ""): HTMLElement {
   const [className, name] = isRefused(kind) ? ["bad refused", "Not what was asked for: "] : ["bad", "Warning: "];
   return item(className, "!", name, upper(sentence), place !== "" && ` (${place})`,
     remedy !== "" && element("span", { class: "remedy" }, element("span", { class: "unseen" }, "Remedy: "), remedy));
 }
 
-/** What speaks against something smaller than a study. */
 export const againstBox = (title: string, verdicts: MeasurementVerdict[]): HTMLElement =>
   element("section", { class: "trust warned" }, element("h2", {}, title), element("ul", {}, ...verdicts.map((one) => badItem(one))));
 
 export const plainVerdict = (sentence: string): MeasurementVerdict => ({ kind: "", sentence, remedy: "" });
 
-/** What is wrong comes first, the gravest of it; the rest and what is in order unfolds. */
+/** The worst doubts first; the rest unfolds. */
 export function trust(study: StudyData): HTMLElement {
   const { sweep, trials, remarks } = study;
   const planned = sweep.points * sweep.repeats;
@@ -40,9 +37,9 @@ export function trust(study: StudyData): HTMLElement {
   const ofPoints = verdictsOf(study);
   const ofSweep = sweep.verdicts.filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
   const all = [...[...unfinished, ...ofSweep, ...remarks.map(plainVerdict)].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
-  // What measured something else than was asked for comes first, whoever says it.
+  // Measurements that do not match the request come first.
   const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
-  // No tick stands beside a warning that contradicts it, beside a trial that began otherwise, or with a head start.
+  // Ticks must not contradict a warning, a different start or a head start.
   const here = hasEnded ? `${count(trials.length)} of ${count(planned)} trials are here` : "Those that are here ran";
   const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
   const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ sentence }) => sentence.includes("head start")));
@@ -65,7 +62,7 @@ interface Placed extends MeasurementVerdict {
   trials: number;
 }
 
-/** Each kind once, whatever its numbers are, with the points that say so; what was not measured as asked comes first. */
+/** Merges equal kinds with different numbers, and lists their points. Mismatches with the request come first. */
 function verdictsOf({ points }: StudyData): Placed[] {
   const byKind = new Map<string, Placed>();
   const add = (key: string, verdict: MeasurementVerdict, point: string, trials: number): void => {

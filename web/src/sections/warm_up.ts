@@ -1,4 +1,4 @@
-// How a cold server warmed up, warmer by warmer: curves, the table of times and ratios, and where the relations were resident.
+// The warm-up of a cold server by warmer: curves, times, ratios and residency.
 
 import type { Appearance } from "../appearance";
 import { type ChartPlan, figure } from "../charts/figure";
@@ -14,7 +14,6 @@ import type { Estimate, Fit, Judgement, LeastShare, Spread, StudyData, Traffic }
 import type { Source } from "../source";
 import { isOfWarmers, ratiosOf, timesOf } from "./warmers";
 
-/** The first picture, and below it what unfolds. */
 export function warmUpSections(state: WarmersStage, study: StudyState): HTMLElement[] {
   const { traffic } = state.study;
   const [interferencePlan, ratioPlan] = [interference(traffic), ratiosOf(study.study)];
@@ -31,13 +30,12 @@ export function warmUpSections(state: WarmersStage, study: StudyState): HTMLElem
   ];
 }
 
-/** Seconds until the median of its trials was warm. */
 function warmAfter(state: WarmersStage, name: string): string {
   const point = state.points.find(({ label }) => label === name);
   return spread(point === undefined ? null : spreadOf(point, "warm_after_seconds"), instant, `${state.longest} s`).median;
 }
 
-/** The chart that a study of warmers begins with, as it stands beside others. */
+/** The first chart, for lists of studies. */
 export async function firstChart(source: Source, appearance: Appearance, study: StudyData): Promise<HTMLElement[]> {
   const alone = { id: `first-${study.sweep.id}`, controls: [], explanation: "" };
   if (isWarmUp(study)) {
@@ -59,7 +57,7 @@ function residency(state: WarmersStage): HTMLElement {
 
 function achieved(state: WarmersStage): HTMLElement {
   const { longest, bound } = state;
-  // What is not reached is longer than the trial.
+  // Unreached times exceed the trial.
   const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
   const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
@@ -81,7 +79,7 @@ function achieved(state: WarmersStage): HTMLElement {
   return table("What each warmer achieved", ["warmer", ...measures.map(([title]) => title)], rows, { id: "achieved" });
 }
 
-/** What the model says of every trial's curve: was it ever steady, and which warm-up fits it? */
+/** The verdict and fit of every trial. */
 function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
   const trials = [...all].sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name) || a.repeat - b.repeat);
   const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
@@ -98,7 +96,7 @@ function judged({ verdict, undecided, reason, warmth, steady_from_seconds: from,
   return [`${name}${since}${cold}`, warmth === null ? reason : `${reason}; ${warmth.evidence}`, steady === null ? "–" : count(steady), fit === null ? `none: ${noFit ?? ""}` : parameters(fit)];
 }
 
-/** The parameters above their intervals. */
+/** With their intervals. */
 function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_share: off }: Fit): HTMLElement {
   const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
   const interval = ({ low, high }: Estimate, render: (value: number) => string): string => (low === null || high === null ? "not known" : range(render(low), render(high)));
@@ -106,7 +104,7 @@ function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_shar
   return element("span", { class: "cell" }, values, element("span", { class: "range" }, [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ")));
 }
 
-/** The table below the interference chart: floors, and who served more by when. */
+/** Floors and transactions served, below the interference chart. */
 function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLElement {
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;
@@ -138,7 +136,6 @@ const DEFINITIONS: [string, string][] = [
   ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only asks for read-ahead seems to be done long before its data arrives."],
 ];
 
-/** How each number came about. */
 export const method = ({ sweep }: StudyData): HTMLElement => fold("method", "How the numbers came about",
   element("dl", { class: "method" }, ...DEFINITIONS.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)])),
   paragraph("soft", `Made by pgthaw ${sweep.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`));

@@ -1,4 +1,4 @@
-// Ways to warm held against each other: how soon what is wanted was resident, the server warm, or a job done.
+// Compares warmers by time until resident, warm or done.
 
 import { ratiosPlan, type Time, timesPlan } from "../charts/bars";
 import { type ChartPlan, figure } from "../charts/figure";
@@ -9,10 +9,10 @@ import { strategyStyle } from "../palette";
 import type { StudyState } from "../pivot";
 import type { PointSummary, StudyData, WarmerRatio } from "../../generated/record";
 
-/** Do its trials end when what is wanted is resident? */
+/** Whether trials end when the wanted pages are resident. */
 export const isOfWarmers = ({ points }: StudyData): boolean => points.some((point) => ["resident_after_seconds", "load_bytes_per_second"].some((key) => spreadOf(point, key) !== null));
 
-/** Do its trials end with so few transactions, from a cold start, that they draw no curve? */
+/** Whether trials end after few transactions from a cold start, without a curve. */
 export const isOfJobs = (study: StudyData): boolean => chosenOf(study, null).id === "whole";
 
 export function warmersSection(state: StudyState): HTMLElement {
@@ -27,13 +27,12 @@ export const strategiesOf = ({ sweep, points }: StudyData): string[] => {
   return points.map((point) => point.values[axis] ?? point.label);
 };
 
-/** By the warmer, where nothing else varies. */
+/** The warmer's name if nothing else varies. */
 export const nameOf = ({ sweep }: StudyData, point: PointSummary): string => (sweep.varied.length === 1 ? (point.values[0] ?? "") : point.label);
 
-/** Before the load of a job began: what a warmer took alone, and nothing of one that works beside the load. */
+/** Seconds before the load; 0 for a concurrent warmer. */
 export const beforeLoad = (point: PointSummary): number => Math.max(0, (spreadOf(point, "whole_seconds")?.median ?? 0) - (spreadOf(point, "load_seconds")?.median ?? 0));
 
-/** A bar of a figure of each point that has it, in the hue of its warmer. */
 function timesBy(study: StudyData, isDark: boolean, key: string, more: (point: PointSummary) => Partial<Time>): { place: number; time: Time }[] {
   const names = strategiesOf(study);
   return study.points.flatMap((point, place) => {
@@ -44,7 +43,6 @@ function timesBy(study: StudyData, isDark: boolean, key: string, more: (point: P
   });
 }
 
-/** Bars of what each trial waits for. */
 export function timesOf(study: StudyData): ChartPlan<StudyState> {
   const isWarm = isWarmUp(study);
   const [id, title, unit, key] = isWarm
@@ -59,7 +57,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
     const reached = timesBy(study, isDark, key, (point) => ({ times: spreadOf(point, "bound_ratio") }));
     const buffers = timesBy(study, isDark, "buffers_after_seconds", (point) => ({ name: `${nameOf(study, point)}: shared_buffers`, opacity: 0.5, isSubject: false }));
     const bounds = new Set(study.points.flatMap((point) => spreadOf(point, "bound_seconds")?.median ?? []));
-    // Those of a point stand below each other.
+    // Keeps a point's bars together.
     return { times: [...reached, ...buffers].sort((a, b) => a.place - b.place).map(({ time }) => time), bound: bounds.size === 1 ? ([...bounds][0] ?? null) : null };
   });
 }
@@ -71,10 +69,10 @@ const jobTimes: ChartPlan<StudyState> = timesPlan({
   times: timesBy(study, isDark, "whole_seconds", (point) => ({ name: point.values.join(", ") || point.label, before: beforeLoad(point) })).map(({ time }) => time), bound: null,
 }));
 
-/** Warmers beside each other, a choice for each of their peers; `null` where nothing is compared. */
+/** `null` without comparisons. */
 export function ratiosOf({ ratios }: StudyData): ChartPlan<StudyState> | null {
   const rowOf = ({ cell, dividend }: WarmerRatio): string => [dividend, cell].filter((part) => part !== "").join(", ");
-  // Of what other figures are divided than those of the rest stands beside them.
+  // Different figures get separate choices.
   const quantityOf = ({ of, divisor }: WarmerRatio): string => `${of === "to-50" ? "50 %" : "time"} ÷ ${divisor}`;
   const dividends = new Map(ratios.map((one) => [rowOf(one), one.dividend]));
   const quantities = [...new Set(ratios.map(quantityOf))].sort((a, b) => Number(a.startsWith("50")) - Number(b.startsWith("50")));

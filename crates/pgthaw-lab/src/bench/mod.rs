@@ -1,4 +1,4 @@
-//! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
+//! Trials: verified start state, strategy, workload, and measurements of each second.
 
 mod race;
 mod residency;

@@ -1,4 +1,4 @@
-//! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
+//! The measured seconds: load, strategy and sampler from the same instant, under the same limit.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,44 +20,40 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
-/// meanwhile (autoprewarm begins at once) is a head start.
+/// The server is then ready shortly before the next second. Earlier reads (autoprewarm begins at once) are a head
+/// start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The same where looking closely is not worth its price.
 const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// pgbench ends by itself after its seconds; a client that waits for a read through a crowded disk may need longer.
+/// A client may still wait for a read on a crowded disk.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
-/// A second's counters are read within this after its end.
+/// A second's counters are read within this time after its end.
 const LAST_READING: Duration = Duration::from_millis(50);
 
-/// So long of it the limit holds on: pgbench may have begun late, and what it does then is counted too.
+/// pgbench may have begun late, and its late transactions count too.
 const LIMITED_GRACE: Duration = Duration::from_secs(3);
 
-/// Who runs.
 pub struct Entrants<'a> {
     pub generator: &'a mut dyn Generator,
     pub contender: Contender,
     pub load_begins: LoadBegins,
-    /// That it lasts, or at most when it ends when it is steady or by itself.
+    /// The duration, or its maximum if the race may end early.
     pub seconds: u32,
-    /// The race is over when the workload is.
+    /// The race ends with the workload.
     pub ends_by_itself: bool,
-    /// That the server lies on.
     pub devices: Devices,
     pub watched: Watched,
-    /// The first segments of relations whose residency is counted on its own.
+    /// First segments of relations whose residency is counted separately.
     pub relations: Vec<PathBuf>,
-    /// Looks at what is wanted, beside a warmer of an idle server: the race is over when all of it is there.
+    /// The race ends when all is loaded.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
-    /// The backend that serves pgthaw's own looks at the server meanwhile.
+    /// The backend that serves pgthaw's own queries.
     pub observer_pid: Option<u32>,
-    /// Accounts for the time of the server's processes, where that is wanted.
     pub time: Option<TimeSampler>,
 }
 
@@ -74,14 +70,12 @@ impl Entrants<'_> {
     }
 }
 
-/// Waits for the right moment to start the server.
 pub fn wait_for_server_start() {
     let wait_ms = (SERVER_START_MS - clock::read_wall_ms()).rem_euclid(1000);
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the
-/// generator, or a while after the last second, so that what is still queued behind it does not hold up the end.
+/// `limit` ends with the generator, or shortly after the last second, so that queued reads do not delay the end.
 pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured, Error> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
@@ -89,13 +83,12 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     let generator = entrants.generator;
     let mut contender = entrants.contender.ready(lab, work.directory, limit.as_ref())?;
 
-    // It does not begin before the account of its time can.
     entrants.time.iter().for_each(TimeSampler::wait_until_open);
     let start = Start::choose(generator.lead());
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
     let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
-        // The listener is gone when the trial was stopped.
+        // The receiver is gone if the trial was stopped.
         let _ = tell.send(*reading);
     })?;
     let gauged = GaugeSources {
@@ -138,7 +131,6 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     let mut os_samples = gauges.finish(is_early);
     time.add_to(&mut os_samples);
     let readings = sampler.finish(is_early)?;
-    // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
     let limited_read_bytes = used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0)));
@@ -166,7 +158,6 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     })
 }
 
-/// The way of a race to its end.
 struct Course<'a> {
     lab: &'a Lab,
     start: Start,
@@ -177,8 +168,8 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Follows the race to its end. Returns whether it ended before its seconds were over, and how long after the start the load began.
-    /// A load that has not begun yet begins when the warmer has ended, or when the race is over.
+    /// Returns whether the race ended early, and the delay of the load. A delayed load begins when the warmer or the
+    /// race ends.
     fn follow(
         &self,
         mut begun: Option<Duration>,
@@ -202,7 +193,7 @@ impl Course<'_> {
             is_early = watch.poll(generator);
             is_early |= generator.poll()?.is_some() && self.ends_by_itself;
             if end == last && probe.is_some_and(|probe| probe.is_over(contender.ended_at)) {
-                // Its last second is measured as a whole.
+                // Its last second is measured completely.
                 end = end.min(self.start.end_of_second(clock::read_monotonic()) + LAST_READING);
             }
             std::thread::sleep(poll_interval(self.cadence));
@@ -211,7 +202,6 @@ impl Course<'_> {
     }
 }
 
-/// Transactions of each second since the start, of a load that counted its own.
 fn after_waiting(load_began_after: Duration, mut paces: Vec<f64>) -> Vec<f64> {
     let waited = load_began_after.as_secs_f64().round() as usize;
     paces.splice(0..0, std::iter::repeat_n(0.0, waited));
@@ -229,7 +219,7 @@ fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
     Ok(limit.read_usage()?.read_bytes)
 }
 
-/// When the generator ended, whose last second ends at `end`. The limit is lifted from one that is late for long.
+/// Lifts the limit if the generator is late.
 fn wait_for_end(
     generator: &mut dyn Generator,
     end: Duration,
@@ -243,7 +233,6 @@ fn wait_for_end(
     ended_at.ok_or_else(|| generator.failure())
 }
 
-/// When the generator ended; `None`: it has not until the deadline.
 fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Option<Duration>, Error> {
     loop {
         stop.check()?;
@@ -255,26 +244,20 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// So many seconds one after the other the verdict must be the same before a trial ends by it: looked at each second, chance
-/// would have many tries.
+/// Consecutive steady verdicts that end a trial. A single one could be chance, because there is a test every second.
 const STEADY_SECONDS: u32 = 3;
 
-/// What is asked of a trial while it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     pub goal: WarmGoal,
-    /// What the verdict has to know beside the curve.
     pub facts: Facts,
-    /// Does the trial end when the verdict is steady?
     pub stops_when_steady: bool,
 }
 
-/// Looks at the readings as they come.
 pub struct Watch<'a> {
     watched: Watched,
     readings: Receiver<Reading>,
     events: &'a Events,
-    /// Processes of this host that make the load.
     generator_pids: Vec<u32>,
     previous: Option<(Reading, Duration)>,
     passed: Vec<PassedSecond>,
@@ -284,7 +267,7 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Takes what was read meanwhile. True when the trial may end, for it is steady.
+    /// True if the trial may end.
     pub fn poll(&mut self, generator: &dyn Generator) -> bool {
         while let Ok(reading) = self.readings.try_recv() {
             self.see(reading, generator);
@@ -306,7 +289,7 @@ impl Watch<'_> {
             self.passed.push(PassedSecond { transactions: 0.0, read_bytes, resident_bytes });
         }
         self.passed.iter_mut().zip(&paces).for_each(|(second, pace)| second.transactions = *pace);
-        // pgbench may tell of a second a little after it was read.
+        // pgbench may report a second late.
         let known = &self.passed[..self.passed.len().min(paces.len())];
         self.events.tell(Event::Second(LiveSecond {
             second: self.passed.len() as u32,
@@ -323,7 +306,6 @@ impl Watch<'_> {
     }
 }
 
-/// Is that the verdict over the seconds so far?
 fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
     let block = watched.goal.block_size.0.max(1) as f64;
     let mut collector = Collector::new(1.0);
@@ -370,7 +352,7 @@ mod tests {
             read_bytes: Bytes(misses * 8192),
             resident_bytes: Bytes(0),
         };
-        // 3000 reads a second of 133,900 pages: fewer transactions miss from second to second.
+        // 3000 reads a second of 133,900 pages: fewer transactions miss each second.
         let cold: Vec<PassedSecond> =
             (0..12).map(|passed| second(1500.0 / (1.0 - 0.0224 * f64::from(passed)), 3000)).collect();
         assert!(!is_steady(&cold, &watched));

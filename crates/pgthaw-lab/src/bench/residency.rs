@@ -1,4 +1,4 @@
-//! Where a relation is resident, as a strip of pieces that the report can draw.
+//! Residency of a relation as a strip of pieces, for the report.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,12 @@ use host::linux::page_cache::{PageCache, read_resident_pages};
 use host::units::{Bytes, Fork};
 use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
 
-/// Pieces of a strip: as many as a report has room for.
+/// As many as a report can draw.
 const PIECES: u64 = 64;
 
-/// Relations that get a strip, the largest first.
+/// Number of relations with a strip, largest first.
 const RELATIONS: usize = 12;
 
-/// A relation of the benchmark database that is worth a strip.
 #[derive(Clone, Debug)]
 pub struct StripRelation {
     relation: Relation,
@@ -24,7 +23,7 @@ pub struct StripRelation {
 }
 
 impl StripRelation {
-    /// The strip as it is now. `buffers` are all used ones; none when the server does not run.
+    /// `buffers` are all used ones; empty if the server is stopped.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip, Error> {
         let mut os = Strip::new(self.total_bytes.0);
         let mut segment_start = 0;
@@ -49,17 +48,16 @@ impl StripRelation {
         Ok(ResidencyStrip { os: os.shares(), buffers: strip.shares() })
     }
 
-    /// Name and size.
     pub fn size(&self) -> (String, Bytes) {
         (self.relation.name.to_string(), self.total_bytes)
     }
 
-    /// The file of its first segment; those of the others have its name and a number.
+    /// Files of other segments have this name and a number.
     pub fn first_segment(&self, data: &Path) -> PathBuf {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
 
-    /// Both strips of a trial together, and what was resident at the end of each second between them.
+    /// Combines the strips of a trial and the resident bytes at the end of each second.
     pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip, resident: &[Bytes]) -> RelationResidency {
         RelationResidency {
             relation: self.relation.name.to_string(),
@@ -72,7 +70,7 @@ impl StripRelation {
     }
 }
 
-/// The largest of the user's own relations in the benchmark's database. The server runs.
+/// The largest user relations in the benchmark's database. The server must run.
 pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     let databases = read_databases(&mut connection).await?;
@@ -93,19 +91,18 @@ pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
     Ok(chosen)
 }
 
-/// The strips of relations while the server runs.
 pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> Result<Vec<ResidencyStrip>, Error> {
     if relations.is_empty() {
         return Ok(Vec::new());
     }
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let mut buffers = Vec::new();
-    // Without pg_buffercache there is nothing to draw of the buffers.
+    // Without pg_buffercache there is no strip of buffers.
     let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
     relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
 
-/// Bytes resident in each of equal pieces.
+/// Resident bytes of equal pieces.
 #[derive(Debug)]
 struct Strip {
     total: u64,
@@ -117,12 +114,12 @@ impl Strip {
         Strip { total, resident: vec![0; PIECES as usize] }
     }
 
-    /// Where piece `index` begins. In u128, for a relation may have 32 TB.
+    /// In u128, because a relation may have 32 TB.
     fn edge(&self, index: u64) -> u64 {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }
 
-    /// Counts the bytes `[start, end)`, as far as they are within the total.
+    /// Counts the bytes `[start, end)` within the total.
     fn add(&mut self, start: u64, end: u64) {
         let end = end.min(self.total);
         for index in 0..PIECES {

@@ -1,4 +1,4 @@
-//! Looks at both tiers beside a warmer of an idle server, on a thread of its own.
+//! Measures, on its own thread, how far a warmer of an idle server has filled page cache and shared_buffers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,36 +21,35 @@ use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
-/// Looking takes at most a fourth of a processor, and as often as that allows: between these bounds.
+/// Limits the probe to a quarter of a processor.
 const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// What a warmer left to the kernel (pgfincore's reads end after its command) may still come within this.
+/// Time for the kernel to complete reads after the warmer's command, pgfincore's for example.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
-/// Ready to look.
 pub struct Looker {
     wanted: Arc<Wanted>,
     watch: Watch,
     goal_pages: u64,
     strategy: Strategy,
-    /// To look at the buffers through; `None` of a warmer that leaves them alone.
+    /// `None` for a warmer that does not fill the buffers.
     connection: Option<PgConnection>,
     start: Duration,
     come: Arc<Mutex<Come>>,
 }
 
-/// What has come so far, in seconds since the start.
+/// Times are in seconds since the start.
 #[derive(Debug, Default)]
 struct Come {
     seen: Seen,
-    /// When more was seen than before, and how much that was of both tiers.
+    /// Time of the last growth, and the maximum of each tier.
     last_gain: f64,
     most: (Bytes, Option<Bytes>),
 }
 
-/// A looker at work. Dropping it stops it before its next look.
+/// Dropping it stops it before its next look.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen, Error>>,
@@ -61,8 +60,8 @@ pub struct Probe {
 }
 
 impl Looker {
-    /// Opens the files. Through `connection`, which is not to the database whose files are counted, the buffers of a warmer are
-    /// looked at that brings them back: once already, for the first look reads the catalogs that the later ones need.
+    /// `connection` must not be to the database whose files are counted. The first look at the buffers loads the
+    /// catalogs that later ones need.
     pub async fn open(
         wanted: &Arc<Wanted>,
         cache: &dyn PageCache,
@@ -81,7 +80,6 @@ impl Looker {
         })
     }
 
-    /// Looks from the monotonic instant `start` on.
     pub fn start(mut self, start: Duration) -> Result<Probe, Error> {
         self.start = start;
         let (strategy, come, runtime) = (self.strategy, Arc::clone(&self.come), Handle::current());
@@ -109,12 +107,12 @@ impl Looker {
         seen.resident_after_seconds.is_some() && (self.connection.is_none() || seen.buffers_after_seconds.is_some())
     }
 
-    /// Looks at both tiers. What is seen is dated to the end of the look: rather late than early.
+    /// Observations are dated to the end of a look, rather late than early.
     fn look(&mut self, runtime: &Handle) -> Result<(), Error> {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
-        // A backend that looks all the time is traffic that a restore makes way for.
+        // A backend that constantly reads buffers is traffic that a restore makes way for.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
         let buffers = match &mut self.connection {
@@ -149,7 +147,7 @@ impl Looker {
 }
 
 impl Probe {
-    /// Has all come that can come? `ended_at` is when the warmer's command ended, which may have left reads to the kernel.
+    /// `ended_at` is the end of the warmer's command.
     pub fn is_over(&self, ended_at: Option<Duration>) -> bool {
         let come = lock(&self.come);
         let is_there = come.seen.resident_after_seconds.is_some() || !self.strategy.fills_cache();
@@ -159,18 +157,17 @@ impl Probe {
         self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
     }
 
-    /// Ends it, and says what it saw. What came may have gone: all of it is looked at once more.
+    /// Counts all pages once more, because some may have been evicted.
     pub fn finish(self) -> Result<Seen, Error> {
         let Probe { thread, stop, .. } = self;
         drop(stop);
-        // A panic in the thread is a defect, not a state to go on from.
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// The least of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of gaps to read over. Gaps cost their
-/// bytes and save one read each, so the best choice is "the m shortest", and all m are tried. Reads may be as long as
-/// they like: on a real device it takes longer. `None` without both limits in force.
+/// Lower bound of the load time: the least of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
+/// gaps to read through. A gap costs its bytes and saves one read, so only "the m shortest gaps" need trying. Reads
+/// of any length are allowed. `None` unless both limits are in force.
 pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     if disk.not_enforced.is_some() {
         return None;
@@ -198,31 +195,27 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     Some(best)
 }
 
-/// Pages that are looked at together: 4 MiB of the usual ones.
+/// 4 MiB with pages of 4 KiB.
 const WINDOW_PAGES: u64 = 1024;
 
-/// Every page is looked at now and then, also when there cannot be enough yet: what came may go again before the rest
-/// is there (a kernel that pages out what is idle), and has come all the same.
+/// Also applies far from the goal: a page that is evicted again counts only if an exact look saw it.
 const EXACT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// From this share of the goal on it is looked at more closely: at every page each time.
+/// From this share of the goal on, looks are exact.
 pub const NEAR_GOAL: f64 = 0.9;
 
-/// One look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Wanted pages that have been seen resident; no more than this when it is not exact.
+    /// Seen resident so far; an upper limit unless exact.
     pub pages: u64,
-    /// Was every page looked at (mincore, which counts none whose data is still on its way), or were cached ones only
-    /// counted, which is cheap and may count too many?
+    /// Exact: mincore checked every page, without reads in flight. Otherwise pages were counted, which is cheap and
+    /// may count too many.
     pub is_exact: bool,
 }
 
-/// The wanted pages of the files, in windows.
 pub struct Watch {
     files: Vec<Box<dyn CachedFile>>,
     windows: Vec<Window>,
-    /// When every page was looked at last.
     exact_at: Option<Instant>,
 }
 
@@ -230,12 +223,10 @@ struct Window {
     file: usize,
     range: PageRange,
     wanted: RoaringBitmap,
-    /// Of the wanted ones, those that have been seen resident.
     seen: RoaringBitmap,
 }
 
 impl Watch {
-    /// Opens the files.
     pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch, Error> {
         let mut watch = Watch { files: Vec::new(), windows: Vec::new(), exact_at: None };
         for wanted in files {
@@ -263,8 +254,7 @@ impl Watch {
         }
     }
 
-    /// How much has come. Cached pages are counted; where these may be `goal` pages, and now and then, every page is
-    /// looked at. A window that was seen whole is not looked at again: [`Watch::recount`] does.
+    /// Checks every page when the counts may reach `goal`, and periodically. Skips windows seen complete.
     pub fn look(&mut self, goal: u64) -> Result<Look, Error> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -293,7 +283,6 @@ impl Watch {
         Ok(Look { pages: windows.iter().map(|window| window.seen.len()).sum(), is_exact: true })
     }
 
-    /// The wanted pages that are resident now: what came may have gone.
     pub fn recount(&self) -> Result<u64, Error> {
         self.windows.iter().map(|window| Ok(window.read(&*self.files[window.file])?.len())).sum()
     }
@@ -309,7 +298,6 @@ impl Window {
         Ok(())
     }
 
-    /// The wanted pages that are resident.
     fn read(&self, file: &dyn CachedFile) -> Result<RoaringBitmap, Error> {
         let mut resident = RoaringBitmap::new();
         for run in file.read_resident(self.range)? {
@@ -319,7 +307,7 @@ impl Window {
     }
 }
 
-/// The pages of a run, counted from the beginning of the window that it lies in.
+/// Page numbers relative to the start of the window.
 fn within(window: PageRange, run: PageRange) -> std::ops::Range<u32> {
     (run.start - window.start) as u32..(run.end - window.start) as u32
 }
@@ -328,7 +316,7 @@ fn gone(path: &Path) -> Error {
     Error::file("open", path, std::io::ErrorKind::NotFound.into())
 }
 
-/// A run in pieces, each in one part of this length: the part's number, and first and last + 1 of the piece within it.
+/// Cuts a run at multiples of `length`: the part's number, and the piece's start and end within it.
 fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     (start / length..end.div_ceil(length)).map(move |number| {
         let first = number * length;
@@ -336,28 +324,23 @@ fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64
     })
 }
 
-// ---- what a snapshot asks for ----
-
-/// The wanted pages of one segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedFile {
     pub path: PathBuf,
-    /// In order, with gaps between them.
+    /// Ascending, with gaps between them.
     pub runs: Vec<PageRange>,
 }
 
-/// What a snapshot asks both tiers for.
 #[derive(Debug, Default)]
 pub struct Wanted {
     pub files: Vec<WantedFile>,
     pub former: FormerBuffers,
     pub page_bytes: u64,
-    /// Of the server's blocks.
+    /// The server's block size.
     pub block_bytes: u64,
 }
 
 impl Wanted {
-    /// What `map` has, in the files below `data_directory`.
     pub fn of(map: &Map, data_directory: &Path, page_bytes: u64) -> Wanted {
         Wanted {
             files: find_wanted(map, data_directory, page_bytes),
@@ -367,28 +350,24 @@ impl Wanted {
         }
     }
 
-    /// Of the page cache.
     pub fn pages(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.runs).map(|run| run.pages()).sum()
     }
 
-    /// How many runs of pages with gaps between them.
     pub fn pieces(&self) -> u64 {
         self.files.iter().map(|file| file.runs.len() as u64).sum()
     }
 
-    /// Of the page cache.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.pages() * self.page_bytes)
     }
 }
 
-/// The pages of `map`'s OS tier, by segment file below `data_directory`.
 fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedFile> {
     let block_size = u64::from(map.source.block_size);
     let segment_blocks = u64::from(map.source.segment_blocks);
     let mut files: Vec<WantedFile> = Vec::new();
-    // Shared catalogs lie beside the databases: whoever loads the database's directory does not load them.
+    // Warmers that load the database's directory do not load shared catalogs.
     for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid() != 0) {
         for (segment, start, end) in block_runs(fork, segment_blocks) {
             let path = relation.path.segment_file(data_directory, fork.fork, segment as u32);
@@ -402,7 +381,6 @@ fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedF
     files
 }
 
-/// The resident runs of a fork, cut at the ends of segments.
 fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     let mut pieces = Vec::new();
     let mut runs = fork.os.iter();
@@ -412,7 +390,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Where a page holds several blocks, neighbours share one.
+/// Blocks that share a page make adjacent runs overlap.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
@@ -420,13 +398,13 @@ fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     }
 }
 
-/// A longer range is read in pieces, as large as those of a restore.
+/// As in a restore.
 const LARGEST_READ: u64 = 256 << 10;
 
-/// As many as a restore has.
+/// As in a restore.
 const THREADS: usize = 16;
 
-/// A list of ranges as text: a line with the first byte, the number of bytes and the file.
+/// One range a line: first byte, number of bytes, file.
 pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
     let page_bytes = wanted.page_bytes;
     let line = |file: &WantedFile, start: u64, end: u64| {
@@ -437,7 +415,6 @@ pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
     std::fs::write(path, lines).map_err(|source| Error::file("write", path, source))
 }
 
-/// Reads the ranges of a list with several threads, each taking the next one.
 pub fn apply_read_ranges(list: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(list).map_err(|source| Error::file("read", list, source))?;
     let damaged = || Error::file("read", list, std::io::ErrorKind::InvalidData.into());
@@ -472,16 +449,14 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
     Some((start, bytes, words.next()?.into()))
 }
 
-/// A buffer that had this usage count or a greater one is hot, and is back when it has it again.
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// This share of the former buffers, and of the hot ones as hot as that, counts as "back".
+/// Share of former buffers, and of hot ones, that counts as "back".
 pub const BACK_SHARE: f64 = 0.9;
 
-/// Whose a buffer is: tablespace, database, relfilenumber, fork.
+/// Tablespace, database, relfilenumber, fork.
 type Key = (u32, u32, u32, Fork);
 
-/// What was in shared_buffers.
 #[derive(Clone, Debug, Default)]
 pub struct FormerBuffers {
     all: HashMap<Key, RoaringBitmap>,
@@ -490,16 +465,14 @@ pub struct FormerBuffers {
     pub hot_blocks: u64,
 }
 
-/// What of it is there now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuffersLook {
     pub blocks: u64,
-    /// Of the hot ones, those with a usage count of at least [`HOT_USAGE_COUNT`].
+    /// Former hot buffers that are hot again.
     pub hot_blocks: u64,
 }
 
 impl FormerBuffers {
-    /// As the snapshot has it.
     pub fn of(map: &Map) -> FormerBuffers {
         let mut former = FormerBuffers::default();
         for (relation, fork) in map.forks() {
@@ -516,14 +489,12 @@ impl FormerBuffers {
         former
     }
 
-    /// Looks at all buffers.
     pub async fn look(&self, connection: &mut PgConnection) -> Result<BuffersLook, Error> {
         let mut look = BuffersLook::default();
         read_buffers(connection, |buffer| look.count(self, buffer)).await?;
         Ok(look)
     }
 
-    /// Is enough of it back?
     pub fn is_back(&self, look: BuffersLook) -> bool {
         let is_most = |now: u64, former: u64| now as f64 >= BACK_SHARE * former as f64;
         is_most(look.blocks, self.blocks) && is_most(look.hot_blocks, self.hot_blocks)
@@ -567,7 +538,6 @@ mod tests {
         let probe = looker.start(clock::read_monotonic()).unwrap();
         let come = Arc::clone(&probe.come);
         assert!(!probe.is_over(None) && Arc::strong_count(&come) == 3);
-        // As a trial does that fails while it runs.
         drop(probe);
         let deadline = clock::read_monotonic() + Duration::from_secs(30);
         while Arc::strong_count(&come) > 1 {
@@ -628,7 +598,6 @@ mod tests {
     #[test]
     fn what_is_cached_beside_what_is_wanted_does_not_count() {
         let cache = FakePageCache::new();
-        // As many cached pages as wanted ones, and only half of them are those.
         cache.insert(FILE, 4096 * 5000, &runs(&[(0, 50), (1000, 1010)]));
         let mut watch = watch(&cache, &[(0, 100), (1020, 1030)]);
         assert_eq!(watch.look(109).unwrap(), Look { pages: 50, is_exact: true });

@@ -1,4 +1,4 @@
-//! Studies from their first trial to their last, or from where they were interrupted.
+//! Runs studies, new or interrupted, to their last trial.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -32,26 +32,22 @@ use pgbench::{QueryMode, parse_outcome};
 use postgres::pgbench::read_pgbench_version;
 use postgres::{Length, Load, MarkedDirectory, Pgbench, Programs, Script, TransactionLog, read_configuration};
 
-/// A sweep that ended, or was stopped.
 #[derive(Debug)]
 pub struct SweepFinished {
     pub run: SweepRun,
-    /// Of this invocation.
+    /// Trials in this invocation.
     pub trials: u32,
     pub failed: u32,
     pub is_interrupted: bool,
-    /// The cluster's directory, when it was kept.
     pub kept: Option<PathBuf>,
 }
 
-/// Runs what is left of sweeps, one after the other, and blocks its thread while a server starts or a trial runs: give it a
-/// thread of its own. Sweeps in the same place share their clusters and the databases that both have. Trials are told as
-/// events when they end. Whatever happens, the servers and, unless they are kept, their clusters are gone afterwards; a lab
-/// server whose cluster was borrowed runs again.
+/// Blocks its thread, so it needs one of its own. Sweeps in the same place share clusters and databases. Always stops
+/// the servers, removes clusters that are not kept, and restarts a borrowed lab server.
 ///
 /// # Errors
-/// `Error::Interrupted` when it was stopped before the first trials began; `Error::OtherGround` when a sweep was begun with
-/// another server or on another disk.
+/// `Error::Interrupted` if stopped before the first trials; `Error::OtherGround` if a sweep began with another server
+/// or disk.
 pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>, Error> {
     let temporary = std::env::temp_dir();
     let directory = MarkedDirectory::create("pgthaw-bench-", &temporary);
@@ -60,13 +56,13 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
     let work = Work { directory: directory.path(), events, stop };
     let played = run_each(all, &mut sites, work).await;
     let is_kept = played.is_ok() && all.iter().any(|options| options.asked.is_kept);
-    // The first failure is the one to tell.
+    // The first failure is reported.
     let mut tidied: Result<Option<PathBuf>, Error> = Ok(None);
     for site in sites.into_values() {
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // A server of a killed run that was still stopping at the beginning has stopped.
+    // A killed run's server may have been stopping at the beginning.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -84,7 +80,7 @@ async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Re
         let later_seconds = all[number..].iter().map(|later| later.asked.sweep.expected_seconds()).sum();
         match run_one(options, later_seconds, sites, work).await {
             Ok(finished) => played.push(finished),
-            // Stopped while this one was prepared: those before are whole.
+            // Stopped during preparation; earlier sweeps are complete.
             Err(Error::Interrupted) if !played.is_empty() => {
                 played.iter_mut().for_each(|finished| finished.is_interrupted = true);
             }
@@ -109,7 +105,6 @@ async fn run_one(
         earlier.check_ground(maker.first_programs(), &options.asked.place)?;
         let can_run = |point: &Point| !is_left_out(&earlier.run, point);
         if earlier.finished.len() >= plan_turns(&options.asked.sweep, 0, can_run).len() {
-            // It was killed when nothing was left but to say so.
             maker.remove_left(true);
             let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
             return Ok(SweepFinished { run, trials: 0, failed: 0, is_interrupted: false, kept: None });
@@ -136,13 +131,11 @@ async fn run_one(
     play.run(&maker, sites).await
 }
 
-/// What stays the same while a sweep runs.
 struct Play<'a> {
     options: &'a SweepOptions,
     seed: u64,
     started_at: Timestamp,
     scripts: ScriptCopies,
-    /// That sweeps after this one are expected to take.
     later_seconds: f64,
     work: Work<'a>,
 }
@@ -166,22 +159,22 @@ impl Play<'_> {
                 Some(run) => run,
                 None => {
                     let run = self.describe(site).await?;
-                    // It is kept before anything is made that takes long.
+                    // Stored before any slow preparation begins.
                     let (kept, mut heard) = channel(1);
                     self.work.events.tell(Event::SweepOpened { run: Box::new(run.clone()), kept });
-                    // When nobody keeps it, nothing comes any more.
+                    // `None`: no receiver stores it.
                     is_kept = heard.recv().await.is_some();
                     run
                 }
             };
             let known = run.insert(known);
-            // What is not kept nobody comes back for.
+            // An unstored sweep cannot be resumed.
             if is_kept && self.options.goes_on {
                 site.lab.cluster.outlive_owner();
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
-            // Of other hosts that would say nothing, and ways to warm are compared on the way to what pgbench can do.
+            // The calibration does not cover other hosts, and comparisons of warmers stay below pgbench's limits.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);
@@ -240,7 +233,6 @@ impl Play<'_> {
                 left_seconds: time_left.left(expected_left).as_secs_f64(),
             }));
             let key = SiteKey::of(&point);
-            // One server runs at a time.
             let other = last.replace(key.clone()).filter(|last| *last != key);
             other.and_then(|other| sites.get_mut(&other)).map_or(Ok(()), Site::rest)?;
             let Some(site) = sites.get_mut(&key) else { unreachable!("every point has a site") };
@@ -256,7 +248,6 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// What its sites and their warm servers have shown.
     fn add_found(&self, run: &mut SweepRun, sites: &Sites, snapshots: &Snapshots) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
         if sweep.is_warmup && run.warmup.is_none() {
@@ -271,7 +262,6 @@ impl Play<'_> {
         found.extend(left_out.into_iter().map(|(strategy, how)| {
             MeasurementVerdict::from(Finding::StrategyLeftOut { strategy: strategy.to_owned(), how: how.clone() })
         }));
-        // One that was missing may have come since.
         run.verdicts.retain(|verdict| !matches!(verdict.finding, Finding::StrategyLeftOut { .. }));
         add_verdicts(&mut run.verdicts, found);
         run.warnings = texts_of(&run.verdicts);
@@ -307,8 +297,7 @@ impl Play<'_> {
         }))
     }
 
-    /// Of the warm state, for points that start restored, and for strategies that bring it back; of ways to warm always, for
-    /// what is wanted.
+    /// Needed for points that start restored, for warmers, and always for a study of warmers.
     async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
         let mut strategies = sweep.strategies();
@@ -339,7 +328,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// The points whose load makes the warm state of a database: the first, or the first of each script.
+    /// One point for each warm state: the first, or the first of each script.
     fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
         let sweep = &self.options.asked.sweep;
         let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
@@ -376,7 +365,6 @@ impl Play<'_> {
     }
 }
 
-/// Notes how long the databases of a site took that were made just now.
 fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
     for (key, database) in &made.databases {
         let Some((seconds, steps)) = database.making.clone() else { continue };
@@ -390,13 +378,12 @@ fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
         };
         let name =
             |one: &DatabaseMaking| (one.database.clone(), one.scale, one.file_system.clone(), one.server.clone());
-        // A study that goes on may have had to make it anew.
+        // A resumed study may have recreated it.
         known.retain(|one| name(one) != name(&making));
         known.push(making);
     }
 }
 
-/// Was a point left out when its sweep began, or was gone on with?
 fn is_left_out(run: &SweepRun, point: &Point) -> bool {
     run.verdicts.iter().any(|verdict| match &verdict.finding {
         Finding::StrategyLeftOut { strategy, .. } => *strategy == point.strategy,
@@ -405,8 +392,8 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 }
 
 impl Earlier {
-    /// Refuses another server or another disk: the sweep would have trials of both, and nothing would tell them apart. A lab
-    /// server's own cluster is known by its directory, a scratch cluster is as good as another.
+    /// Trials on different servers or disks would be indistinguishable. A borrowed cluster is identified by its
+    /// directory; scratch clusters are interchangeable.
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
         let parent = place.directory();
         let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
@@ -433,7 +420,6 @@ fn render_ground(version: &str, disk: &str, file_system: &str, cluster: Option<&
     format!("PostgreSQL {version} on {disk} ({file_system}){cluster}")
 }
 
-/// Adds what is found now to what was found when the sweep began: a limit may be in force no longer.
 pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<MeasurementVerdict>) {
     for verdict in found {
         if !verdicts.contains(&verdict) {
@@ -442,10 +428,9 @@ pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<Measureme
     }
 }
 
-/// The cheapest statement that there is: without one pgbench refuses a script.
+/// The cheapest statement; pgbench rejects an empty script.
 const EMPTY_STATEMENT: &str = "SELECT;\n";
 
-/// Runs the empty statement for each number of threads and each query mode of the study, with the most clients that it has.
 pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>, Error> {
     let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
     let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
@@ -503,23 +488,19 @@ fn calibrate(
     Ok(GeneratorCalibration { clients, jobs, query_mode, tps, cpu_ratio, run_delay_ratio })
 }
 
-// ---- what the model says before the trials ----
-
-/// The table that pgbench's own scripts read, and its index.
 const TABLE: &str = "public.pgbench_accounts";
 const INDEX: &str = "public.pgbench_accounts_pkey";
 
-/// Of an index, the share of its blocks that are not leaves: one in some hundred. They are read in the first instant.
+/// About one index block in some hundred is not a leaf, and is read at once.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
-/// pgbench asks the catalogs about its tables before it runs a script of its own: in so many reads.
+/// Catalog reads before pgbench runs a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
-/// Private memory of a server, and of each backend: seen as 1.5 to 3 MB of the latter.
+/// Private memory in bytes. Backends were observed to use 1.5 to 3 MB.
 const SERVER_BYTES: f64 = 12e6;
 const BACKEND_BYTES: f64 = 2.5e6;
 
-/// A cold start of a study of ways to warm, whose transactions choose from `classes`, where the kernel reads so far ahead.
 pub fn describe_cold_start(
     sweep: &Sweep,
     calibration: &Calibration,
@@ -543,7 +524,7 @@ pub fn describe_cold_start(
         read_ahead,
         block_bytes,
         buffers_pages: buffers / block_bytes,
-        // Where there is no room the server has one page of it at a time.
+        // Without room, the server has one page at a time.
         os_pages: (room / block_bytes).max(1.0),
         client_reads: if has_builtin_script(sweep) { PGBENCH_READS } else { 0.0 },
     };
@@ -554,7 +535,7 @@ fn has_builtin_script(sweep: &Sweep) -> bool {
     sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
 }
 
-/// What the model says of a server that nothing warms; `None` where it is not known what is read. `relations` are the largest.
+/// `None` for unknown scripts. `relations` are the largest.
 pub fn forecast_nothing(
     sweep: &Sweep,
     relations: &[(String, Bytes)],
@@ -573,8 +554,7 @@ fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::E
     Ok(StudyForecast { cold_tps, steady_tps, to_50_seconds, warm_after_seconds })
 }
 
-/// What pgbench's own scripts choose from: each transaction reads a row of the table by its index, all rows equally likely.
-/// `None` where the tables, of which names and sizes are given, are not pgbench's.
+/// Built-in scripts read rows through the index, all equally likely. `None` for other tables.
 fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
         let found = relations.iter().find(|(relation, _)| relation == name);
@@ -609,7 +589,7 @@ mod forecast_tests {
 
     #[test]
     fn a_cold_start_takes_as_long_as_was_measured() {
-        // Scale 100 on a disk of 3000 reads/s: half of the throughput after 53 s, measured (docs/journal).
+        // Measured at scale 100: half of the throughput after 53 s (docs/journal).
         let relations = [(TABLE.to_owned(), Bytes(163_935 * 8192)), (INDEX.to_owned(), Bytes(27_422 * 8192))];
         let cold = ColdStart {
             clients: 8,

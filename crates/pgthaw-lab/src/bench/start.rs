@@ -1,4 +1,4 @@
-//! How a trial starts: what is asked for, how it is made, and what was measured of it.
+//! Prepares and measures the start state of a trial.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,63 +22,52 @@ use pgbench::Intervals;
 use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
 use postgres::{Server, ServerStatistics, read_activity};
 
-/// Seconds that the workload runs before a trial that starts cold, warm or restored, no longer than the trial itself:
-/// then each follows on the same, whatever the one before it did (docs/journal/2026-11-22-the-same-history.md).
+/// Duration of the workload before each trial, so that all have the same history
+/// (docs/journal/2026-11-22-the-same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
-/// The same before snapshots of the warm state are taken, to make usage counts and to see its pace.
+/// Duration before snapshots, to create usage counts and to measure the pace.
 const WARM_SECONDS: u32 = 5;
 
-/// A server that is ready for a trial.
 #[derive(Debug)]
 pub struct Started {
     pub limit: Option<DiskLimit>,
-    /// Of each device that has another.
     pub read_aheads: Vec<ReadAhead>,
-    /// The copy of the databases that it has.
     pub fresh_copy: Option<FreshCopy>,
     pub state: StartState,
-    /// Of the benchmark's tables, before the trial. Read before a cold start: afterwards the look would warm it.
+    /// Read before a cold start, because reading would warm the cache.
     pub tables: ServerStatistics,
-    /// What speaks against it already.
     pub findings: Vec<Finding>,
-    /// The largest relations of a server that starts cold, and where they are resident still.
     pub strips: Vec<(StripRelation, ResidencyStrip)>,
 }
 
-/// Makes start states.
 #[derive(Debug)]
 pub struct Starter<'a> {
     pub sweep: &'a Sweep,
-    /// The warm state of the point's database; `None` where nobody looked.
     pub warm: Option<&'a WarmSnapshot>,
     pub work: Work<'a>,
 }
 
-/// A snapshot of the warm state.
 #[derive(Debug)]
 pub struct WarmSnapshot {
     pub snapshots: WarmSnapshots,
-    /// Of the database, resident in the page cache when it was taken, and its whole size.
+    /// Bytes resident in the page cache, and in total.
     pub wanted: Bytes,
     pub database_bytes: Bytes,
-    /// The largest of its relations.
     pub relations: Vec<(String, Bytes)>,
     pub calibration: Calibration,
-    /// Is autoprewarm among what warms the study's servers? Then each start has it, or has not.
+    /// Whether each start turns autoprewarm on or off.
     pub has_autoprewarm: bool,
 }
 
-/// Of the warm state of each database of each site; where what a script reads is wanted, of each script on its own.
+/// By script only if the wanted data depends on it.
 pub type Snapshots = BTreeMap<(SiteKey, DatabaseKey, Option<String>), WarmSnapshot>;
 
-/// Which of them a point's server is warmed by.
 pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<String>) {
     (SiteKey::of(point), DatabaseKey::of(point), sweep.is_script_wanted.then(|| point.script.clone()))
 }
 
 impl Starter<'_> {
-    /// Brings the server of a site into the state that the point asks for, and measures what came of it.
     pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
         self.work.stop.check()?;
         match point.start {
@@ -87,7 +76,7 @@ impl Starter<'_> {
                 let fresh_copy = self.prepare(site, point)?;
                 let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
                 let findings = check_settings(&site.lab, &point.settings).await?;
-                // To write a checkpoint to a slow disk takes so long that the kernel may page out what was idle for it.
+                // On a slow disk a checkpoint takes so long that the kernel may page out idle memory.
                 limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
                 self.repeat_history(&site.lab, load).await?;
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
@@ -99,7 +88,6 @@ impl Starter<'_> {
         }
     }
 
-    /// Stops the server, and gives it the settings of the point; copies its databases anew where that is asked for.
     fn prepare(&self, site: &mut Site, point: &Point) -> Result<Option<FreshCopy>, Error> {
         site.lab.stop()?;
         let copy = site.fresh.as_ref().map(|fresh| fresh.put_back(&mut site.lab, self.work)).transpose()?;
@@ -113,7 +101,7 @@ impl Starter<'_> {
         let findings = check_settings(&site.lab, &point.settings).await?;
         self.repeat_history(&site.lab, load).await?;
         let tables = read_tables(&site.lab).await?;
-        // Asked now, for a cold server would be warmed by the question.
+        // Chosen now: the query would warm a cold server.
         let relations = choose_strips(&site.lab).await?;
         site.lab.stop()?;
         if let Some(warm) = self.warm.filter(|warm| warm.has_autoprewarm) {
@@ -121,7 +109,7 @@ impl Starter<'_> {
         }
         let cold = site.lab.make_cold()?;
         let read = |one: StripRelation| {
-            // Of a stopped server, whose buffers are empty.
+            // The server is stopped, so its buffers are empty.
             let strip = one.read(&site.lab.data_directory(), &site.lab.page_cache, &[])?;
             Ok((one, strip))
         };
@@ -135,7 +123,6 @@ impl Starter<'_> {
         Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips })
     }
 
-    /// Changes nothing but what the point needs: its settings, and its disk.
     async fn leave(&self, site: &mut Site, point: &Point, disk: &Disk) -> Result<Started, Error> {
         let changed = changed_names(site.running.as_deref().unwrap_or_default(), &point.settings);
         site.lab.cluster.replace_settings(&point.settings)?;
@@ -163,8 +150,7 @@ impl Starter<'_> {
         Ok(Started { limit, read_aheads, fresh_copy: None, state, tables, findings, strips: Vec::new() })
     }
 
-    /// What the workload adds is taken away again, everything is read, and the workload runs for a while. Where none runs in the
-    /// trials nothing was added.
+    /// Cleans up, reads everything and runs the workload, or only reads for an idle study.
     async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
         if self.sweep.is_idle() {
             return lab.apply_read_all(|| !self.work.stop.is_requested());
@@ -175,7 +161,7 @@ impl Starter<'_> {
         write_checkpoint(lab).await
     }
 
-    /// Makes the state that is wanted, and watches it: what the load reads from a cold start in this time, or everything.
+    /// Measures the wanted state: the data that the load reads from a cold start, or all data.
     async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration, Error> {
         tidy(lab).await?;
         if wanted.is_none() {
@@ -189,8 +175,8 @@ impl Starter<'_> {
         let before = read_activity(&mut connection).await?;
         let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
         let mut activity = read_activity(&mut connection).await?.since(&before);
-        // Of a script with several statements each may be a transaction to the server. The logs of a few seconds lack up to a fifth, a
-        // tenth on average.
+        // The server may count each statement of a script as a transaction. Logs of a few seconds lack a tenth on
+        // average, a fifth at most.
         let ratio = activity.transactions as f64 / transactions.max(1) as f64;
         let each = (0.9 * ratio).round().max(1.0);
         activity.transactions = (activity.transactions as f64 / each) as u64;
@@ -198,7 +184,7 @@ impl Starter<'_> {
         Ok(Calibration { tps, activity, facts: server.facts })
     }
 
-    /// Runs the workload without its limits. Returns transactions per second, `None` of none, and how many transactions it ran.
+    /// Returns transactions per second, if any, and their number.
     fn run(&self, lab: &Lab, load: &Load, length: Length) -> Result<(Option<f64>, u64), Error> {
         let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
         let logs = self.work.make_temporary()?;
@@ -208,7 +194,6 @@ impl Starter<'_> {
         Ok((compute_pace(&intervals), transactions))
     }
 
-    /// Runs `pgthaw restore` to its end.
     fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
         let Some(warm) = self.warm else {
             return Err(Error::Setting(format!("there is no snapshot of {}", DatabaseKey::of(point).render())));
@@ -222,7 +207,7 @@ impl Starter<'_> {
         Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
     }
 
-    /// Records a film of the job from a cold start on each of the disks that trials have. The server runs, also afterwards.
+    /// The server must run, and runs afterwards.
     pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<(), Error> {
         let job = &mut warm.snapshots.job;
         for disk in disks {
@@ -241,8 +226,6 @@ impl Starter<'_> {
         Ok(())
     }
 
-    /// Takes the snapshots of the warm state, those that `strategies` need, of the database that the lab uses. The server
-    /// runs.
     pub async fn take_snapshot(
         &self,
         lab: &mut Lab,
@@ -259,7 +242,7 @@ impl Starter<'_> {
             lab.start(None)?;
         }
         let calibration = self.calibrate(lab, load, wanted).await?;
-        // Every site has databases of the same names.
+        // Databases of different sites have the same names.
         let place = |number: u32| self.work.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
@@ -272,7 +255,7 @@ impl Starter<'_> {
     }
 }
 
-/// Starts the server on this disk, with so much memory. Files keep the read-ahead that they were opened with, so it comes first.
+/// Open files keep their read-ahead, so that is set first.
 fn start_limited(
     site: &mut Site,
     disk: &Disk,
@@ -296,7 +279,6 @@ async fn write_checkpoint(lab: &Lab) -> Result<(), Error> {
     run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
 }
 
-/// So many seconds, no longer than a trial.
 fn at_most(most: u32, load: &Load) -> Length {
     match load.length {
         Length::Seconds(seconds) => Length::Seconds(seconds.min(most)),
@@ -304,15 +286,13 @@ fn at_most(most: u32, load: &Load) -> Length {
     }
 }
 
-/// Transactions per second, the median; `None` where none was served.
 fn compute_pace(intervals: &Intervals) -> Option<f64> {
     let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
-    // The first and the last second are not whole ones.
+    // The first and the last second are partial.
     let whole = if paces.len() > 2 { &paces[1..paces.len() - 1] } else { &paces[..] };
     compute_median(whole.to_vec()).filter(|tps| *tps > 0.0)
 }
 
-/// Takes away what the workload has added, as far as that goes without making the tables anew.
 pub async fn tidy(lab: &Lab) -> Result<(), Error> {
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let history = "DO $$ BEGIN IF pg_catalog.to_regclass('public.pgbench_history') IS NOT NULL THEN \
@@ -321,13 +301,11 @@ pub async fn tidy(lab: &Lab) -> Result<(), Error> {
     run_statement(&mut connection, "vacuum the benchmark's database", "VACUUM").await
 }
 
-/// What of the database is resident now.
 fn read_state(lab: &Lab) -> Result<StartState, Error> {
     let (os_resident_bytes, total_bytes) = lab.read_resident()?;
     Ok(StartState::of(os_resident_bytes, total_bytes))
 }
 
-/// Names whose value differs, or that only one of the two has.
 fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {
     let differs = |one: &&(String, String), others: &[(String, String)]| !others.contains(one);
     let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! One trial of a sweep: the start state made and measured, pgbench, and what everybody counted meanwhile.
+//! One trial of a sweep: start state, load, and statistics.
 
 use std::path::Path;
 
@@ -33,10 +33,9 @@ use observe::{Cadence, WaitSample, WaitSampler, Waits, open_local_source};
 use postgres::pgbench::Length;
 use postgres::{Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 
-/// A trial that ends by its transactions is given up after this many seconds.
+/// Time limit for trials that end by transactions.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
 
-/// What all trials of a sweep have in common.
 #[derive(Debug)]
 pub struct TrialSetup<'a> {
     pub run: &'a SweepRun,
@@ -46,9 +45,8 @@ pub struct TrialSetup<'a> {
     pub work: Work<'a>,
 }
 
-/// What a trial that went well has measured.
 pub struct Measurement {
-    /// Its limit and read-ahead held only while it ran.
+    /// Limit and read-ahead are already released.
     started: Started,
     command: String,
     file_systems: GroundFacts,
@@ -57,15 +55,15 @@ pub struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
-    /// Of the benchmark's tables, afterwards.
+    /// Of the benchmark's tables, after the trial.
     tables: ServerStatistics,
     log: String,
-    /// Of the relations that had strips before.
+    /// After the trial, in the order of the start's strips.
     strips: Vec<ResidencyStrip>,
 }
 
 impl TrialSetup<'_> {
-    /// Runs one trial on its site. A failure of pgbench or of the server belongs to the trial; any other ends the sweep.
+    /// Runs one trial on its site. Failures of pgbench or the server belong to the trial; any other ends the sweep.
     pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
         let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
@@ -118,7 +116,7 @@ impl TrialSetup<'_> {
             watched: self.watched(site, point, started.state.total_bytes),
             relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
-            // A cold server has processors to spare, and what it has read is the question.
+            // A cold server has spare processors, and its reads are the subject of the study.
             cadence: if point.start == StartAsked::Cold { Cadence::Close } else { Cadence::Sparing },
             observer_pid: Some(observer_pid),
             time,
@@ -136,14 +134,14 @@ impl TrialSetup<'_> {
         Ok(Measurement { started, command, file_systems, measured, figures, waits, before, after, tables, log, strips })
     }
 
-    /// Sees to it that the job of a trial is that of all others, and finds what they found.
+    /// Restores the job's films, so that all trials start alike. Fails if the study's files changed.
     fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
         warm.snapshots.job.place_films(disk)
     }
 
-    /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
+    /// Opens the most exact available source, in its own thread.
     fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>, Error> {
         if self.sweep.time == Some(false) {
             return Ok(None);
@@ -169,7 +167,7 @@ impl TrialSetup<'_> {
         Ok(Some(TimeSampler::open(server, open)?))
     }
 
-    /// Of a trial without a load.
+    /// Only for trials without a load.
     async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>, Error> {
         let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
         let (_, connection) = connect(lab).await?;
@@ -191,7 +189,6 @@ impl TrialSetup<'_> {
         }
     }
 
-    /// The warm state of a point's database, where somebody looked.
     fn warm(&self, point: &Point) -> Option<&WarmSnapshot> {
         self.snapshots.get(&warm_key(self.sweep, point))
     }
@@ -266,7 +263,6 @@ impl TrialSetup<'_> {
         trial.warnings = texts_of(&trial.verdicts);
     }
 
-    /// How a trial that was asked to start cold got warm.
     fn describe_warming(
         &self,
         trial: &SweepTrial,
@@ -278,7 +274,7 @@ impl TrialSetup<'_> {
         let warm = self.warm(&trial.point);
         let wanted_bytes = warm.map(|warm| warm.wanted);
         let disk = self.disk(site, &trial.point);
-        // Several devices may read at once: no disk of one of them bounds what they bring.
+        // Several devices may read at once, so the limit of one is no bound.
         let disk = match site.part_disks().is_empty() {
             true => disk,
             false => Disk { riops: None, rbps: None, ..disk },
@@ -304,12 +300,10 @@ impl TrialSetup<'_> {
         self.run.generator.iter().find(|one| one.jobs == threads && one.query_mode == point.query_mode)
     }
 
-    /// Memory that the server can have.
     fn memory(&self, point: &Point) -> Bytes {
         point.memory.map_or(self.run.machine.memory_bytes, |limit| limit.min(self.run.machine.memory_bytes))
     }
 
-    /// Caches that the point's database is meant to exceed, with their sizes.
     fn exceeded(&self, point: &Point, shared_buffers: Bytes) -> Vec<(Exceeded, Bytes)> {
         let meant = self.sweep.exceeds.iter().filter(|(_, from)| point.scale >= **from);
         let size = |cache: Exceeded| match cache {
@@ -320,8 +314,8 @@ impl TrialSetup<'_> {
     }
 }
 
-/// How long a trial took that ends by its transactions. One with few of them may be over within a second, and begin late in one:
-/// its reads are those of all the time, and no second of it is the worst.
+/// Duration of a trial that ends by transactions. A very short one has no meaningful worst second, and its reads are
+/// those of the whole trial.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
     if job.is_without_curve() {
@@ -331,7 +325,6 @@ fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     Some(job)
 }
 
-/// Where the largest relations were resident before, meanwhile and afterwards.
 fn describe_residency(
     before: Vec<(StripRelation, ResidencyStrip)>,
     after: Vec<ResidencyStrip>,
@@ -342,7 +335,6 @@ fn describe_residency(
     strips.map(|(place, ((relation, before), after))| relation.describe(before, after, &course(place))).collect()
 }
 
-/// What a warmer of an idle server brought back within so many seconds.
 fn describe_brought(
     wanted: &Wanted,
     seen: &Seen,
@@ -379,11 +371,10 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// Failures that say something of the point, and leave the next one as good as ever. Its settings may keep pgthaw's own
-/// sessions out, or refuse what they ask.
+/// Failures caused by the point, which do not affect later trials. Its settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
-    // Each trial after it would fail as this one does.
+    // A full disk would fail every later trial.
     error.full_disk().is_none()
         && matches!(
             error,
@@ -394,8 +385,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// The samples as they are kept. Where a share of the transactions was logged alone, pgbench's own progress says how many
-/// there were.
+/// If only a share of transactions was logged, uses pgbench's progress for the number of transactions.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

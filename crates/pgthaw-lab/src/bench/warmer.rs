@@ -1,4 +1,4 @@
-//! What warms a server, or is a job beside its load: its command, the snapshots and films that it needs, and what it did.
+//! Warmers, and jobs beside the load: their commands, the snapshots and films that they need, and their outcomes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,16 +23,12 @@ use host::units::Bytes;
 use observe::{BackendReads, BackendRole, apply_end_strategy_backends};
 use postgres::{DataDirectory, PrewarmMode, Server, read_databases};
 
-/// What autoprewarm logs when it is done.
 const AUTOPREWARM_DONE: &str = "autoprewarm successfully prewarmed";
 
-/// What a server logs first.
 const SERVER_STARTING: &str = "starting PostgreSQL";
 
-/// Polls between two looks for new backends of the strategy.
 const POLLS_PER_SCAN: u32 = 10;
 
-/// A strategy with its command, if it has one.
 #[derive(Debug)]
 pub struct Contender {
     pub strategy: Strategy,
@@ -40,7 +36,6 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Puts the command behind its gate, under the limit.
     pub fn ready(self, lab: &Lab, directory: &Path, limit: Option<&DiskLimit>) -> Result<ActiveContender, Error> {
         let running = self.launch.as_ref().map(|launch| launch.ready("strategy", directory, limit)).transpose()?;
         let backends = BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.strategy));
@@ -48,38 +43,36 @@ impl Contender {
     }
 }
 
-/// Whom io workers read for while this strategy is at work.
+/// The role that io workers serve while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
 
-/// A strategy behind its gate, or at work.
 #[derive(Debug)]
 pub struct ActiveContender {
     contender: Contender,
     running: Option<Running>,
     backends: BackendReads,
     start: Duration,
-    /// When it ended, since the machine booted; `None` while it is at work.
+    /// Since boot; `None` while it runs.
     pub ended_at: Option<Duration>,
     polls: u32,
 }
 
 impl ActiveContender {
-    /// Opens the gate at the instant `start`.
     pub fn go(&mut self, start: Duration) {
         self.start = start;
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// Looks whether it has ended, and what its backends have read: they end without leaving a count behind.
+    /// Backends' counters vanish when they end.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
         }
-        // What the sampler reads at full seconds would miss a backend's last ones.
+        // The sampler reads once a second and would miss a backend's last reads.
         match self.polls % POLLS_PER_SCAN {
-            // Without these counts the trial is still good; the sampler fails on what it really needs.
+            // These counts are optional; the sampler fails on required ones.
             0 => drop(self.backends.read()),
             _ => self.backends.read_known(),
         }
@@ -90,7 +83,6 @@ impl ActiveContender {
         };
     }
 
-    /// Ends it, with its backends, and says what it did.
     pub fn finish(mut self, lab: &Lab) -> Outcome {
         self.poll(lab);
         let ended = self.running.as_mut().and_then(Running::poll);
@@ -116,7 +108,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // What it measured is not what it has to say.
+                // fio's output is its figures.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),
@@ -128,23 +120,18 @@ impl ActiveContender {
     }
 }
 
-/// How a command failed, in one line; `None` when it did not.
 fn describe_failure(ended: Ended, output: &str) -> Option<String> {
     let last_words = output.lines().last().unwrap_or("it said nothing");
     (!ended.status.success()).then(|| format!("{}: {last_words}", ended.status))
 }
 
-/// Does the log say so since the server's last start?
 fn has_autoprewarm_ended(log: &str) -> bool {
     log.rsplit(SERVER_STARTING).next().is_some_and(|since_start| since_start.contains(AUTOPREWARM_DONE))
 }
 
-// ---- commands ----
-
-/// fio is given the files from this size on: it reads whole blocks of 1 MiB.
+/// fio reads blocks of 1 MiB.
 const FIO_BLOCK_BYTES: u64 = 1 << 20;
 
-/// Reads that fio keeps in flight.
 const FIO_DEPTH: u32 = 16;
 
 const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accounts";
@@ -152,7 +139,7 @@ const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accou
 const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pgfincore_snapshot s, \
      public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
 
-/// The command of a strategy; `None` for the two that have none: nothing, and autoprewarm, which the server starts.
+/// `None` for strategies without a command.
 pub fn plan_launch(
     strategy: Strategy,
     lab: &Lab,
@@ -196,11 +183,10 @@ fn cat(lab: &Lab) -> Result<Launch, Error> {
 }
 
 fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
-    // In the benchmark's own database, as a superuser: whatever stands there does not come before PostgreSQL's own.
+    // An object of the database must not hide one of PostgreSQL's.
     plan_psql(lab, &lab.strategy_options(), ["-c", "SET search_path = ''", "-c", sql].map(OsString::from))
 }
 
-/// This very program, told what the disk can do as its user would know it.
 fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
     let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
     arguments.extend(connection_arguments(&lab.strategy_options()));
@@ -209,16 +195,14 @@ fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
     Ok(Launch::new(own_program()?, arguments))
 }
 
-/// A read for every range, nothing merged.
 fn read_ranges(list: &Path) -> Result<Launch, Error> {
     let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw-lab".into(), source })?;
     Ok(Launch::new(program, [OsString::from("read-ranges"), list.into()]))
 }
 
-/// Sequential reads of the wanted files, one after the other; what it measured is printed.
 fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     let is_large = |file: &&WantedFile| std::fs::metadata(&file.path).is_ok_and(|file| file.len() >= FIO_BLOCK_BYTES);
-    // fio separates files by colons.
+    // Colons separate files.
     let files = wanted.iter().filter(is_large).map(|file| file.path.to_string_lossy().replace(':', "\\:"));
     let files = files.collect::<Vec<_>>().join(":");
     let plain = ["--name=read", "--rw=read", "--readonly", "--ioengine=io_uring", "--file_service_type=sequential"];
@@ -232,21 +216,18 @@ fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     Launch::new("fio", arguments.chain(figures))
 }
 
-/// What fio says of its reads: bytes, and seconds.
+/// Bytes read, and seconds.
 pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
-    // Warnings may stand before the document.
+    // Warnings may precede the document.
     let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
     let read = document.pointer("/jobs/0/read")?;
     Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
 }
 
-// ---- snapshots and films ----
-
-/// Every relation with storage of the connected database, its catalogs too.
+/// Every relation with storage, including catalogs.
 pub const WITH_STORAGE: &str =
     "FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0";
 
-/// The statement that keeps pgfincore's snapshot in a table.
 pub fn pgfincore_take_sql() -> String {
     format!(
         "CREATE TABLE public.pgfincore_snapshot AS SELECT c.oid::pg_catalog.regclass AS relation, p.segment, p.databit \
@@ -254,21 +235,18 @@ pub fn pgfincore_take_sql() -> String {
     )
 }
 
-/// autoprewarm's file, in the data directory.
 const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 
-/// The snapshots of the warm state.
 #[derive(Debug)]
 pub struct WarmSnapshots {
     directory: PathBuf,
-    /// What pgthaw's asks for; nothing where there is none.
+    /// The content of pgthaw's snapshot; empty without one.
     pub wanted: Arc<Wanted>,
     pub job: StudyJob,
 }
 
 impl WarmSnapshots {
-    /// Takes those that `strategies` need, of the server as it is now, and keeps them in `directory`. pgfincore's
-    /// stands in a table of the database. The study's job has no films yet.
+    /// pgfincore's snapshot is a table in the database; others are files in `directory`.
     pub async fn take(
         strategies: &[Strategy],
         sweep: &Sweep,
@@ -303,12 +281,10 @@ impl WarmSnapshots {
         Ok(snapshots)
     }
 
-    /// What is wanted, as ranges of files.
     pub fn range_list(&self) -> PathBuf {
         self.directory.join("ranges")
     }
 
-    /// The snapshot for `pgthaw restore`.
     pub fn pgthaw_file(&self) -> PathBuf {
         self.directory.join("warm.parquet")
     }
@@ -332,8 +308,7 @@ impl WarmSnapshots {
         Ok(Snapshot::new(map, None).write(&self.pgthaw_file())?)
     }
 
-    /// Prepares the stopped server for a trial: autoprewarm's library and file are there for its own trials only, as
-    /// the server writes the file anew whenever it stops.
+    /// autoprewarm is present only in its own trials; the server rewrites its file at every stop.
     pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<(), Error> {
         if strategy == Strategy::Autoprewarm {
             let data = DataDirectory::open_files(&lab.data_directory())?;
@@ -344,7 +319,7 @@ impl WarmSnapshots {
         lab.configure_autoprewarm(strategy == Strategy::Autoprewarm)
     }
 
-    /// Keeps autoprewarm's file: what the server's user wrote himself, and nothing that he has a link to.
+    /// Does not follow symbolic links in the data directory.
     fn copy_autoprewarm(&self, lab: &Lab) -> Result<(), Error> {
         let data = DataDirectory::open_files(&lab.data_directory())?;
         let copy = || {
@@ -356,32 +331,27 @@ impl WarmSnapshots {
     }
 }
 
-/// The name that its films are kept under.
 const LABEL: &str = "job";
 
-/// The study's job.
 #[derive(Debug)]
 pub struct StudyJob {
     command: Vec<String>,
     directory: PathBuf,
-    /// State directories with a film of the job, by the name of the disk that it was recorded on: how fast a cold job was says what
-    /// the device can give.
+    /// By disk, because the speed of a cold job indicates the device's limits.
     films: BTreeMap<String, PathBuf>,
 }
 
 impl StudyJob {
-    /// One that keeps what it needs in `directory`.
     pub fn new(command: &[String], directory: &Path) -> StudyJob {
         StudyJob { command: command.to_vec(), directory: directory.to_owned(), films: BTreeMap::new() }
     }
 
-    /// Records a film of the job. The server is cold.
+    /// Requires a cold server.
     pub fn plan_recording(&self, lab: &Lab) -> Result<Launch, Error> {
         let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
         Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
     }
 
-    /// Keeps what was recorded on a disk.
     pub fn keep_film(&mut self, disk: &Disk) -> Result<(), Error> {
         let kept = self.directory.join(format!("films-{}", self.films.len()));
         fs::rename(self.state_home(), &kept).map_err(|source| Error::file("keep", &kept, source))?;
@@ -389,7 +359,7 @@ impl StudyJob {
         Ok(())
     }
 
-    /// Gives the next trial on this disk a state directory as every other one had it: what the last one kept is gone.
+    /// Every trial on this disk must start with the same state.
     pub fn place_films(&self, disk: &Disk) -> Result<(), Error> {
         let state = self.state_home();
         let place = || {
@@ -405,7 +375,6 @@ impl StudyJob {
         place().map_err(|source| Error::file("place films in", &state, source))
     }
 
-    /// The job, by itself or helped by pgthaw, on this disk.
     pub fn plan_launch(&self, strategy: Strategy, lab: &Lab, disk: &Disk) -> Result<Launch, Error> {
         let words: &[&str] = match strategy {
             Strategy::Run => &["run", "--like", LABEL],
@@ -417,8 +386,6 @@ impl StudyJob {
         Ok(self.launch(lab, [own_program()?].into_iter().chain(words)))
     }
 
-    /// The job behind these words, told where the server is as every client of PostgreSQL is. The films of whoever runs the study are
-    /// not touched.
     fn launch(&self, lab: &Lab, before: impl IntoIterator<Item = OsString>) -> Launch {
         let mut state_home = OsString::from("XDG_STATE_HOME=");
         state_home.push(self.state_home());
@@ -431,7 +398,6 @@ impl StudyJob {
     }
 }
 
-/// Copies a directory with all that is in it.
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -445,13 +411,13 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The tool, which is beside the laboratory.
+/// The pgthaw beside the laboratory.
 pub fn own_program() -> Result<OsString, Error> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }
 
-/// What its user would tell it of the disk, as far as that is in force.
+/// The disk's limits as options, if they are in force.
 pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());

@@ -1,4 +1,4 @@
-//! The server that is measured: started, stopped, made cold, and proven to be.
+//! The measured server: start, stop, and verified eviction.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,23 +16,22 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
+/// The kernel may keep pages in use. After this many evictions a start counts as lukewarm.
 const EVICTION_TRIES: u32 = 3;
 
-/// A smaller database is loaded, and the trial over, before anything can be held for idle.
+/// Trials of a smaller database end before the kernel considers anything idle.
 const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
-/// Where the benchmark runs.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// A scratch cluster, in a new directory below `parent`.
+    /// In a new directory below `parent`.
     Scratch { parent: PathBuf },
-    /// A lab server's own cluster, in a database that is made and dropped: the server makes way meanwhile.
+    /// A lab server's own cluster, with a temporary database. Its server is stopped.
     Borrowed { data_directory: DataDirectory },
 }
 
 impl Place {
-    /// A directory on the disk that is measured.
+    /// A directory on the measured disk.
     pub fn directory(&self) -> &Path {
         match self {
             Place::Scratch { parent } => parent,
@@ -41,30 +40,28 @@ impl Place {
     }
 }
 
-/// A cluster with the benchmark database. However it ends, a lender's server is started again.
+/// Dropping it restarts the lender's server.
 #[derive(Debug)]
 pub struct Lab {
-    // Dropped in this order: the server first, then its lender gets the cluster back.
+    // Dropped in this order: the server before the lender's restart.
     pub cluster: ScratchCluster,
     lender: Option<Lender>,
-    /// What the lender's server preloads.
+    /// shared_preload_libraries of the lender's server.
     pub preloaded: String,
     pub programs: Programs,
     pub page_cache: SystemPageCache,
-    /// Where pgbench on other hosts reaches the server.
+    /// Address for pgbench on other hosts.
     pub listening: Option<Listening>,
-    /// The benchmark database.
     database: String,
-    /// The files that its file systems lie in, if these are one's own: what of them is in the page cache has to go too.
+    /// Image files of file systems, which must be evicted too.
     pub backing_files: Vec<PathBuf>,
-    /// Parts of the cluster that lie elsewhere, and where their file systems are mounted.
+    /// Parts outside the cluster's directory, with their mount points.
     pub parts: Vec<(Part, PathBuf)>,
-    /// Its oid; known once it is made.
     database_oid: Option<u32>,
 }
 
 impl Lab {
-    /// Makes the cluster, or stops the lab server to borrow its own; it is not started. `settings` win over its own.
+    /// Creates or borrows the cluster without starting it. Stops a lender's server.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -78,7 +75,6 @@ impl Lab {
         Lab::of(cluster, lender, programs)
     }
 
-    /// Takes over the cluster that a killed run has left in `directory`.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab, Error> {
         Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs)
     }
@@ -103,13 +99,13 @@ impl Lab {
         self.lender.is_some()
     }
 
-    /// From the next start on the server warms itself with autoprewarm, or does not.
+    /// Takes effect at the next start.
     pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
         let settings = autoprewarm_settings(&self.preloaded, is_on);
         Ok(self.cluster.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))?)
     }
 
-    /// From the next start on the workload's role reaches the server at this address of the machine, with its password.
+    /// Takes effect at the next start.
     pub fn listen(&mut self, host: &str) -> Result<(), Error> {
         let listening = Listening::find(host, WORKLOAD_ROLE)?;
         self.cluster.listen(&listening)?;
@@ -117,29 +113,26 @@ impl Lab {
         Ok(())
     }
 
-    /// Opens the data directory again, which another has taken the place of.
+    /// Reopens the data directory after its replacement.
     pub fn open_again(&mut self) -> Result<(), Error> {
         self.page_cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
         Ok(())
     }
 
-    /// From now on this database is the benchmark's.
     pub fn use_database(&mut self, name: &str, oid: u32) {
         name.clone_into(&mut self.database);
         self.database_oid = Some(oid);
     }
 
-    /// The benchmark's database.
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// Is the benchmark's database made?
     pub fn has_database(&self) -> bool {
         self.database_oid.is_some()
     }
 
-    /// Starts the server, from its first process on under the limit.
+    /// Puts all processes of the server under the limit.
     pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
         let mut limited = Ok(());
         self.cluster.start_with(|command| {
@@ -148,12 +141,12 @@ impl Lab {
         Ok(limited?)
     }
 
-    /// Stops the server with a checkpoint.
+    /// A fast shutdown, with a checkpoint.
     pub fn stop(&mut self) -> Result<(), Error> {
         Ok(self.cluster.stop(StopMode::Fast)?)
     }
 
-    /// The running server's first process; 0, which no process is, when it does not run.
+    /// 0, which no process has, if the server is stopped.
     pub fn postmaster_pid(&self) -> u32 {
         self.cluster.postmaster_pid().unwrap_or_default()
     }
@@ -162,7 +155,7 @@ impl Lab {
         self.cluster.data_directory()
     }
 
-    /// The directories of the benchmark database's files, one in each tablespace that it uses.
+    /// One in each tablespace that it uses.
     pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
         let base = self.data_directory().join("base");
         match self.database_oid {
@@ -174,27 +167,24 @@ impl Lab {
         }
     }
 
-    /// How the study itself connects: as the superuser.
+    /// Connects as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }
 
-    /// How pgbench connects.
     pub fn workload_options(&self) -> ConnectOptions {
         ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
-    /// How strategies connect.
     pub fn strategy_options(&self) -> ConnectOptions {
         ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
-    /// Opens the benchmark database's files, to count what of them is resident.
     pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
         Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
     }
 
-    /// The same, each with the place of its relation among those whose first segments are given.
+    /// Each file has its relation's index in `first_segments`.
     pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>, Error> {
         let mut files = Vec::new();
         for directory in self.database_directories()? {
@@ -207,7 +197,6 @@ impl Lab {
         Ok(files)
     }
 
-    /// Reads the whole database into the page cache.
     pub fn apply_read_all(&self, mut goes_on: impl FnMut() -> bool) -> Result<(), Error> {
         let mut buffer = vec![0; 1 << 20];
         for file in self.open_database_files()? {
@@ -222,7 +211,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Of the benchmark database's files: what is resident, of how much.
+    /// Resident and total bytes of the benchmark database.
     pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {
@@ -233,8 +222,7 @@ impl Lab {
         Ok((Bytes(pages * self.page_cache.page_bytes()), Bytes(total)))
     }
 
-    /// Takes every file of the stopped cluster out of the page cache, and measures whether that worked. PostgreSQL's
-    /// programs stay cached: a restart does not lose them either.
+    /// PostgreSQL's programs stay cached, as after a restart.
     pub fn apply_evict(&self) -> Result<StartState, Error> {
         let mut state = self.evict_once()?;
         for _ in 1..EVICTION_TRIES {
@@ -246,9 +234,8 @@ impl Lab {
         Ok(state)
     }
 
-    /// Takes the stopped cluster out of the page cache, as the start of a trial. Where the kernel pages out what was idle for
-    /// a while, the memory that the trial is going to fill has been in use a moment before: else what is loaded goes again
-    /// seconds later (docs/journal/2026-11-22-the-same-history.md).
+    /// If the kernel pages out idle memory, first uses the memory that the trial will fill: otherwise loaded pages
+    /// vanish seconds later (docs/journal/2026-11-22-the-same-history.md).
     pub fn make_cold(&self) -> Result<StartState, Error> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {
@@ -269,9 +256,8 @@ impl Lab {
         Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
-    /// What stays of it in the page cache.
+    /// Returns bytes that stay cached.
     fn evict_backing_file(&self, path: &Path) -> Result<Bytes, Error> {
-        // It lies beside the cluster.
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
         let page_bytes = self.page_cache.page_bytes();
@@ -279,8 +265,7 @@ impl Lab {
         Ok(Bytes(pages * page_bytes))
     }
 
-    /// Stops the server and starts the lender's again. With `keep` a scratch cluster, or the benchmark's database of a
-    /// borrowed one, stays; returns the directory then.
+    /// Restarts the lender's server. With `keep`, the cluster or database stays; returns the directory.
     pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>, Error> {
         if self.is_borrowed() && !keep {
             self.stop()?;
@@ -297,11 +282,9 @@ impl Lab {
     }
 }
 
-/// Databases of the workload's role, as SQL has their names.
 const OWN_DATABASES: &str = "SELECT pg_catalog.quote_ident(datname) FROM pg_catalog.pg_database \
                              WHERE datdba = pg_catalog.to_regrole($1)::pg_catalog.oid";
 
-/// Removes everything that a benchmark leaves in a cluster: two roles, whose names are pgthaw's own, and the databases of one.
 pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> {
     let owned = sqlx::query_scalar(OWN_DATABASES).bind(WORKLOAD_ROLE).fetch_all(&mut *connection).await;
     let owned: Vec<String> =
@@ -315,7 +298,6 @@ pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> 
     Ok(())
 }
 
-/// pg_prewarm beside what is preloaded anyway; where it is preloaded anyway it is told to keep still.
 fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String); 2] {
     let own: Vec<&str> = preloaded.split(',').map(str::trim).filter(|library| !library.is_empty()).collect();
     let has_it = own.contains(&PG_PREWARM);
@@ -325,13 +307,12 @@ fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String)
     [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
 }
 
-/// Takes every file below a directory out of the page cache.
 pub fn evict_files(directory: &Path) -> Result<(), Error> {
     let cache = SystemPageCache::new();
     visit_files(directory, &mut |path| Ok(cache.open(path)?.map_or(Ok(()), |file| file.apply_evict())?))
 }
 
-/// Every regular file below a directory. What vanishes meanwhile is passed over, and no link is followed.
+/// Follows no links and ignores files that vanish.
 fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Error>) -> Result<(), Error> {
     let entries = fs::read_dir(directory).map_err(|source| Error::file("list", directory, source))?;
     for entry in entries.flatten() {
@@ -344,17 +325,14 @@ fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Err
     Ok(())
 }
 
-/// Runs one statement.
 pub async fn run_statement(connection: &mut PgConnection, action: &'static str, sql: &str) -> Result<(), Error> {
     let done = sqlx::query(AssertSqlSafe(sql)).execute(connection).await;
     done.map_err(|source| postgres::Error::Query { action, source })?;
     Ok(())
 }
 
-/// A file of the benchmark's database, with the place of its relation among those that were asked for.
 pub type DatabaseFile = (Option<usize>, Box<dyn CachedFile>);
 
-/// Is it the first segment's file, or one with its name and a number?
 fn is_segment_of(path: &Path, first: &Path) -> bool {
     let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
     path == first || (path.with_extension("") == first && path.extension().is_some_and(is_number))

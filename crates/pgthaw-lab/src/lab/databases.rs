@@ -1,4 +1,4 @@
-//! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
+//! Prepares the cluster and its databases before the first trial, reusing those that a killed run left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -27,13 +27,12 @@ use postgres::{
     has_cluster, read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 
-/// Connections beside the workload's: pgthaw's own and a reserve.
+/// Connections for pgthaw, and a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
 
-/// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
-/// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster. A lab server's own is
-/// borrowed as it is, without a claim. `parts` lie on the file systems that are mounted there. The claim is held while the cluster is in
-/// use.
+/// Creates a cluster and claims it with `text`, or adopts the one with this claim that a killed run left. A new
+/// cluster is removed when this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim.
+/// `parts` lie on file systems mounted at these paths.
 pub fn open_lab(
     programs: &Programs,
     place: &Place,
@@ -53,16 +52,16 @@ pub fn open_lab(
             work.remark("a run that was killed has left its cluster: it is used again");
             return Ok((lab, Some(claim)));
         }
-        // Whoever was killed was removing it.
+        // The killed run was removing it.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();
-    // PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
+    // PostgreSQL's defaults, except for work between trials and for the log that is parsed.
     let settings = [
         ("max_connections", connections.as_str()),
         ("autovacuum", "off"),
         ("log_checkpoints", "on"),
-        // Where a study turns autovacuum on, its work is found in the log.
+        // For studies that turn autovacuum on.
         ("log_autovacuum_min_duration", "0"),
         ("log_line_prefix", LOG_LINE_PREFIX),
     ];
@@ -80,18 +79,17 @@ pub fn open_lab(
     Ok((lab, Some(claim)))
 }
 
-/// A database of the study, as the server knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MadeDatabase {
     pub name: String,
     pub oid: u32,
-    /// How long it took to make, with its steps; `None` of one that was there.
+    /// Seconds and steps of its creation; `None` if it existed.
     pub making: Option<(f64, Vec<MakingStep>)>,
 }
 
-/// Starts the server of a cluster. Says which of the study's strategies cannot run on it, each with how to get it.
+/// Starts the server. Returns the study's strategies that cannot run on it, each with instructions to enable it.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
-    // The warm state is theirs too, as far as the points do not differ.
+    // The warm state is taken with the settings that all points share.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
     lab.cluster.replace_settings(&settings)?;
     lab.start(None)?;
@@ -113,14 +111,14 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
         let reasons: Vec<&str> = left_out.values().map(String::as_str).collect();
         return Err(Error::NoStrategy(reasons.join("; ")));
     }
-    // Nothing is left behind in a database of the lender's.
+    // Nothing may remain in a borrowed cluster's own database.
     if extensions.contains(PG_BUFFERCACHE) && !lab.is_borrowed() {
         apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
     }
     Ok(left_out)
 }
 
-/// Makes the databases that are not there yet. The server runs.
+/// Creates missing databases on the running server.
 pub async fn make_databases(
     sweep: &Sweep,
     lab: &mut Lab,
@@ -148,7 +146,6 @@ async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Of the parts that lie in one.
 async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<(), Error> {
     let known = sqlx::query_scalar("SELECT spcname::pg_catalog.text FROM pg_catalog.pg_tablespace");
     let known: Vec<String> = known
@@ -164,17 +161,16 @@ async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()
     Ok(())
 }
 
-/// Statements that move the relations of some kinds to a tablespace, whoever made them.
+/// Generates statements that move relations of these kinds to a tablespace.
 const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE %I', n.nspname, c.relname, $1) \
                      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                      WHERE c.relkind::pg_catalog.text = ANY ($2) AND c.relpersistence <> 't' \
                      AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')";
 
-/// Moves the tables of a database, or its indexes, to their part's tablespace.
 async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(), Error> {
     let Some(tablespace) = part.tablespace() else { return Ok(()) };
     let action = "move a part of the database to its device";
-    // Tables and materialised views; what is partitioned has no file of its own.
+    // Tables and materialised views; partitioned ones have no files.
     let kinds: &[&str] = if part == Part::Indexes { &["i"] } else { &["r", "m"] };
     let moves = sqlx::query_scalar(MOVES).bind(tablespace).bind(kinds).fetch_all(&mut *connection).await;
     let moves: Vec<String> = moves.map_err(|source| postgres::Error::Query { action, source })?;
@@ -190,7 +186,7 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
 }
 
-/// What tells every client of PostgreSQL where a database is: `PGHOST=/tmp` and the like.
+/// `PGHOST=/tmp` and the like.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
     let port = port.map(|port| port.to_string());
@@ -198,7 +194,7 @@ pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
 }
 
-/// psql with these arguments, which stops at the first error.
+/// psql, stopping at the first error.
 pub fn plan_psql(
     lab: &Lab,
     options: &ConnectOptions,
@@ -209,7 +205,7 @@ pub fn plan_psql(
     Ok(Launch::new(lab.programs.path("psql")?, arguments))
 }
 
-/// psql's options, which are pgthaw's too.
+/// psql's connection options, which pgthaw shares.
 pub fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
     let port = options.port.map(|port| port.to_string());
     let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
@@ -226,11 +222,10 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Makes the database; one that is whole already stays.
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
-            // One that is whole is commented with how it was made.
+            // A complete database has a comment that records how it was made.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
@@ -259,12 +254,11 @@ impl Maker<'_> {
         Ok(database)
     }
 
-    /// What a database that is whole is commented with: how it was made.
+    /// The comment of a complete database.
     fn mark(&self) -> String {
         format!("made by pgthaw {:?}", self.spec).replace('\'', "")
     }
 
-    /// pgbench's tables, then the user's own set-up.
     fn fill(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
         let mut steps = if self.spec.pgbench { self.make_pgbench_tables(lab)? } else { Vec::new() };
         let mut timed = |step: String, work: &dyn Fn() -> Result<(), Error>| {
@@ -298,10 +292,10 @@ impl Maker<'_> {
         Ok(steps.into_iter().map(|(step, seconds)| MakingStep { step, seconds }).collect())
     }
 
-    /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
+    /// Runs a program of the study, without a shell, with the PG* variables set.
     fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
         let program = command.first().map(Path::new);
-        // One that is looked for in PATH was not read.
+        // Programs found through PATH have no recorded content.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
@@ -316,7 +310,6 @@ impl Maker<'_> {
         })
     }
 
-    /// The user's own SQL.
     fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<(), Error> {
         read_unchanged(self.sweep, setup)?;
         self.work.step(format!("running {}", setup.display()));
@@ -326,12 +319,11 @@ impl Maker<'_> {
     }
 }
 
-/// Copies of the scripts, by the files that they are of. Each has its file's name, by which its figures are kept.
+/// Copies of the study's scripts. They keep the file names, which identify their figures.
 #[derive(Debug)]
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
 impl ScriptCopies {
-    /// Copies every script of the study below `directory`.
     pub fn make(sweep: &Sweep, directory: &Path) -> Result<ScriptCopies, Error> {
         let file = |script: &(Script, u32)| match &script.0 {
             Script::File(path) => Some(path.clone()),
@@ -340,7 +332,7 @@ impl ScriptCopies {
         let files: BTreeSet<PathBuf> = sweep.scripts.values().flatten().filter_map(file).collect();
         let copy = |(number, path): (usize, PathBuf)| {
             let content = read_unchanged(sweep, &path)?;
-            // Of two directories there may be files of one name.
+            // Two directories may contain files of the same name.
             let place = directory.join(format!("scripts-{number}"));
             std::fs::create_dir_all(&place).map_err(|source| Error::file("create", &place, source))?;
             let kept = place.join(path.file_name().unwrap_or_default());
@@ -350,7 +342,6 @@ impl ScriptCopies {
         files.into_iter().enumerate().map(copy).collect::<Result<_, Error>>().map(ScriptCopies)
     }
 
-    /// The same load by the copies.
     pub fn of(&self, load: &Load) -> Load {
         let kept = |script: &Script| match script {
             Script::File(path) => Script::File(self.0.get(path).unwrap_or(path).clone()),
@@ -361,8 +352,8 @@ impl ScriptCopies {
     }
 }
 
-/// What a file of the study says. An error when that is no longer what it said when the study was read, by which the study is
-/// known.
+/// Reads a file of the study. Fails if it has changed since the study was read, because its content identifies the
+/// study.
 pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     let Some(digest) = sweep.contents.get(path) else { return Ok(Vec::new()) };
     let content = read_named(path).map_err(|source| Error::file("read", path, source))?;
@@ -376,24 +367,23 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
 
 // ---- a fresh copy for each trial ----
 
-/// What is kept stands beside what it is kept of, under this name.
+/// Name of the preserved copy, beside the original.
 const KEPT: &str = "fresh";
 
-/// A copy that is not whole.
+/// Name of an incomplete copy.
 const UNFINISHED: &str = "unfinished";
 
-/// What a copy takes the place of, while it is removed.
+/// Name of the old directory during its removal.
 const REPLACED: &str = "replaced";
 
-/// What trials' databases are copied from.
+/// The copy that each trial's databases are restored from.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
-    /// The parts of the cluster that lie elsewhere, then the data directory: while that is not whole no part counts.
+    /// The data directory comes last: until it is complete, no part counts.
     places: Vec<KeptDirectory>,
     way: CopyWay,
 }
 
-/// A directory of the cluster, by the one that it stands in and its name there.
 #[derive(Clone, Debug)]
 struct KeptDirectory {
     parent: PathBuf,
@@ -409,7 +399,6 @@ impl KeptDirectory {
         move |source| Error::file(action, &self.parent, source)
     }
 
-    /// Removes what has this name, if anything has.
     fn remove(&self, name: &str) -> Result<(), Error> {
         match self.open()?.remove_tree(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed_to("remove a copy in")(error)),
@@ -423,8 +412,8 @@ impl KeptDirectory {
 }
 
 impl FreshDatabase {
-    /// Keeps the databases of the stopped server as they are. What a run of the same sweep has kept before it was killed stays: it is
-    /// from before the first trial.
+    /// Preserves the stopped server's databases. A copy from a killed run of the same sweep is reused: it predates
+    /// the first trial.
     pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase, Error> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
             parent: elsewhere.clone(),
@@ -447,7 +436,7 @@ impl FreshDatabase {
         Ok(fresh)
     }
 
-    /// Can the file system of a place share blocks? Tried, not deduced.
+    /// Tries whether the file system can share blocks.
     fn probe(&self, place: &KeptDirectory, work: Work<'_>) -> Result<(), Error> {
         let probe = place.parent.join(UNFINISHED);
         std::fs::write(&probe, "probe").map_err(place.failed_to("write in"))?;
@@ -457,11 +446,11 @@ impl FreshDatabase {
         copied
     }
 
-    /// Puts the databases of the stopped server back as they were kept.
+    /// Restores the stopped server's databases from the copy.
     pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy, Error> {
         let began = Instant::now();
         work.step(format!("copying the databases anew ({})", <&str>::from(self.way)));
-        // Whoever is killed from here on leaves no cluster, until all of it is whole again.
+        // If pgthaw is killed here, no cluster is left, rather than an incomplete one.
         for place in self.places.iter().rev() {
             place.remove(REPLACED)?;
             match place.open()?.rename(place.name, REPLACED) {
@@ -477,14 +466,14 @@ impl FreshDatabase {
             let target = place.parent.join(UNFINISHED);
             let share = || read_held_bytes(&target).0 as f64 / bytes.0.max(1) as f64;
             self.copy(place, KEPT, place.name, work, &|| work.events.tell(Event::StepShare(share().min(1.0))))?;
-            // Else it takes memory from the trial.
+            // It would occupy memory in the trial.
             evict_files(&place.parent.join(KEPT))?;
         }
         lab.open_again()?;
         Ok(FreshCopy { way: self.way, bytes, seconds: began.elapsed().as_secs_f64() })
     }
 
-    /// Copies a directory, and gives the copy its name when all of it is on the disk.
+    /// Copies a directory, and renames the copy once it is durable.
     fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<(), Error> {
         place.remove(UNFINISHED)?;
         self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), work, tell)?;

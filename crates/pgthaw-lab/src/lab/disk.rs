@@ -1,4 +1,4 @@
-//! The disk that a study asks for: a limit on the device that holds the data directory, and its read-ahead.
+//! A study's disk: limits, read-ahead, and file systems created for it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,13 +20,12 @@ use host::linux::{
 use host::units::Bytes;
 use observe::OsSample;
 
-/// The disk as it can be had in a directory; what cannot be had says why.
+/// The disk as available in a directory, with reasons for missing features.
 pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
     choose_in_force_on(directory, disk, false)
 }
 
-/// The same. A device that `is_own` is used by whom the study starts alone, so that it is limited itself; of another those who join the
-/// limit are limited.
+/// A device that `is_own` is limited as a whole; otherwise only members of the limit's cgroup are.
 pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
@@ -50,20 +49,16 @@ pub fn explain(error: &linux::Error) -> String {
     }
 }
 
-/// A part of a server that has a device of its own.
 #[derive(Clone, Debug)]
 pub struct PartDisk {
-    /// Its name.
     pub part: &'static str,
     pub device: DeviceNumber,
-    /// On its file system.
     pub directory: PathBuf,
-    /// As it can be had there.
+    /// The disk as available there.
     pub disk: Disk,
 }
 
-/// The limit that is asked for, also of the server's `parts`, with one on the memory of those who join; `None` where there is nothing
-/// to limit, or no device that can be.
+/// Includes a memory limit. `None` if nothing is limited or there is no device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -97,30 +92,27 @@ fn write_limit_of(disk: &Disk) -> WriteLimit {
     }
 }
 
-/// Can a server go on after a trial on this disk? Files that it has opened keep the read-ahead that they were opened with.
+/// False if open files would keep a changed read-ahead.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
 
-/// Puts back the read-ahead that a killed run left changed.
 pub fn repair_read_ahead(directory: &Path, events: &Events) {
-    // Who may not see whether there is anything to repair has no part in it.
+    // Without permission to see this, there is nothing to repair.
     if let Ok(Some(own)) = ReadAhead::repair(directory) {
         let remark = format!("a run that was killed had left the device's read-ahead changed: it is {own} again");
         events.tell(Event::Remark(remark));
     }
 }
 
-/// What lies on the device of the data directory, where parts lie elsewhere, and what its file system's log lies on.
+/// Names of the main device beside parts, and of a file system's log device.
 const REST: &str = "rest";
 const LOG: &str = "log";
 
-/// What is asked of the file systems of a site.
 #[derive(Debug)]
 pub struct FileSystemMaker<'a> {
-    /// Where they are made.
     pub parent: &'a Path,
-    /// In the study.
+    /// Its name in the study.
     pub name: &'a str,
     pub spec: &'a FileSystemSpec,
     pub places: &'a Places,
@@ -128,37 +120,32 @@ pub struct FileSystemMaker<'a> {
     pub work: Work<'a>,
 }
 
-/// What a trial's file systems were set to while it ran.
 #[derive(Debug, Default)]
 pub struct GroundFacts {
-    /// Of the one that was made for the cluster; `None` on the one that was there.
+    /// `None` if the cluster is on an existing file system.
     pub own: Option<FileSystemFacts>,
-    /// Of each part with a device of its own, by its name.
+    /// By part.
     pub parts: BTreeMap<&'static str, FileSystemFacts>,
-    /// What is not as it was asked for.
     pub deviations: Vec<Finding>,
 }
 
-/// File systems that were made for a site.
 #[derive(Debug)]
 pub struct OwnFileSystem {
     // Dropped in this order: they lie in a directory of the other.
     parts: BTreeMap<Part, LoopFileSystem>,
     mounted: LoopFileSystem,
     asked: FileSystemAsked,
-    /// Names of the parts' disks.
     places: Places,
-    /// Held while it is in use.
     _claim: File,
 }
 
 impl FileSystemMaker<'_> {
-    /// Makes them, claimed with `text`, or mounts what a killed run has left with this claim.
+    /// Creates the file systems, or remounts those that a killed run left.
     pub fn make(&self, text: &str) -> Result<OwnFileSystem, Error> {
         if let Some(directory) = find_left(self.parent, text) {
             let claim = claim(&directory, text)?;
             let left = LoopFileSystem::in_directory(&directory);
-            // Without a whole cluster it is not worth much, and may be half made itself.
+            // Without a complete cluster, the file system may be incomplete too.
             if let Ok(parts) = self.mount_again(&left)
                 && find_left(&left.mount_point(), text).is_some()
             {
@@ -170,7 +157,7 @@ impl FileSystemMaker<'_> {
         let made = made.map_err(|source| Error::file("create a directory in", self.parent, source))?;
         let directory = made.path();
         let claim = claim(&directory, text)?;
-        // The server's user goes through to the mount point.
+        // The server's user needs access to the mount point.
         let opened = made.directory().give_to(None, 0o711);
         opened.map_err(|source| Error::file("open to others", &directory, source))?;
         let file_system = LoopFileSystem::in_directory(&directory);
@@ -195,7 +182,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // What was stopped failed for that.
+        // An interruption explains the failure.
         self.work.stop.check()?;
         Ok(made?)
     }
@@ -218,28 +205,24 @@ impl FileSystemMaker<'_> {
 }
 
 impl OwnFileSystem {
-    /// Where the cluster's is mounted.
     pub fn mount_point(&self) -> PathBuf {
         self.mounted.mount_point()
     }
 
-    /// Where each part's is mounted.
     pub fn part_mount_points(&self) -> Vec<(Part, PathBuf)> {
         self.parts.iter().map(|(part, one)| (*part, one.mount_point())).collect()
     }
 
-    /// The files that they lie in.
     pub fn images(&self) -> Vec<PathBuf> {
         [&self.mounted].into_iter().chain(self.parts.values()).map(LoopFileSystem::image).collect()
     }
 
-    /// What the server lies on.
     pub fn devices(&self) -> Devices {
         let main = self.mounted.read_device().ok().map(|device| device.number);
         Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Every device by what lies on it; none where there is but one.
+    /// Devices by what lies on them; empty if there is only one.
     fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));
@@ -251,7 +234,6 @@ impl OwnFileSystem {
         if all.len() > 1 { all } else { Vec::new() }
     }
 
-    /// What limits each part's device, of the disks that are in force here by name.
     pub fn part_disks(&self, disks: &BTreeMap<String, Disk>) -> Vec<PartDisk> {
         let part = |(part, one): (&Part, &LoopFileSystem)| {
             let disk = disks.get(self.places.get(part)?)?.clone();
@@ -265,7 +247,7 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// What limits each of several devices, by what lies on it; `disk` limits the rest.
+    /// `disk` limits all but the parts.
     pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
         if self.several().is_empty() {
             return Vec::new();
@@ -274,7 +256,6 @@ impl OwnFileSystem {
         [(REST, disk.clone())].into_iter().chain(parts).collect()
     }
 
-    /// All of them as the kernel has them, and what is not as it was asked for.
     pub fn read_facts(&self) -> Result<GroundFacts, Error> {
         let own = self.read_facts_of(&self.mounted)?;
         let mut facts =
@@ -297,7 +278,7 @@ impl OwnFileSystem {
         deviations.map(|one| Finding::NotInForce { what: format!("{}{of}", one.what), reason: one.found }).collect()
     }
 
-    /// What each of several devices did in these seconds; `disk` is the name of what limits the rest.
+    /// `disk` is the name of the main device's disk.
     pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let describe = |(name, device): &(&'static str, BlockDevice)| {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);
@@ -309,9 +290,7 @@ impl OwnFileSystem {
         self.several().iter().map(describe).collect()
     }
 
-    /// Takes all of them away.
     pub fn remove(self) -> Result<(), Error> {
-        // The parts go with it.
         Ok(self.mounted.remove()?)
     }
 }

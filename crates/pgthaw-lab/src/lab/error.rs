@@ -1,4 +1,4 @@
-//! Failures of the ground that a study stands on and of its measuring, beside those of the layers below.
+//! Errors of a study's environment and measurement.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,6 @@ use crate::study::{self, ANOTHER_PLACE};
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::linux;
 
-/// What can go wrong with a study under way.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -54,12 +53,11 @@ impl From<postgres::Error> for Error {
 }
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
+    /// `action` is a verb such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Study(study::Error::file(action, path, source))
     }
 
-    /// What explains itself below.
     fn inner(&self) -> Option<&dyn Explain> {
         match self {
             Error::Study(error) => Some(error),

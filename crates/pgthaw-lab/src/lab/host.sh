@@ -1,8 +1,8 @@
-# Runs pgbench on a host for one trial. What stands before this was written for the trial: $password, $pgbench (empty: the
-# one in PATH, else the newest there is) and two functions, put_files and run_pgbench.
+# Runs pgbench on a host for one trial. Generated text before this sets $password and $pgbench (empty: search for it) and
+# defines the functions put_files and run_pgbench.
 #
-# It is told what to do by lines on standard input and answers with lines on standard output that begin with "pgthaw".
-# When standard input ends, whoever asked for all this is gone, and so is pgbench.
+# Commands are lines on standard input. Answers are lines on standard output that begin with "pgthaw". When standard input
+# ends, pgthaw is gone, and pgbench is killed.
 export LC_ALL=C
 umask 077
 say() { printf 'pgthaw %s\n' "$*"; }
@@ -14,7 +14,7 @@ trap '[ -z "$directory" ] || rm -rf "$directory"' EXIT
 directory=$(mktemp -d "${TMPDIR:-/tmp}/pgthaw-XXXXXXXX") || fail "cannot make a temporary directory"
 cd "$directory" || exit 1
 
-# The server that this host may have is not meant.
+# These variables would point libpq to a server of this host.
 for name in $(env | sed -n 's/^\(PG[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 export PGPASSWORD="$password" PGSSLMODE=disable PGGSSENCMODE=disable
 if [ -z "$pgbench" ]; then
@@ -46,7 +46,7 @@ exec 3<&0
 ) </dev/null 3<&- &
 generator=$!
 say "process $generator"
-# Whoever listens may end it before its time, or be gone.
+# pgthaw may end pgbench early, or be gone.
 {
   while read -r word; do [ "$word" != alarm ] || kill -s ALRM "$generator"; done
   kill -s KILL "$generator"

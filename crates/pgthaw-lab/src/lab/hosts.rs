@@ -1,8 +1,6 @@
-//! Several load generators for one trial: pgbench on other hosts, begun at one instant, counted as if it were one.
-//!
-//! A host is whatever a command reaches that runs `sh` with our standard input and output: ssh, a network namespace, a
-//! container. All that it is told goes through that pipe, so nothing has to be quoted for any shell on the way, no
-//! password stands in a list of processes, and when the pipe ends (Ctrl-C, `kill -9`, a cable) pgbench ends there.
+//! Runs pgbench on other hosts, started at the same instant and counted as one. A host is any command that runs `sh`
+//! on our standard input and output: no shell quoting, no password in a process list. When that pipe closes, pgbench
+//! there ends.
 
 use std::fs::File;
 use std::io;
@@ -24,17 +22,15 @@ use host::linux::{MachineIdentity, clock, read_identity};
 use pgbench::{PgbenchOutcome, QueryMode, parse_outcome};
 use postgres::{ConnectOptions, Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
 
-/// To tell the hosts when the start is takes so much, and some ways to the farthest and back.
 const LEAD: Duration = Duration::from_millis(300);
 const LEAD_ROUND_TRIPS: u32 = 4;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A host that has ended its load and sends not a byte of its logs for so long is lost: not every way to reach a host finds out by
-/// itself.
+/// Not every transport detects a lost host.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The hosts of one trial. Dropping it ends what runs there.
+/// The hosts of one trial. Dropping it ends their pgbenches.
 #[derive(Debug)]
 pub struct Fleet {
     members: Vec<Member>,
@@ -50,12 +46,11 @@ struct Member {
     version: String,
     is_seen: bool,
     offset: ClockOffset,
-    /// When its end was heard, since this machine booted, and when its pgbench was begun, by its own clock.
+    /// When its end was received (since boot), and when pgbench started (ns by the host's clock).
     ended: Option<(Duration, Option<i64>)>,
     is_done: bool,
 }
 
-/// A host's part of what a fleet did.
 #[derive(Debug)]
 pub struct MemberFigures {
     pub generator: TrialGenerator,
@@ -63,7 +58,7 @@ pub struct MemberFigures {
     pub latencies: Latencies,
 }
 
-/// Tries whether every host can be reached and has a pgbench, before anything is measured. Returns what to tell of each.
+/// Checks that every host can be reached and has a pgbench.
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
@@ -90,8 +85,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// Reaches the hosts, hands over their scripts, and measures their clocks. They reach the server by `connection` and make `load`
-    /// together; what comes back is kept in the directory of `work`.
+    /// Prepares the hosts, which produce `load` together on the server at `connection`.
     pub fn ready(
         generators: &Generators,
         load: &Load,
@@ -100,7 +94,6 @@ impl Fleet {
         work: Work<'_>,
     ) -> Result<Fleet, Error> {
         let mut opened = Vec::new();
-        // All at once, for each may take a while.
         for (place, (host, load)) in generators.hosts.iter().zip(share_load(load, generators.hosts.len())).enumerate() {
             let (script, arguments) = write_script(&load, connection.clone(), password, generators.pgbench(host))?;
             let directory = work.directory.join(format!("generator-{place}"));
@@ -113,12 +106,11 @@ impl Fleet {
         Ok(Fleet { members, start: None, stop: work.stop.clone() })
     }
 
-    /// What runs on each host.
     pub fn command(&self) -> String {
         self.members.iter().map(|member| member.arguments.as_str()).collect::<Vec<_>>().join("; ")
     }
 
-    /// Waits until the hosts have sent all they have, and counts it, each host for itself, by this host's clock.
+    /// Waits for all logs. Figures are by this host's clock.
     pub fn finish(mut self, new: impl Fn() -> Latencies) -> Result<Vec<MemberFigures>, Error> {
         let began = clock::read_monotonic();
         while !self.members.iter().all(|member| member.is_done) {
@@ -136,7 +128,6 @@ impl Fleet {
 }
 
 impl Member {
-    /// Waits until the host has its script, and measures its clock.
     fn join(
         mut session: Session,
         load: Load,
@@ -158,7 +149,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Tells when the start is, and waits for the process that waits for it. `None`: it is another machine's.
+    /// Returns the process that waits for the start; `None` if it is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -213,7 +204,7 @@ impl Member {
 impl Generator for Fleet {
     fn lead(&self) -> Duration {
         let farthest_ns = self.members.iter().map(|member| member.offset.uncertainty_ns).max().unwrap_or_default();
-        // The uncertainty is half of the way there and back.
+        // The uncertainty is half of the round trip.
         LEAD + LEAD_ROUND_TRIPS * 2 * Duration::from_nanos(farthest_ns.unsigned_abs())
     }
 
@@ -233,12 +224,12 @@ impl Generator for Fleet {
 
     fn end_early(&mut self) {
         for member in self.members.iter_mut().filter(|member| member.ended.is_none()) {
-            // If it is gone, that is heard soon.
+            // If it is gone, the next poll detects that.
             let _ = member.session.say("alarm");
         }
     }
 
-    /// The seconds that every host has told of, while one runs.
+    /// While any host runs, only the seconds that all have reported.
     fn read_paces(&self) -> Vec<f64> {
         let paces: Vec<Vec<f64>> = self.members.iter().map(|member| member.session.read_paces()).collect();
         let lengths = || paces.iter().map(Vec::len);
@@ -257,7 +248,7 @@ impl Generator for Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        // All first: each session then waits for its own end.
+        // Hang up all first: dropping a session waits for its end.
         self.members.iter_mut().for_each(|member| member.session.hang_up());
     }
 }
@@ -270,7 +261,7 @@ fn to_ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// What pgbench would have reported, had it been one. The hosts ran side by side, so the longest of them counts.
+/// The hosts ran in parallel, so the longest run determines the throughput.
 pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     let sum = |of: fn(&PgbenchOutcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     let transactions = sum(|one| one.transactions);
@@ -287,8 +278,7 @@ pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     }
 }
 
-/// The load of each of so many hosts: clients and threads as evenly as they go, the first ones have one more; the rate by
-/// their clients. A host without clients has no load, and one with clients at least one thread.
+/// Divides clients and threads evenly, and the rate by clients. Hosts without clients are left out.
 pub fn share_load(load: &Load, hosts: usize) -> Vec<Load> {
     let clients = share(load.clients, hosts as u32);
     let busy = clients.iter().filter(|clients| **clients > 0).count();
@@ -306,13 +296,10 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
     (0..hosts).map(|host| amount / hosts + u32::from(host < amount % hosts)).collect()
 }
 
-// ---- the script of a host ----
-
-/// What is the same for all.
 const BODY: &str = include_str!("host.sh");
 
-/// Writes the script of a host, and pgbench's arguments as one would type them. Without a `pgbench` it is looked for there. A shell reads
-/// a compound command to its end before it runs any of it, so whatever is said to the script later is not taken for a part of it.
+/// Builds a host's script. A shell parses a compound command completely before it runs it, so later input is not
+/// mistaken for a part of the script.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -343,7 +330,6 @@ fn write_script(
     Ok((text, arguments))
 }
 
-/// Gives the load's scripts names of our own, and takes what they hold.
 fn take_files(load: &mut Load) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let mut files = Vec::new();
     for (script, _) in &mut load.scripts {
@@ -359,7 +345,6 @@ fn take_files(load: &mut Load) -> Result<Vec<(String, Vec<u8>)>, Error> {
     Ok(files)
 }
 
-/// For a POSIX shell: nothing means anything between single quotes.
 fn quote(word: &[u8]) -> Vec<u8> {
     let parts: Vec<&[u8]> = word.split(|byte| *byte == b'\'').collect();
     let edge = &b"'"[..];
@@ -370,32 +355,26 @@ fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-// ---- a host while it has the script ----
-
-/// A host that says nothing for so long, while something is asked of it, is given up.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// After its pipe is closed a host needs a moment to tidy up.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Round trips that measure a clock: so many, or as many as fit into the time, but for the fewest.
+/// At most 20 round trips or 2 s, but at least 5 round trips.
 const ROUND_TRIPS: usize = 20;
 const ROUND_TRIPS_MIN: usize = 5;
 const ROUND_TRIPS_LIMIT: Duration = Duration::from_secs(2);
 
-/// Longer lines are none of ours.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// A host with its script. Dropping it ends what runs there.
+/// Dropping it ends what runs there.
 #[derive(Debug)]
 pub struct Session {
     pub host: String,
     child: Child,
-    /// Hands the script over, and then the pipe.
     opening: Option<JoinHandle<io::Result<ChildStdin>>>,
     pipe: Option<ChildStdin>,
     heard: Receiver<Heard>,
-    /// When the last byte of the host came, in milliseconds since the machine booted.
+    /// Milliseconds since boot.
     last_byte: Arc<AtomicU64>,
     files: SessionFiles,
 }
@@ -404,7 +383,6 @@ fn read_monotonic_ms() -> u64 {
     clock::read_monotonic().as_millis() as u64
 }
 
-/// Notes when something was read.
 struct Noting<R> {
     inner: R,
     last_byte: Arc<AtomicU64>,
@@ -418,7 +396,6 @@ impl<R: io::Read> io::Read for Noting<R> {
     }
 }
 
-/// Where a host's output goes, on this host.
 #[derive(Clone, Debug)]
 struct SessionFiles {
     errors: PathBuf,
@@ -426,7 +403,7 @@ struct SessionFiles {
     logs: PathBuf,
 }
 
-/// An answer, and when it came: by the wall clock in nanoseconds since 1970, and since the machine booted.
+/// An answer with its time of arrival: nanoseconds since 1970, and since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub answer: Answer,
@@ -441,8 +418,7 @@ impl Heard {
 }
 
 impl Session {
-    /// Reaches the host by this command and hands the script over; does not wait for an answer. What comes back is kept
-    /// in `directory`, which is made.
+    /// Starts the host's command without waiting for an answer. Creates `directory` for the output.
     pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;
@@ -450,13 +426,13 @@ impl Session {
         let errors = File::create(&files.errors).map_err(|source| Error::file("create", &files.errors, source))?;
         let mut launch = Command::new(&command[0]);
         launch.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-        // A group of its own: Ctrl-C is for pgthaw, which then closes the pipe.
+        // Ctrl-C must reach only pgthaw, which then closes the pipe.
         launch.process_group(0);
         let mut child = launch.spawn().map_err(|source| Error::Launch { command: command.join(" "), source })?;
         let (Some(mut pipe), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both were asked to be pipes")
         };
-        // A pipe holds less than a script may have, and nobody may be there to read it.
+        // A script may exceed the pipe's capacity, and the host may never read it.
         let opening = std::thread::spawn(move || pipe.write_all(&script).map(|()| pipe));
         let (tell, heard) = channel();
         let (kept, last_byte) = (files.clone(), Arc::new(AtomicU64::new(read_monotonic_ms())));
@@ -465,7 +441,6 @@ impl Session {
         Ok(Session { host: host.to_owned(), child, opening: Some(opening), pipe: None, heard, last_byte, files })
     }
 
-    /// Waits for the next answer.
     pub fn wait(&mut self, stop: &Stop) -> Result<Heard, Error> {
         let deadline = clock::read_monotonic() + ANSWER_LIMIT;
         loop {
@@ -482,7 +457,6 @@ impl Session {
         }
     }
 
-    /// The next answer, if there is one.
     pub fn poll(&mut self) -> Result<Option<Heard>, Error> {
         match self.heard.try_recv() {
             Ok(heard) => self.check(heard).map(Some),
@@ -491,7 +465,7 @@ impl Session {
         }
     }
 
-    /// An error when not a byte has come for so long, since it was `asked` for some.
+    /// Fails when no byte arrived for `limit`, counted from `asked` at the earliest.
     pub fn check_heard(&mut self, asked: Duration, limit: Duration) -> Result<(), Error> {
         let silent = clock::read_monotonic()
             .saturating_sub(Duration::from_millis(self.last_byte.load(Ordering::Relaxed)).max(asked));
@@ -508,7 +482,7 @@ impl Session {
         }
     }
 
-    /// Takes over the pipe from who handed the script over: the host has said that it has all of it.
+    /// Takes the pipe back from the writing thread. Call this once the host has confirmed the script.
     pub fn take_pipe(&mut self) -> Result<(), Error> {
         let Some(opening) = self.opening.take() else { return Ok(()) };
         match opening.join() {
@@ -521,17 +495,15 @@ impl Session {
         }
     }
 
-    /// Tells the script something.
     pub fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
-        // In one piece, for a shell reads it byte by byte.
+        // A single write, because a shell reads byte by byte.
         match pipe.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),
         }
     }
 
-    /// Measures how far the host's clock is ahead.
     pub fn measure_offset(&mut self, stop: &Stop) -> Result<ClockOffset, Error> {
         let (mut trips, began) = (Vec::new(), clock::read_monotonic());
         while trips.len() < ROUND_TRIPS
@@ -547,38 +519,32 @@ impl Session {
         ClockOffset::compute(&trips).ok_or_else(|| self.failure("this host's clock was set back meanwhile"))
     }
 
-    /// The directory of its pgbench's logs.
     pub fn logs(&self) -> &Path {
         &self.files.logs
     }
 
-    /// Its pgbench's report.
     pub fn read_report(&self) -> String {
         read_lossy(&self.files.report)
     }
 
-    /// Its pgbench's progress.
     pub fn read_paces(&self) -> Vec<f64> {
         read_paces(&read_lossy(&self.files.errors))
     }
 
-    /// The error of this host: what is known, and what was said there.
     pub fn failure(&mut self, why: &str) -> Error {
         let said = complaints_of(&read_lossy(&self.files.errors));
         let output = [Some(why.to_owned()), said].into_iter().flatten().collect::<Vec<_>>().join(": ");
         Error::Generator { host: self.host.clone(), output }
     }
 
-    /// The error of a host of which nothing comes any more.
     fn gone(&mut self) -> Error {
-        // What it says about it comes last.
+        // Its last message may arrive only now.
         let status = self.wait_for_end(FAREWELL_LIMIT);
         let why =
             status.map_or_else(|| "its output ended".to_owned(), |status| format!("the connection ended ({status})"));
         self.failure(&why)
     }
 
-    /// Closes the pipe: what runs there ends.
     pub fn hang_up(&mut self) {
         self.pipe = None;
     }
@@ -598,7 +564,6 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
-        // Before the script is there, nothing runs that would have to tidy up.
         let limit = if self.opening.is_some() { Duration::ZERO } else { FAREWELL_LIMIT };
         if self.wait_for_end(limit).is_none() {
             kill_group(&mut self.child);
@@ -606,7 +571,6 @@ impl Drop for Session {
     }
 }
 
-/// Passes on what a host says, until nothing comes any more, and keeps the files that it sends.
 fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
     let mut reader = BufReader::with_capacity(1 << 17, stdout);
     let mut logs = 0;
@@ -619,7 +583,6 @@ fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
         }
         let Some(answer) = parse_answer(String::from_utf8_lossy(&line).trim_end()) else { continue };
         if let Answer::File { bytes, is_report } = answer {
-            // By a name of our own, whatever the host calls it.
             let path = if is_report { files.report.clone() } else { files.logs.join(format!("log.{logs}")) };
             logs += u32::from(!is_report);
             if let Err(error) = keep_file(&mut reader, bytes, &path) {
@@ -627,7 +590,6 @@ fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
                 return;
             }
         }
-        // Nobody listens any more when the trial was given up.
         if tell.send(Heard::now(answer)).is_err() {
             return;
         }
@@ -641,38 +603,31 @@ fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<
     }
 }
 
-/// A line that is meant for us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The line in which its pgbench names itself.
     Version(String),
-    /// The machine's boot, and the namespace of its processes.
+    /// Boot id and PID namespace.
     Machine {
         boot: String,
         processes: String,
     },
-    /// It waits for being told what to do.
     Ready,
-    /// Nanoseconds since 1970 by its clock.
+    /// Nanoseconds since 1970.
     Clock(i64),
-    /// The process that becomes pgbench.
     Process(u32),
-    /// pgbench ended, with this status of a shell; when, and when it was begun, if it was, by its clock in nanoseconds.
+    /// pgbench's shell exit status, and its start in nanoseconds since 1970.
     Ended {
         status: i32,
         begun_ns: Option<i64>,
     },
-    /// So many bytes of a file follow.
     File {
         bytes: u64,
         is_report: bool,
     },
     Done,
-    /// It cannot do it, and why.
     Failed(String),
 }
 
-/// Understands a line; `None` when it is none of ours.
 pub fn parse_answer(line: &str) -> Option<Answer> {
     let (word, rest) = line.strip_prefix("pgthaw ")?.split_once(' ').unwrap_or((line.strip_prefix("pgthaw ")?, ""));
     let mut words = rest.split_ascii_whitespace();
@@ -696,17 +651,16 @@ pub fn parse_answer(line: &str) -> Option<Answer> {
     })
 }
 
-/// How pgbench ended, for people; `None` when all is well.
 pub fn describe_status(status: i32) -> Option<String> {
     match status {
         0 => None,
-        // As a shell has it.
+        // Shells report a signal as 128 + its number.
         signal if signal > 128 => Some(format!("it was ended by signal {}", signal - 128)),
         status => Some(format!("it ended with status {status}")),
     }
 }
 
-/// A question to a host and its answer, by this host's clock and by the other's, in nanoseconds since 1970.
+/// A clock query. Times are nanoseconds since 1970, `there_ns` by the other host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     pub asked_ns: i64,
@@ -720,17 +674,15 @@ impl RoundTrip {
     }
 }
 
-/// What the round trips tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// By how much the other clock is ahead.
     pub offset_ns: i64,
-    /// It is at most so far from that: the answer was given at some moment between question and answer.
+    /// The answer was given somewhere between query and answer.
     pub uncertainty_ns: i64,
 }
 
 impl ClockOffset {
-    /// From the quickest round trip, for it leaves the least room; `None` without any.
+    /// From the shortest round trip, which has the least uncertainty.
     pub fn compute(trips: &[RoundTrip]) -> Option<ClockOffset> {
         let quickest = trips.iter().filter(|trip| trip.took_ns() >= 0).min_by_key(|trip| trip.took_ns())?;
         let middle_ns = quickest.asked_ns + quickest.took_ns() / 2;
@@ -777,7 +729,7 @@ mod tests {
         assert_eq!(shared(4, 2, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
         assert_eq!(shared(5, 3, 2), [(3, 2, Some(600.0)), (2, 1, Some(400.0))]);
         assert_eq!(shared(2, 2, 3), [(1, 1, Some(500.0)), (1, 1, Some(500.0))]);
-        // A pgbench without a thread there is not.
+        // pgbench needs at least one thread.
         assert_eq!(shared(4, 1, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
     }
 }
@@ -823,7 +775,6 @@ mod script_tests {
         };
         let (script, _) = write_script(&load(&path), connection, "p'w", Some("/x y/pgbench")).unwrap();
         let script = String::from_utf8(script).unwrap();
-        // The functions alone, with a pgbench that shows its arguments.
         let (head, _) = script.split_once("# Runs pgbench").unwrap();
         let shown = format!("{head}put_files; pgbench=printf; set --; printf '%s\\n' \"$password\"; run_pgbench; }}\n");
         let shown = shown.replacen("exec \"$pgbench\"", "exec printf '%s\\n'", 1);
@@ -966,7 +917,6 @@ mod session_tests {
     }
 
     proptest! {
-        /// Wherever on its way the answer was given, the true offset is within the uncertainty.
         #[test]
         fn the_true_offset_is_never_outside(
             offset in -10_000_000_000i64..10_000_000_000,

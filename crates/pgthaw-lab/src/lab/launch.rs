@@ -1,4 +1,4 @@
-//! Programs that start at a given instant: each is made ready behind a gate, and what it cost is read when it ends.
+//! Programs that start at a given instant, behind a gate, and report their cost.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -22,16 +22,12 @@ use host::linux::{DiskLimit, clock, process};
 use host::units::Bytes;
 use pgbench::{Said, parse_said};
 
-/// Waits for a word, then becomes the program. A gate that closes without the word ends it.
 const GATE_SCRIPT: &str = r#"read -r go && exec "$@""#;
 
-/// How often a program's end is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Characters of a program's output that are kept.
 const OUTPUT_TAIL_CHARACTERS: usize = 2000;
 
-/// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     pub program: OsString,
@@ -43,25 +39,23 @@ impl Launch {
         Launch { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
     }
 
-    /// As one would type it.
     pub fn render(&self) -> String {
         let words = [&self.program].into_iter().chain(&self.arguments).map(|word| quote(&word.to_string_lossy()));
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Starts the process and stops it at the gate. Its output goes to `NAME.out` and `NAME.err` in `directory`. With
-    /// a `limit` it reads under the limit.
+    /// Output goes to `NAME.out` and `NAME.err` in `directory`.
     pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running, Error> {
         let [stdout, stderr] = ["out", "err"].map(|ending| directory.join(format!("{name}.{ending}")));
         let create = |path: &Path| File::create(path).map_err(|source| Error::file("create", path, source));
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GATE_SCRIPT, "sh"]).arg(&self.program).args(&self.arguments);
         command.stdin(Stdio::piped()).stdout(create(&stdout)?).stderr(create(&stderr)?);
-        // The user's own server is not meant.
+        // They would point libpq to the user's own server.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
-        // A group of its own: Ctrl-C is for pgthaw, and a shell's children are reached by it.
+        // Ctrl-C must reach only pgthaw, and a kill must also reach the children of a shell.
         command.process_group(0);
         if let Some(limit) = limit {
             limit.limit_command(&mut command)?;
@@ -71,7 +65,6 @@ impl Launch {
         Ok(Running { child, gate, stdout, stderr, ended: None })
     }
 
-    /// Starts the process without a gate to wait behind.
     pub fn start(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running, Error> {
         let mut running = self.ready(name, directory, limit)?;
         running.go();
@@ -79,7 +72,7 @@ impl Launch {
     }
 }
 
-/// Quotes a word for the reader when a shell would need it.
+/// Quotes a word for display.
 fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:@+%".contains(c);
     match word.chars().all(is_plain) && !word.is_empty() {
@@ -88,44 +81,39 @@ fn quote(word: &str) -> String {
     }
 }
 
-/// A program behind its gate or under way. Dropping it kills it, with everything it started in its group.
+/// Dropping it kills its process group.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// `None` once it is open.
     gate: Option<ChildStdin>,
     stdout: PathBuf,
     stderr: PathBuf,
     ended: Option<Ended>,
 }
 
-/// How a program ended and what it cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended {
-    /// When that was seen, since the machine booted.
+    /// Time of the end, since boot.
     pub at: Duration,
     pub status: ExitStatus,
-    /// Read from the device by the program and the children that it waited for; `None` when the kernel did not tell.
+    /// Read from the device by the program and its reaped children.
     pub read_bytes: Option<Bytes>,
-    /// Processor time of the program and the children that it waited for.
+    /// Processor time of the program and its reaped children.
     pub cpu_time: Option<Duration>,
 }
 
 impl Running {
-    /// Of the process that is, or becomes, the program.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Opens the gate.
     pub fn go(&mut self) {
         if let Some(mut gate) = self.gate.take() {
-            // If the process is gone already, its end is seen by the first poll.
             let _ = gate.write_all(b"go\n");
         }
     }
 
-    /// Has it ended? The counters of a dead process can be read until it is waited for.
+    /// The counters of a zombie can be read until it is reaped.
     pub fn poll(&mut self) -> Option<Ended> {
         if self.ended.is_none() && !process::is_alive(self.pid()) {
             let (at, read_bytes) = (clock::read_monotonic(), process::read_fetched_bytes(self.pid()).ok());
@@ -135,7 +123,6 @@ impl Running {
         self.ended
     }
 
-    /// Waits for the end until the monotonic instant `deadline`, as long as `goes_on` agrees.
     pub fn wait_until(&mut self, deadline: Duration, mut goes_on: impl FnMut() -> bool) -> Option<Ended> {
         loop {
             let ended = self.poll();
@@ -146,7 +133,6 @@ impl Running {
         }
     }
 
-    /// Read from the device so far, or in all when it has ended.
     pub fn read_bytes(&self) -> Option<Bytes> {
         match self.ended {
             Some(ended) => ended.read_bytes,
@@ -154,17 +140,14 @@ impl Running {
         }
     }
 
-    /// Standard output so far.
     pub fn read_stdout(&self) -> String {
         read_lossy(&self.stdout)
     }
 
-    /// The lines of standard error so far.
     pub fn read_stderr(&self) -> String {
         read_lossy(&self.stderr)
     }
 
-    /// The end of what it printed: standard output, then standard error.
     pub fn read_output_tail(&self) -> String {
         let printed = format!("{}{}", self.read_stdout(), self.read_stderr());
         let characters = printed.trim().chars();
@@ -172,16 +155,15 @@ impl Running {
         characters.skip(skipped).collect()
     }
 
-    /// Rings the alarm clock by which pgbench ends a run: what is under way is finished, and its log is whole.
+    /// On SIGALRM pgbench completes current transactions and its log.
     pub fn ring_alarm(&mut self) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let (None, Some(pid)) = (self.poll(), pid) {
-            // Not reaped yet, so the number is still its own.
+            // Not reaped yet, so the pid is still its own.
             let _ = kill_process(pid, Signal::ALARM);
         }
     }
 
-    /// Ends it and its group, and waits.
     pub fn kill(&mut self) {
         if self.poll().is_some() {
             return;
@@ -196,13 +178,12 @@ impl Drop for Running {
     }
 }
 
-/// Ends a process that leads a group, with all of that, and waits.
 pub fn kill_group(leader: &mut Child) {
     let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
-    // Not reaped yet, so the number is still its own.
+    // Not reaped yet, so the pid is still its own.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     let _ = leader.wait();
-    // Who has programs in the kernel takes a while to end, and what he made cannot be removed before.
+    // A process with BPF programs takes a while to end, and its files cannot be removed before.
     let until = Instant::now() + GROUP_END_LIMIT;
     while group.is_some_and(|group| test_kill_process_group(group).is_ok()) && Instant::now() < until {
         thread::sleep(GROUP_PAUSE);
@@ -212,22 +193,18 @@ pub fn kill_group(leader: &mut Child) {
 const GROUP_END_LIMIT: Duration = Duration::from_secs(20);
 const GROUP_PAUSE: Duration = Duration::from_millis(10);
 
-/// Bytes that a program may have printed.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// What a program has printed into a file; the error where it cannot be read.
 pub fn read_lossy(path: &Path) -> String {
     read_at_most(path, OUTPUT_BYTES_MAX)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_else(|error| error.to_string())
 }
 
-/// Shared by whoever hears Ctrl-C and whoever has to tidy up then.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks the study to stop.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -236,13 +213,11 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error once a stop was asked for.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
-/// Where a study keeps things for a while, whom it tells what happens, and what stops it.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
     pub directory: &'a Path,
@@ -251,24 +226,20 @@ pub struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Tells that a step of the preparation begins.
     pub fn step(&self, what: impl Into<String>) {
         self.events.tell(Event::Step(what.into()));
     }
 
-    /// Tells something to know.
     pub fn remark(&self, what: impl Into<String>) {
         self.events.tell(Event::Remark(what.into()));
     }
 
-    /// A directory below its own that is gone when it is dropped.
     pub fn make_temporary(&self) -> Result<tempfile::TempDir, Error> {
         let directory = self.directory;
         tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))
     }
 }
 
-/// Removes what killed studies left where this one works, and tells it.
 pub fn remove_abandoned(place: &Place, events: &Events) {
     let mut parents = vec![std::env::temp_dir(), PathBuf::from("/tmp")];
     if let Place::Scratch { parent } = place {
@@ -281,54 +252,45 @@ pub fn remove_abandoned(place: &Place, events: &Events) {
     }
 }
 
-// ---- load that starts at an instant ----
-
-/// The start is at least this far away when everything is ready.
 const LEAD: Duration = Duration::from_millis(100);
 
-/// Load that is ready to start, runs, or has ended. Dropping it ends it.
+/// Dropping it ends the load.
 pub trait Generator: Debug {
-    /// How far away the start has to be at least when it is chosen.
     fn lead(&self) -> Duration {
         LEAD
     }
 
-    /// Is told before when the start will be. Returns the processes of this host that make the load.
+    /// Returns the processes on this host that produce the load.
     fn announce(&mut self, start: Start) -> Result<Vec<u32>, Error>;
 
-    /// The start has come.
     fn go(&mut self) {}
 
-    /// When it ended, since the machine booted; `None` while it runs. An error when it failed.
+    /// Time of the end, since boot; `None` while it runs.
     fn poll(&mut self) -> Result<Option<Duration>, Error>;
 
-    /// Asks it to end before its time: what is under way is finished.
+    /// Ends the load early. Transactions in progress complete.
     fn end_early(&mut self);
 
-    /// Transactions in each second that it has told of.
+    /// Transactions in each second reported so far.
     fn read_paces(&self) -> Vec<f64>;
 
-    /// Why it did not end by itself, as far as it says so.
     fn failure(&self) -> Error;
 }
 
-/// What a program complained of.
 pub fn program_error(program: &'static str, running: &Running) -> Error {
     let nothing = || "it did not end by itself, and said nothing".to_owned();
     Error::Program { program, output: complaints_of(&running.read_stderr()).unwrap_or_else(nothing) }
 }
 
-/// What is said on standard error beside pgbench's progress, if anything.
+/// Standard error without pgbench's progress lines.
 pub fn complaints_of(said: &str) -> Option<String> {
     let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
     (!complaints.is_empty()).then(|| complaints.join("\n"))
 }
 
-/// A workload or a load of the tables that takes longer than this is stuck.
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Runs a program to its end, under the limit if there is one, and returns its standard error. `hear` is given what it has printed there
-/// so far, twice a second. Errors call it `program`.
+/// Returns standard error. `hear` receives it every 0.5 s.
 pub fn run_program(
     program: &'static str,
     launch: &Launch,
@@ -352,13 +314,12 @@ pub fn run_program(
     }
 }
 
-/// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
-/// by these.
+/// A whole second of the wall clock, because pgbench logs by those.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Seconds since 1970.
     pub unix: i64,
-    /// Since the machine booted.
+    /// Since boot.
     pub monotonic: Duration,
 }
 
@@ -373,13 +334,12 @@ impl Start {
         self.monotonic + Duration::from_secs(seconds.into())
     }
 
-    /// The end of the second that a monotonic instant is in.
     pub fn end_of_second(self, instant: Duration) -> Duration {
         self.monotonic + Duration::from_secs(instant.saturating_sub(self.monotonic).as_secs() + 1)
     }
 }
 
-/// Transactions in each second that pgbench told of. A line that comes late stands for several.
+/// A late progress line covers several seconds.
 pub fn read_paces(said: &str) -> Vec<f64> {
     let mut paces = Vec::new();
     for line in said.lines() {
@@ -439,7 +399,6 @@ mod tests {
             std::thread::yield_now();
         };
         drop(running);
-        // Killed, though nobody may have waited for it yet.
         while process::is_alive(sleeper) {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! What killed runs have left of sweeps: told by its claim, and taken over by its own sweep or removed by another.
+//! Leftovers of killed runs: identified by a claim, and adopted by the same sweep or removed.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -17,37 +17,34 @@ use host::linux::LoopFileSystem;
 use host::units::Bytes;
 use postgres::{CLUSTER_PREFIX, has_server, remove_cluster};
 
-/// Names the sweep in the directory of its cluster. Whoever runs the sweep holds it locked.
+/// Names the sweep; locked while it runs.
 const CLAIM_FILE: &str = "pgthaw-sweep";
 
-/// Directories that hold a file system of a study are named by this.
 pub const FILE_SYSTEM_PREFIX: &str = "pgthaw-fs-";
 
-/// What the kernel counts a file's room in.
+/// Unit of `st_blocks`.
 const SECTOR_BYTES: u64 = 512;
 
-/// The directory below `parent` with this claim.
 pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
     directories(parent).into_iter().find(|path| read_claim(path).is_some_and(|found| found == text))
 }
 
-/// This user's own directories below `parent`, which others may write too.
+/// Only this user's own, because others may write to `parent`.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
     let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);
     paths.map(|entry| parent.join(entry.name)).filter(|path| OwnDirectory::open(path).is_ok()).collect()
 }
 
-/// What a directory is claimed with.
 fn read_claim(directory: &Path) -> Option<String> {
     OwnDirectory::open(directory).ok()?.directory().read_text_at_most(CLAIM_FILE, SMALL_FILE_BYTES_MAX).ok()
 }
 
-/// Claims a directory until the file is closed.
+/// The claim is held until the file is closed.
 pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
-    // Not truncated: until it is locked it may be somebody else's.
+    // Not truncated: until the lock is held, it may belong to another run.
     let opened = OwnDirectory::open(directory).and_then(|own| own.directory().open_or_create(CLAIM_FILE, 0o600));
     let mut file = opened.map_err(failed)?;
     match file.try_lock() {
@@ -62,13 +59,12 @@ pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Takes the claim away from a directory that stays.
 pub fn disclaim(directory: &Path) -> Result<(), Error> {
     let removed = OwnDirectory::open(directory).and_then(|own| own.directory().remove_file(CLAIM_FILE));
     removed.map_err(|source| Error::file("remove", &directory.join(CLAIM_FILE), source))
 }
 
-/// Bytes of the disk below a directory, without what is mounted there.
+/// Bytes on the disk, without other mounts.
 pub fn read_held_bytes(directory: &Path) -> Bytes {
     fn sum(directory: &Directory, device: u64) -> u64 {
         let entries = directory.entries().unwrap_or_default().into_iter();
@@ -84,12 +80,12 @@ pub fn read_held_bytes(directory: &Path) -> Bytes {
     Bytes(found.map_or(0, |(device, found)| sum(&found, device)))
 }
 
-/// Removes what nobody comes back for: the file systems of every sweep but `own`, for they hold room, a device and a mount, and
-/// clusters of sweeps that are neither `own` nor `unfinished`.
+/// Removes other sweeps' file systems, because they hold space and a device, and clusters of sweeps that are neither
+/// `own` nor `unfinished`.
 pub fn remove_left(parent: &Path, own: Option<&str>, unfinished: &BTreeSet<String>, events: &Events) {
     for directory in directories(parent) {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Of a living run it is locked, or not yet written.
+        // A living run's claim is locked, or not written yet.
         let Some(text) = read_claim(&directory).filter(|text| !text.is_empty()) else { continue };
         let id = text.split(' ').next().unwrap_or_default();
         let said = match own != Some(id) {
@@ -109,10 +105,10 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
     })
 }
 
-/// A server stops by itself when its run was killed; on a busy machine that takes so long at most.
+/// Time for a killed run's server to stop by itself.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// `None`: it stays, for it is in use, or its server does not stop, or another user's.
+/// `None` if it stays: in use, still running, or another user's.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;
@@ -129,26 +125,23 @@ fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     })
 }
 
-/// Bytes that a lock file says whose it is with.
 const WHO_BYTES_MAX: u64 = 64 << 10;
 
-/// The right to run a sweep. The kernel takes it from whoever is killed.
+/// The kernel releases it when the process dies.
 #[derive(Debug)]
 pub struct SweepLock {
     id: String,
     directory: Directory,
     name: String,
-    /// Its lock counts.
     _file: File,
 }
 
 impl SweepLock {
-    /// For a sweep that begins, which gets a new id. Its results are kept in the `directory`, its clusters below `parent`.
+    /// `directory` holds the results, `parent` the clusters.
     pub fn of_new(directory: &Path, parent: &Path) -> Result<SweepLock, Error> {
         SweepLock::take(directory, &new_run_id(Timestamp::now()), parent)
     }
 
-    /// For a sweep that goes on.
     pub fn take(directory: &Path, id: &str, parent: &Path) -> Result<SweepLock, Error> {
         let name = format!("sweep-{id}.lock");
         let path = directory.join(&name);
@@ -158,7 +151,7 @@ impl SweepLock {
         loop {
             let mut file = directory.open_or_create(&name, 0o600).map_err(failed)?;
             match file.try_lock() {
-                // Whoever had it removes the file and then lets go: another may have made a new one.
+                // The holder removes the file before it unlocks it, so there may be a new one.
                 Ok(()) if !directory.holds(&name, &file).map_err(failed)? => continue,
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -174,7 +167,6 @@ impl SweepLock {
         }
     }
 
-    /// Of the sweep.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -182,21 +174,19 @@ impl SweepLock {
 
 impl Drop for SweepLock {
     fn drop(&mut self) {
-        // One that stays does no harm.
         let _ = self.directory.remove_file(&self.name);
     }
 }
 
-/// Removes the locks of those who were killed.
 fn remove_left_locks(directory: &Directory) {
     let is_lock = |name: &str| name.starts_with("sweep-") && name.ends_with(".lock");
     for entry in directory.entries().unwrap_or_default() {
         let is_named = is_lock(&entry.name.to_string_lossy());
         let Some(file) = is_named.then(|| directory.open_file(&entry.name).ok()).flatten() else { continue };
-        // Another user's is his to remove.
+        // Only its owner removes it.
         let is_own = file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
         if is_own && file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
-            // Whoever is about to lock it sees that it is gone, and makes another.
+            // A run about to lock it sees the removal and creates a new one.
             let _ = directory.remove_file(&entry.name);
         }
     }
@@ -264,7 +254,6 @@ mod tests {
         assert_eq!(refused, own);
         assert_ne!(SweepLock::of_new(directory.path(), Path::new("/")).unwrap().id(), "7");
         drop(held);
-        // What killed ones have left.
         for id in [7, 8] {
             fs::write(directory.path().join(format!("sweep-{id}.lock")), "as process 1 in /var/tmp").unwrap();
         }

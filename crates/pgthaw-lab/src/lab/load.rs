@@ -1,4 +1,4 @@
-//! What puts the server under load: one pgbench on this host, or whatever else can be started at an instant.
+//! The load of a trial: pgbench on this host or on others.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,6 @@ use observe::WORKLOAD_ROLE;
 use pgbench::{PgbenchOutcome, parse_outcome};
 use postgres::{Load, Pgbench, visit_transactions};
 
-/// No load at all.
 #[derive(Debug)]
 pub struct NoLoad;
 
@@ -38,10 +37,8 @@ impl Generator for NoLoad {
     }
 }
 
-/// The directory of pgbench's logs.
 const LOGS: &str = "pgbench";
 
-/// One pgbench on this host.
 #[derive(Debug)]
 pub struct LocalPgbench {
     running: Running,
@@ -49,7 +46,7 @@ pub struct LocalPgbench {
 }
 
 impl LocalPgbench {
-    /// Makes pgbench ready. Its logs are kept in `directory`.
+    /// Starts pgbench behind its gate. Its logs are in `directory`.
     pub fn ready(lab: &Lab, load: &Load, directory: &Path) -> Result<LocalPgbench, Error> {
         let logs = directory.join(LOGS);
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
@@ -57,7 +54,6 @@ impl LocalPgbench {
         Ok(LocalPgbench { running, logs })
     }
 
-    /// What it printed when it ended.
     pub fn read_report(&self) -> String {
         self.running.read_stdout()
     }
@@ -92,9 +88,6 @@ impl Generator for LocalPgbench {
     }
 }
 
-// ---- the load of one trial ----
-
-/// Load that is ready to start, runs, or has ended.
 #[derive(Debug)]
 pub enum TrialLoad {
     Nothing(NoLoad),
@@ -102,7 +95,6 @@ pub enum TrialLoad {
     Hosts(Fleet),
 }
 
-/// What the load did, by its own account.
 #[derive(Debug)]
 pub struct LoadFigures {
     pub latencies: Latencies,
@@ -112,7 +104,6 @@ pub struct LoadFigures {
 }
 
 impl TrialLoad {
-    /// Makes the load ready against the lab's running server.
     pub async fn ready(
         lab: &Lab,
         load: &Load,
@@ -127,7 +118,7 @@ impl TrialLoad {
         Ok(TrialLoad::Here(LocalPgbench::ready(lab, load, work.directory)?))
     }
 
-    /// What is run, by the names that the study has for the scripts of this load: `asked` is the same before they were copied.
+    /// The displayed command. `asked` is the load before its scripts were copied.
     pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
         match self {
             TrialLoad::Nothing(_) => Ok(String::new()),
@@ -136,7 +127,6 @@ impl TrialLoad {
         }
     }
 
-    /// What the race starts and listens to.
     pub fn generator(&mut self) -> &mut dyn Generator {
         match self {
             TrialLoad::Nothing(nothing) => nothing,
@@ -145,7 +135,7 @@ impl TrialLoad {
         }
     }
 
-    /// Counts what it did. The race is over.
+    /// Counts transactions. Call it after the race.
     pub fn finish(self, load: &Load) -> Result<LoadFigures, Error> {
         let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());
@@ -173,17 +163,16 @@ impl TrialLoad {
     }
 }
 
-/// pgbench on this host.
 pub fn plan_load(lab: &Lab, load: &Load, logs: &Path) -> Result<Launch, Error> {
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
     Ok(Launch::new(pgbench.program(), pgbench.load_arguments(load, logs)))
 }
 
-/// A password that nobody knows but the hosts of this trial.
+/// A random password, known only to this trial's hosts.
 async fn set_password(lab: &Lab) -> Result<String, Error> {
     let password = format!("{:032x}", rand::random::<u128>());
     let (_, mut connection) = connect(lab).await?;
-    // Before 14 another method is the default.
+    // The default before PostgreSQL 14 is md5.
     run_statement(&mut connection, "choose SCRAM", "SET password_encryption = 'scram-sha-256'").await?;
     let statement = format!("ALTER ROLE {WORKLOAD_ROLE} PASSWORD '{password}'");
     run_statement(&mut connection, "set the workload's password", &statement).await?;

@@ -1,4 +1,4 @@
-//! The ground that a study stands on: disks, file systems, clusters, databases, load generators. Makes them and undoes them.
+//! Environments of studies: disks, file systems, clusters, databases, load generators.
 
 mod cluster;
 mod databases;

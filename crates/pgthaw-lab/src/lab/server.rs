@@ -1,4 +1,4 @@
-//! What the server shows of itself around a trial, and the settings that a trial asks of it.
+//! The server's statistics around a trial, and checks of its settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,47 +20,44 @@ use postgres::{
     read_setting_states, read_settings, read_table_statistics, read_usage_summary,
 };
 
-/// Where pgthaw connects to during trials: looking at the server warms no page of the benchmark's database.
+/// Connecting to another database keeps the benchmark's pages cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Backends report what they counted when they end, other processes in each of their rounds of a fifth of a second; 13 and 14
-/// collect it in a process that writes it down twice a second.
+/// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14 a
+/// collector writes them twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
-/// From this version on a backend's counts are there when it has ended.
+/// Since this version a backend's counters are visible when it has ended.
 const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 
-/// A running server may take so long to read its settings anew; how often it is looked at meanwhile.
 const RELOAD_LIMIT: Duration = Duration::from_secs(2);
 const RELOAD_POLL: Duration = Duration::from_millis(20);
 
-/// Where a setting's value may be from: the study's own file, of a borrowed cluster the command line, or pgthaw's own session,
-/// which sets a few for itself.
+/// Acceptable sources of a setting: the study's file, the command line of a borrowed cluster, and pgthaw's own
+/// session.
 const AS_ASKED_SOURCES: [&str; 4] = ["configuration file", "command line", "client", "session"];
 
-/// One look at a running server.
 #[derive(Debug)]
 pub struct Look {
     pub statistics: ServerStatistics,
-    /// Nothing where there is no pg_buffercache.
+    /// Empty without pg_buffercache.
     pub buffers: Vec<BufferUse>,
-    /// Settings that are not the default.
+    /// Non-default settings.
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
     pub version: String,
-    /// Bytes of its log.
+    /// Size of its log.
     pub log_bytes: u64,
 }
 
-/// Looks at the lab's server when a trial is over: when all has been reported that its processes counted.
+/// Reads the statistics after a trial, once all processes have reported their counters.
 pub async fn read_final_look(lab: &Lab) -> Result<Look, Error> {
     let is_at_once = connect(lab).await?.0.facts.version_num >= COUNTS_AT_ONCE_SINCE;
     tokio::time::sleep(if is_at_once { ROUND_DELAY } else { STATISTICS_DELAY }).await;
     read_look(lab).await
 }
 
-/// Looks at the lab's server.
 pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
     let (server, mut connection) = connect(lab).await?;
     let summary = read_usage_summary(&mut connection).await.unwrap_or_default();
@@ -72,12 +69,11 @@ pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
         shared_buffers: server.facts.shared_buffers_bytes,
         version: server.facts.version.clone(),
         log_bytes: lab.cluster.log_bytes(),
-        // Last, so that the rest of the look is not counted.
+        // Last, so that this function's other queries are not counted.
         statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
     })
 }
 
-/// Looks at the benchmark's tables.
 pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics, Error> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     if server.facts.version_num < COUNTS_AT_ONCE_SINCE {
@@ -86,12 +82,12 @@ pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics, Error> {
     Ok(read_table_statistics(&mut connection).await?)
 }
 
-/// Connects as the superuser, outside of the benchmark's database.
+/// Connects as the superuser, outside the benchmark's database.
 pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection), Error> {
     connect_to(lab, CONTROL_DATABASE).await
 }
 
-/// Connects as the superuser to a database of the lab. What the point limits sessions by is for those of the workload.
+/// Connects as the superuser. Resets session limits, which are meant for the workload.
 pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnection), Error> {
     let server = Server::connect(&lab.connect_options(database)).await?;
     let mut connection = server.connect_to(database).await?;
@@ -99,19 +95,19 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
     Ok((server, connection))
 }
 
-/// Does any of these settings, when it changes, need a restart?
+/// Whether a change of these settings requires a restart.
 pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool, Error> {
     let states = read_setting_states(connection, changed).await?;
-    // One that is not known yet belongs to a library, which is loaded at the start.
+    // An unknown one belongs to a library, which is loaded at the start.
     Ok(states.len() < changed.len() || states.iter().any(|state| state.context == "postmaster"))
 }
 
-/// Lets the running server read its settings anew, and waits until it has; says so when it does not.
+/// Reloads the running server's settings and waits for it. Returns a finding after a timeout.
 pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>, Error> {
     let before = read_load_time(connection).await?;
     run_statement(connection, "reload the settings", "SELECT pg_catalog.pg_reload_conf()").await?;
     let asked_at = Instant::now();
-    // This session is told by the postmaster, once that has read them for the sessions to come.
+    // The postmaster signals this session only after its own reload.
     while read_load_time(connection).await? == before {
         if asked_at.elapsed() > RELOAD_LIMIT {
             let reason = format!("the server had not read it anew after {} s", RELOAD_LIMIT.as_secs());
@@ -122,7 +118,7 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
     Ok(None)
 }
 
-/// Compares what was asked with what is in force. An error: the server does not take a value.
+/// Compares requested and actual settings. Fails if the server rejects a value.
 pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>, Error> {
     if asked.is_empty() {
         return Ok(Vec::new());
@@ -150,7 +146,7 @@ pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec
     Ok(findings)
 }
 
-/// Why a setting is not as it was asked for; `None`: it is, as far as that can be told.
+/// Why a setting deviates from the request, if that is known.
 fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     let SettingState { source, unit, value, .. } = state;
     if state.pending_restart {
@@ -167,7 +163,6 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     (state.holds(asked) == Some(false)).then(|| format!("{asked} was asked for, and it is {value}{counted}"))
 }
 
-/// The host, and the disk that holds `directory`.
 pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
     let MachineFacts { hostname, kernel, cpu_model, cores, memory_bytes } = read_machine()?;
     let describe = |device: &BlockDevice| {
@@ -186,9 +181,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
-// ---- what can run here ----
-
-/// What is in the way of a strategy; `None` when nothing is. `extensions` are those that the server could create.
+/// Why a strategy cannot run here. `extensions` are those that the server could create.
 pub fn find_obstacle(
     strategy: Strategy,
     programs: &Programs,
@@ -210,24 +203,21 @@ pub fn find_obstacle(
         Strategy::Pgfincore => {
             psql().or_else(|| extension("pgfincore", format!("postgresql-{version_major}-pgfincore")))
         }
-        // Whatever a job needs, its author has.
+        // Jobs need only what their author has.
         _ => None,
     }
 }
 
-/// What is said of a program that is not there; `None` when it is.
 pub fn find_program(name: &str) -> Option<String> {
     find_in_path(name, &[]).is_none().then(|| format!("no {name} in PATH: `apt-get install {name}`"))
 }
 
-/// Settings that name the libraries which a server or a session loads.
 const LIBRARY_SETTINGS: [&str; 3] =
     ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"];
 
-/// Libraries that are loaded when they are first needed.
+/// Libraries loaded on first use.
 const LOADED_WHEN_NEEDED: [&str; 4] = ["plpgsql", "plperl", "pltcl", "plpython"];
 
-/// The programs of each server of the study.
 pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String, Programs>, Error> {
     let find = |name: &String| {
         Ok((
@@ -242,10 +232,10 @@ pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String
     sweep.axes.server.iter().map(find).collect()
 }
 
-/// What speaks against the study's settings where nothing is to be made, maybe not even a server is installed.
+/// Remarks on the study's settings for a dry run, where no server may be installed.
 ///
 /// # Errors
-/// As [`check_settings_known`].
+/// As `check_settings_known`.
 pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::Error>) -> Result<Vec<String>, Error> {
     match default {
         _ if sweep.axes.settings.is_empty() => Ok(Vec::new()),
@@ -254,7 +244,7 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
     }
 }
 
-/// The study's file systems that cannot be made here, each with what would mend it.
+/// The study's file systems that cannot be created here, with hints.
 pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     let told = |(name, spec): (&String, &FileSystemSpec)| {
         let error = spec.asked.check_available().err()?;
@@ -263,8 +253,7 @@ pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     sweep.file_systems.iter().filter_map(told).collect()
 }
 
-/// Refuses settings that one of the servers does not know or that nobody can set. What is returned speaks against others, whose
-/// trials may fail.
+/// Rejects settings that a server does not know or that cannot be set. Returns remarks on values that will fail.
 pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>) -> Result<Vec<String>, Error> {
     let asked = &sweep.axes.settings;
     let mut remarks = find_unloaded(asked);
@@ -289,7 +278,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
     Ok(remarks)
 }
 
-/// A name with a point belongs to a library. Before that is loaded every such name is as good as any other.
+/// Names with a dot belong to a library. A server that has not loaded it accepts any such name.
 fn find_unloaded(asked: &[(String, Vec<String>)]) -> Vec<String> {
     let names_libraries = |name: &str| LIBRARY_SETTINGS.contains(&name.to_ascii_lowercase().as_str());
     let loads = |library: &str| {

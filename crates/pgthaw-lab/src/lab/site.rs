@@ -1,4 +1,4 @@
-//! Where points are measured: a cluster of its own for each file system with each server's programs.
+//! Sites: one cluster for each combination of file system, server programs and places of parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -22,12 +22,10 @@ use host::units::Bytes;
 use observe::OsSample;
 use postgres::{Programs, ServerBuild, read_server_build};
 
-/// Which site a point belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SiteKey {
     pub file_system: String,
     pub server: String,
-    /// Where its parts lie.
     pub places: String,
 }
 
@@ -36,7 +34,6 @@ impl SiteKey {
         SiteKey { file_system: point.file_system.clone(), server: point.server.clone(), places: point.places.clone() }
     }
 
-    /// Every site of a study.
     pub fn all(sweep: &Sweep) -> Vec<SiteKey> {
         let axes = &sweep.axes;
         let grounds = axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| (one, server)));
@@ -48,7 +45,7 @@ impl SiteKey {
         grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
     }
 
-    /// What a disk is called here; where there are several file systems it says on which.
+    /// The disk's name, with the file system if there are several.
     pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
         match sweep.axes.file_system.len() {
             1 => disk.to_owned(),
@@ -56,7 +53,7 @@ impl SiteKey {
         }
     }
 
-    /// What the directory of a site is claimed with: the sweep, and which of its sites it is.
+    /// The claim on the site's directory: the sweep, and which of its sites this is.
     fn claim_text(&self, id: &str) -> String {
         let parts = [
             ("file_system", &self.file_system, NATIVE),
@@ -69,75 +66,70 @@ impl SiteKey {
     }
 }
 
-/// What is asked of a study.
 #[derive(Clone, Debug)]
 pub struct StudyAsked {
     pub programs: Programs,
-    /// Where the cluster is made, on the disk that is measured; or the lab server's that is borrowed.
+    /// The parent directory of a scratch cluster, on the measured disk; or the borrowed lab server.
     pub place: Place,
     pub sweep: Sweep,
-    /// Leave the cluster, or the benchmark's databases in a borrowed one, in place.
+    /// Keep the cluster, or the benchmark's databases in a borrowed one.
     pub is_kept: bool,
-    /// What the device gives, for a forecast; `None` when nobody knows.
+    /// For a forecast; `None` if unknown.
     pub device: Option<model::Device>,
 }
 
-/// A study that begins, or goes on.
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
-    /// Whoever runs it holds its [lock](crate::lab::SweepLock).
+    /// The caller holds its [lock](crate::lab::SweepLock).
     pub id: String,
     pub asked: StudyAsked,
-    /// A run of the same study that did not get to its end.
+    /// An unfinished run of the same study.
     pub earlier: Option<Earlier>,
-    /// Ids of all sweeps that did not: what killed runs have left of them stays.
+    /// Ids of all unfinished sweeps. Their leftovers stay.
     pub unfinished: BTreeSet<String>,
-    /// Does somebody go on with it after a kill? Then its clusters stay.
+    /// Whether a killed sweep will be resumed. Its clusters then stay.
     pub goes_on: bool,
 }
 
-/// What an interrupted run has left.
 #[derive(Clone, Debug)]
 pub struct Earlier {
     pub run: SweepRun,
-    /// Number and repeat of the trials that were kept.
+    /// Number and repeat of stored trials.
     pub finished: BTreeSet<(u32, u32)>,
 }
 
-/// What sites are made of.
 #[derive(Debug)]
 pub struct SiteMaker<'a> {
     options: &'a SweepOptions,
-    /// Of each server of the study.
+    /// By server.
     pub programs: BTreeMap<String, Programs>,
     pub work: Work<'a>,
 }
 
-/// A cluster with its databases, and what it stands on.
 #[derive(Debug)]
 pub struct Site {
-    // Dropped in this order: the server first, then what it stands on.
+    // Dropped in this order: the server before the file system below it.
     pub lab: Lab,
-    /// Held while the cluster is in use; it lies on the file system. `None` of a borrowed one.
+    /// On the file system; `None` for a borrowed cluster.
     cluster_claim: Option<File>,
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
     pub devices: Devices,
-    /// Those that are in force here, or why not, by name.
+    /// By name: the disks in force, or why not.
     pub disks: BTreeMap<String, Disk>,
-    /// Strategies of the study that cannot run here, each with how to get it.
+    /// Strategies that cannot run here, with instructions to enable them.
     pub left_out: BTreeMap<&'static str, String>,
-    /// Of the server's blocks.
+    /// The server's block size.
     pub block_size: Bytes,
     pub build: ServerBuild,
-    /// What each trial's databases are copied from; `None` where trials follow each other in one.
+    /// `None` unless each trial gets a fresh copy.
     pub fresh: Option<FreshDatabase>,
-    /// The settings that the server runs with; `None` when it does not run, or has to be started again.
+    /// Settings of the running server; `None` if it is stopped or must be restarted.
     pub running: Option<Vec<(String, String)>>,
 }
 
 impl SiteMaker<'_> {
-    /// Looks for everything that sites are made of, before anything is made.
+    /// Checks all requirements before it creates anything.
     pub fn new<'a>(options: &'a SweepOptions, work: Work<'a>) -> Result<SiteMaker<'a>, Error> {
         let asked = &options.asked;
         for spec in asked.sweep.file_systems.values() {
@@ -151,14 +143,13 @@ impl SiteMaker<'_> {
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
-    /// Of the server by which the sweep is described.
+    /// The server that describes the sweep.
     pub fn first_programs(&self) -> &Programs {
         let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
         first.unwrap_or(&self.options.asked.programs)
     }
 
-    /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
-    /// yet, and a new one goes with this process until it outlives it.
+    /// Creates a site without databases, or adopts one that a killed run left, and starts its server.
     pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
@@ -200,8 +191,8 @@ impl SiteMaker<'_> {
         Ok(site)
     }
 
-    /// Makes a site that an earlier study has used ready for this one; its databases stay. Its server runs afterwards. What the
-    /// trials left in memory would pass for the heat of this study's workload.
+    /// Prepares an earlier study's site; its databases stay. Evicts the page cache, because leftover pages would
+    /// appear as heat of this workload.
     pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
         self.work.stop.check()?;
         site.rest()?;
@@ -215,14 +206,14 @@ impl SiteMaker<'_> {
         Ok(())
     }
 
-    /// Makes the databases of a site whose server runs, but for those that are there and whole.
+    /// Creates the databases that are missing or incomplete.
     pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
         site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
         Ok(())
     }
 
-    /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
+    /// Fails if the disk lacks room for the sites, beyond what a killed run already occupies.
     pub fn check_room(&self) -> Result<(), Error> {
         let (sweep, parent) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let missing = |key: SiteKey| {
@@ -243,7 +234,7 @@ impl SiteMaker<'_> {
         maker.make(text).map(Some)
     }
 
-    /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
+    /// Removes leftovers of killed runs that will not be resumed; this sweep's own only if it `is_over`.
     pub fn remove_left(&self, is_over: bool) {
         let SweepOptions { id, asked, unfinished, .. } = self.options;
         let Place::Scratch { parent } = &asked.place else { return };
@@ -252,7 +243,6 @@ impl SiteMaker<'_> {
         remove_left(parent, own, &others, self.work.events);
     }
 
-    /// Each disk of the study, or why it cannot be had.
     fn find_disks(&self, place: &Path, is_own: bool) -> BTreeMap<String, Disk> {
         let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), is_own));
         let disks: BTreeMap<String, Disk> = self.options.asked.sweep.disks.iter().map(find).collect();
@@ -267,38 +257,37 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
-    /// Does nobody use its device but whom the study starts?
+    /// Whether only this study uses its device.
     pub fn owns_device(&self) -> bool {
         self.file_system.is_some()
     }
 
-    /// What the file systems that were made for it, and their devices, are set to.
+    /// Settings of its file systems and their devices.
     pub fn read_file_systems(&self) -> Result<GroundFacts, Error> {
         self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
     }
 
-    /// What limits the devices of its parts.
+    /// Limits of the devices for its parts.
     pub fn part_disks(&self) -> Vec<PartDisk> {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// What limits each of its devices, where it has several; `disk` limits that of the data directory.
+    /// Limits by device if it has several; `disk` limits the device of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
 
-    /// What each of its devices did in a trial of this point; nothing where it has but one.
+    /// Activity of each device in a trial; empty with a single device.
     pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let own = self.file_system.as_ref();
         own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()
     }
 
-    /// Can what warms the server of a point run here?
     pub fn can_run(&self, point: &Point) -> bool {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Says after a trial how the server runs, for a trial that starts as it is.
+    /// Records the settings of the running server, for a trial that starts as it is.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()
@@ -306,19 +295,19 @@ impl Site {
         self.running = is_known.then(|| point.settings.clone());
     }
 
-    /// Stops the server, for another site's turn.
+    /// Stops the server, so that another site can run.
     pub fn rest(&mut self) -> Result<(), Error> {
         self.running = None;
         self.lab.stop()
     }
 
-    /// Takes everything away; with `keep` all but what was made in the place itself, and returns the cluster's directory.
+    /// Removes the site. With `keep`, a cluster outside its own file system stays, and its directory is returned.
     pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>, Error> {
         let Site { lab, cluster_claim, file_system, .. } = self;
-        // The first failure is the one to tell.
+        // The first failure is reported.
         let finished = lab.finish(keep && file_system.is_none()).await;
         if let (Ok(Some(kept)), Some(_)) = (&finished, &cluster_claim) {
-            // The next study would remove it.
+            // Otherwise the next study would remove it.
             disclaim(kept)?;
         }
         drop(cluster_claim);
@@ -327,8 +316,7 @@ impl Site {
     }
 }
 
-/// Servers of several versions are measured by one pgbench, the newest that lies beside any of them: else the difference
-/// might be its own.
+/// All versions are measured with the newest pgbench found beside them: otherwise pgbench could cause the difference.
 fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
     let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
     let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));

@@ -1,5 +1,5 @@
-//! `pgthaw bench`: the work is done in `crates/pgthaw-lab/src/bench/`, and the forecast of a cold start in `crates/model/src/`. Each trial
-//! is shown and kept when it ends, and a signal ends a study tidily.
+//! `pgthaw bench`. Measuring is in `crates/pgthaw-lab/src/bench/`, forecasting in `crates/model/src/`. Each trial is
+//! shown and stored when it ends.
 
 use std::path::{Path, PathBuf};
 
@@ -43,12 +43,11 @@ use model::{Device, PageClass, Popularity, compute_outlook};
 use postgres::{Programs, hurry_clusters};
 use terminal::Canvas;
 
-/// What of `pgthaw doctor` matters for the demo.
+/// Checks of `pgthaw doctor` that matter for the demo.
 const CHECKS: [&str; 4] = ["memory", "device", "disk-limit", "vmtouch"];
 
 const DEMO: &str = "demo";
 
-/// The demo's report, where no other is named.
 const DEMO_PAGE: &str = "pgthaw-demo.html";
 
 /// Measure a study: proven start states, repeats, randomised order
@@ -111,7 +110,6 @@ pub struct BenchArguments {
     store: StoreArguments,
 }
 
-/// Runs the command.
 pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let texts = arguments.read_texts()?;
     if arguments.print {
@@ -124,7 +122,7 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
     }
     let page = arguments.page();
     if let Some(page) = &page {
-        // Not after minutes of work.
+        // Fails before the measurement, not after it.
         document::check_report_place(page, false)?;
     }
     let (programs, place) = arguments.choose_place(&sweeps).await?;
@@ -168,14 +166,13 @@ impl BenchArguments {
         BUILT_IN_STUDIES.iter().find(|(name, _)| *name == self.study).map(|(_, texts)| *texts)
     }
 
-    /// The texts of the study, with the keys set: one, or one for each act.
     fn read_texts(&self) -> anyhow::Result<Vec<String>> {
         let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         let Some(built_in) = self.built_in() else {
             let text = read_study_text(Path::new(&self.study)).map_err(|error| self.explain_missing(error))?;
             return Ok(vec![self.set_keys(&text, &keys)?]);
         };
-        // The cluster of a lab server keeps its settings, but for those asked for.
+        // A lab server's cluster keeps its settings except for requested ones.
         let keys = if self.data_dir.is_some() { [&["settings="], keys.as_slice()].concat() } else { keys };
         built_in.iter().map(|text| self.set_keys(text, &keys)).collect()
     }
@@ -196,7 +193,7 @@ impl BenchArguments {
         Ok(sweep)
     }
 
-    /// Writes the scale that `scale = "auto"` means here.
+    /// Replaces `scale = "auto"`.
     fn settle_scale(&self, text: &str) -> anyhow::Result<String> {
         let study: toml::Table = text.parse()?;
         if study.get("points").and_then(|points| points.get("scale")?.as_str()) != Some(AUTO) {
@@ -210,7 +207,7 @@ impl BenchArguments {
         Error::Spec { path: PathBuf::from(&self.study), problem }
     }
 
-    /// A word that is neither a study nor a file is a mistyped one.
+    /// A word that is neither a study nor a file is a typing error.
     fn explain_missing(&self, error: Error) -> anyhow::Error {
         let is_word = !self.study.contains(['/', '.']) && !Path::new(&self.study).exists();
         if !is_word {
@@ -231,7 +228,7 @@ impl BenchArguments {
         self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
     }
 
-    /// A scratch cluster; or the one of a lab server, which is made sure to be one.
+    /// A scratch cluster, or that of a verified lab server.
     async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
         let bin_dir = self.bin_dir.as_deref();
         if self.data_dir.is_none() {
@@ -263,7 +260,6 @@ fn dry_run(arguments: &BenchArguments, sweeps: &[Sweep], output: OutputArguments
     Ok(ExitStatus::Done)
 }
 
-/// Writes the report of the studies in which any trial ended.
 async fn write_page(
     finished: &[SweepFinished],
     store: &Store,
@@ -301,7 +297,6 @@ fn print_demo_plan(asked: &StudyAsked) {
     terminal::print_line(&format!("{}\n\n{plan}\n", terminal::render_capabilities(&checks)));
 }
 
-/// Cold and warm side by side, and what users got in each act.
 async fn print_acts(finished: &[SweepFinished], store: &Store) -> anyhow::Result<()> {
     let mut acts = Vec::new();
     for act in finished {
@@ -320,7 +315,6 @@ async fn print_acts(finished: &[SweepFinished], store: &Store) -> anyhow::Result
     Ok(())
 }
 
-/// Writes a forecast when the server is warm, measures its cold start, and judges it.
 async fn run_forecast(
     asked: &StudyAsked,
     popularity: &str,
@@ -353,7 +347,7 @@ async fn run_forecast(
     Ok(ExitStatus::Done)
 }
 
-/// The forecast, from what is known before the trial.
+/// Uses only facts from before the trial.
 fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &str) -> anyhow::Result<WrittenForecast> {
     let calibration_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
     let directory = asked.place.directory();
@@ -379,14 +373,14 @@ fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &st
     })
 }
 
-/// The limits in force, with the latency of `doctor --probe`; without either a common cloud volume. Says which.
+/// Limits in force with the latency from `doctor --probe`, or a common cloud volume. Also returns a description.
 fn read_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
     let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
     let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());
     read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory))
 }
 
-/// The device of a study of ways to warm where it need not be guessed: a limit is in force, or `doctor --probe` measured it.
+/// Returns `None` for other studies than warm-up, and without limits in force or a measurement by `doctor --probe`.
 fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
     let disk = sweep.is_warmup.then(|| choose_in_force(directory, sweep.disk(&sweep.point(0))))?;
     let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
@@ -395,19 +389,16 @@ fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
     Some(device)
 }
 
-/// How studies begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
-    /// Where a run of the same study was interrupted.
     WhereItStopped,
-    /// Anew; the next one goes on with it when it is interrupted.
+    /// The next run may resume it.
     Anew,
-    /// Anew, and nobody goes on with it.
+    /// No later run resumes it.
     Once,
 }
 
-/// Runs studies one after the other with a live display. Ctrl-C ends them tidily, with what there is. `hear` is told each event
-/// too; its failure ends them.
+/// A signal or an error of `hear` ends the studies cleanly.
 async fn run_studies(
     asked: Vec<StudyAsked>,
     begin: Begin,
@@ -435,7 +426,7 @@ async fn run_studies(
     Ok(finished)
 }
 
-/// Whoever holds the lock may run it.
+/// The lock permits running the study.
 async fn begin_study(
     asked: StudyAsked,
     begin: Begin,
@@ -472,7 +463,7 @@ async fn keep_and_show(
         match &event {
             Event::SweepOpened { run, kept } => {
                 store.open_sweep(run).await?;
-                // Nobody waits for it when the sweep was stopped meanwhile.
+                // If the sweep was stopped, no receiver waits.
                 let _ = kept.try_send(());
                 opened = Some(run.id.clone());
             }
@@ -488,14 +479,13 @@ async fn keep_and_show(
         display.show(&event);
     }
     display.finish();
-    // It ended before its first trial, and took away what it had made: nobody goes on with it.
+    // The sweep ended before its first trial and removed its files: it cannot be resumed.
     if let Some(id) = opened {
         store.drop_sweep(&id).await?;
     }
     Ok(())
 }
 
-/// Where each study is, how to draw it, and the clusters that were kept.
 fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
         let (id, place) = (&one.run.id, store.place());
@@ -506,7 +496,6 @@ fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     }
 }
 
-/// The first that matters: interrupted, then failed.
 fn status_of(finished: &[SweepFinished]) -> ExitStatus {
     match finished {
         _ if finished.iter().any(|one| one.is_interrupted) => ExitStatus::Because(ErrorKind::Interrupted),
@@ -515,19 +504,17 @@ fn status_of(finished: &[SweepFinished]) -> ExitStatus {
     }
 }
 
-/// A run of the same study on this host that did not get to its end, and that no other process runs. Its clusters lie, or will, below
-/// `parent`.
+/// Finds and locks an unfinished run of the study on this host. `parent` contains its clusters.
 async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Result<Option<(SweepLock, Earlier)>> {
     let hostname = read_machine()?.hostname;
     let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };
     let lock = SweepLock::take(&lock_directory(store), &run.id, parent)?;
-    // Whoever had it may have ended the sweep a moment ago.
+    // The former holder of the lock may have ended it meanwhile.
     let Some(run) = store.find_sweep(&run.id).await?.filter(|run| run.ended_at.is_none()) else { return Ok(None) };
     let finished = store.read_finished(&run.id).await?;
     Ok(Some((lock, Earlier { run, finished })))
 }
 
-/// Where the locks of its sweeps are: beside the file that keeps them.
 fn lock_directory(store: &Store) -> PathBuf {
     match store.place() {
         results::Place::File(file) => directory_of(file).to_owned(),
@@ -535,7 +522,7 @@ fn lock_directory(store: &Store) -> PathBuf {
     }
 }
 
-/// Runs a study to its end while `hear` takes its events. A signal ends it tidily, and so does a failure of `hear`.
+/// A signal or an error of `hear` ends the study cleanly.
 async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
@@ -548,7 +535,7 @@ where
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
     let (runtime, study_stop) = (Handle::current(), stop.clone());
-    // A thread of its own, for a study waits for processes as much as for the server.
+    // Uses a thread of its own, because a study blocks on processes.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
     let heard = hear(events).await;
     if heard.is_err() {
@@ -560,7 +547,7 @@ where
     Ok(finished??)
 }
 
-/// Waits for a signal that means "end". The first one asks the study to stop; it needs some seconds to tidy up.
+/// The study needs some seconds to clean up.
 fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
     let heard = hear_signals()?;
     Ok(async move {

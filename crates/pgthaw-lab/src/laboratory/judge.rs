@@ -1,4 +1,4 @@
-//! `pgthaw judge`: the work is done in `crates/model/src/` and `crates/pgthaw-lab/src/verdict/judged.rs`.
+//! `pgthaw judge`; see `crates/model/src/` and `crates/pgthaw-lab/src/verdict/judged.rs`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,7 +19,6 @@ use host::files::{open_regular_or_pipe, read_text_at_most};
 use model::{Judgement, Reader, Series, judge};
 use terminal::Canvas;
 
-/// Bytes that a forecast may have.
 const FORECAST_BYTES_MAX: u64 = 64 << 20;
 
 /// Does a throughput curve keep a level, and is that level a warm server's? Or how far off were forecasts?
@@ -51,10 +50,9 @@ pub struct JudgeArguments {
     store: StoreArguments,
 }
 
-/// A curve, what is said of it, and its name: the file, or `STRATEGY, repeat N`. Of a trial there may be none to judge.
+/// Name and judged curve. The name is the file, or `STRATEGY, repeat N`. Some trials cannot be judged.
 type Measured = (String, Result<(Series, Judgement), model::Error>);
 
-/// A curve that was judged, or why not, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Judged {
     name: String,
@@ -63,12 +61,11 @@ struct Judged {
     error: Option<String>,
 }
 
-/// Runs the command.
 pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     if arguments.sources.iter().any(|source| is_document(Path::new(source))) {
         return judge_forecasts(&arguments.sources, output);
     }
-    // A name without a slash or a dot that is no file is a run's.
+    // A missing file without a slash or dot in its name is a run.
     let is_file = |source: &String| source == "-" || Path::new(source).exists() || source.contains(['/', '.']);
     let (files, runs): (Vec<&String>, Vec<&String>) = arguments.sources.iter().partition(|source| is_file(source));
     let mut measured = Vec::new();
@@ -99,7 +96,6 @@ pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::
     Ok(ExitStatus::Answer(worst(codes)))
 }
 
-/// Files of one run: the logs of its threads have the name of the first, and a number.
 fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     let mut runs: Vec<(PathBuf, BTreeSet<PathBuf>)> = Vec::new();
     let names = BTreeSet::from_iter(files.iter().map(PathBuf::from));
@@ -113,13 +109,12 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Is it a file of JSON? A pipe, which could be read once only, is none.
+/// Whether it is a JSON file. Pipes are not, because they can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
 }
 
-/// How far off forecasts were, one by one and together.
 fn judge_forecasts(files: &[String], output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let read = |path: &String| -> anyhow::Result<JudgedForecast> {
         let text =
@@ -150,7 +145,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> anyhow::Result<Ve
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
-    // Their common level is that of all of them.
+    // The common level depends on all trials.
     let outlines = outline_trials(&trials);
     let shown = trials
         .iter()
@@ -163,21 +158,18 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> anyhow::Result<Ve
     Ok(judged.collect())
 }
 
-/// The exit status of a curve without a level.
 const NO_LEVEL: u8 = 10;
 
-/// The exit status that a script should act on.
 fn worst(codes: impl Iterator<Item = u8>) -> u8 {
     let gravity = |code: &u8| [0, 11, 12, NO_LEVEL].iter().position(|one| one == code);
-    // Of a run without trials nothing was reached.
+    // A run without trials reached no level.
     codes.max_by_key(gravity).unwrap_or(NO_LEVEL)
 }
 
-/// No line that pgbench writes is longer.
+/// pgbench writes no longer line.
 const LONGEST_LINE: u64 = 64 << 10;
 const LONG_LINE: &str = "it has a line of more than 65536 bytes, and pgbench writes none";
 
-/// A file that cannot be read, or is none of pgbench's.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
 pub struct Unreadable {
@@ -206,8 +198,8 @@ impl Explain for Unreadable {
     }
 }
 
-/// Reads a file, or standard input for `-`, line by line: of a log of any length little is held. The logs of other threads
-/// that are named, or lie beside it, are read after it.
+/// Reads a file, or standard input for `-`, by line to limit memory. Adds the logs of other threads, named or beside
+/// it.
 fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
     let mut reader = Reader::default();
     let (mut paths, mut remarks) = (paths.to_vec(), Vec::new());
@@ -231,7 +223,6 @@ fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
     Ok(series)
 }
 
-/// Returns a remark on the file, if there is one.
 fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<Option<String>> {
     let unreadable = |source| Unreadable { path: path.to_owned(), source };
     let mut source = match path == Path::new("-") {

@@ -1,4 +1,4 @@
-//! `pgthaw report`: the work is done in `crates/pgthaw-lab/src/report/`.
+//! `pgthaw report`; see `crates/pgthaw-lab/src/report/`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use command::document;
 use host::units::counted;
 use terminal::Progress;
 
-/// Beyond so many trials a page holds their figures and not their curves: `pgthaw serve` shows those too.
+/// Beyond it, a page has no curves. `pgthaw serve` still shows them.
 const TRIALS_MAX: usize = 1000;
 
-/// Spans of all curves in a page together, and of one of them.
+/// Spans of all curves in a page, and of one trial.
 const SPANS_MAX: u32 = 100_000;
 const SPANS_OF_TRIAL_MAX: u32 = 1000;
 
@@ -39,7 +39,6 @@ pub struct ReportArguments {
     store: StoreArguments,
 }
 
-/// Runs the command.
 pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.store.open_existing().await?;
     let mut studies = Vec::with_capacity(arguments.studies.len());
@@ -69,7 +68,6 @@ fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArgume
     Ok(())
 }
 
-/// A study with its trials, as a page holds it that nobody serves.
 pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) -> Result<StudyInPage, results::Error> {
     let sweep = store.read_study(wanted).await?;
     let planned = sweep.points.saturating_mul(sweep.repeats).max(1);
@@ -82,7 +80,7 @@ pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) 
     Ok(StudyInPage { study, details })
 }
 
-/// One trial after the other: the seconds of all of them together may not fit into memory.
+/// One trial at a time, to limit memory.
 async fn read_details(
     store: &Store,
     study: &StudyData,

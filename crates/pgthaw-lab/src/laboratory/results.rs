@@ -1,5 +1,5 @@
-//! `pgthaw results`: the work is done in `crates/pgthaw-lab/src/results/`, `crates/pgthaw-lab/src/verdict/` and, of what is imported, in
-//! `crates/pgthaw-lab/src/study/sweep/import/`.
+//! `pgthaw results`. See `crates/pgthaw-lab/src/results/`, `crates/pgthaw-lab/src/verdict/` and, for imports,
+//! `crates/pgthaw-lab/src/study/import/`.
 
 use std::io::{BufWriter, stdout};
 use std::num::NonZeroU32;
@@ -106,7 +106,6 @@ struct ImportArguments {
     what: Vec<String>,
 }
 
-/// Runs the command.
 pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     if let Some(Action::Import(imported)) = arguments.action {
         let store = arguments.store.open().await?;
@@ -135,7 +134,6 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
     Ok(ExitStatus::Done)
 }
 
-/// Lists studies of all kinds, the newest first.
 async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     let listed = store.read_listed().await?;
     let headline = |study: &SweepRun, trials: &[TrialOutline]| {
@@ -163,28 +161,25 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `--json` prints of a study, up to its trials.
+/// JSON of a study up to its trials.
 #[derive(Serialize)]
 struct Head<'a> {
     sweep: &'a SweepRun,
-    /// The cluster's directory, when it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_cluster: Option<&'a Path>,
-    /// The answer in one sentence.
     headline: &'a str,
-    /// That its trials took together; null where no end of one is known.
+    /// Null if no end is known.
     total_seconds: Option<f64>,
     points: &'a [PointSummary],
-    /// The warmers of a study beside each other.
     ratios: &'a [WarmerRatio],
     traffic: &'a Traffic,
     trials: [(); 0],
 }
 
-/// How the head ends, with room for the trials before it.
+/// End of the serialized head, where trials are inserted.
 const END: &str = "]\n}";
 
-/// Shows a stored study: the table of points, for which a few figures of each trial are enough, or everything as JSON.
+/// The table needs only a few figures of each trial.
 async fn show_sweep(
     store: &Store,
     run: &SweepRun,
@@ -201,7 +196,6 @@ async fn show_sweep(
     Ok(())
 }
 
-/// Shows studies that ended or were stopped, one after the other; several as one document of JSON, with the report's file.
 pub async fn show_sweeps(
     store: &Store,
     finished: &[SweepFinished],
@@ -223,7 +217,7 @@ pub async fn show_sweeps(
     Ok(())
 }
 
-/// Trial by trial: all seconds of a large sweep are more than fits into memory.
+/// One trial at a time: a large sweep does not fit into memory.
 async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option<&Path>) -> anyhow::Result<()> {
     let StudyData { sweep, headline, total_seconds, points, ratios, traffic, .. } = study;
     let total_seconds = *total_seconds;
@@ -231,7 +225,7 @@ async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option
     let mut before = serde_json::to_string_pretty(&head)?.trim_end_matches(END).to_owned();
     for outline in &study.trials {
         let trial = store.read_sweep_trial(&sweep.id, outline.number, outline.repeat).await?;
-        // Somebody may have dropped it meanwhile.
+        // The trial may have been dropped meanwhile.
         let Some(mut trial) = trial.filter(|_| terminal::is_output_open()) else { break };
         if let Some(warming) = &mut trial.warming {
             warming.figures.judgement.clone_from(&outline.judgement);
@@ -246,7 +240,6 @@ async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option
     Ok(())
 }
 
-/// Shows where the time of the servers of a study went, point by point.
 async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
     let trials = store.read_sweep_outlines(&run.id).await?;
     let (points, processors) = (compute_timed_points(run, &compute_outline_summary(run, &trials)), run.machine.cores);
@@ -255,7 +248,7 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> an
     Ok(terminal::print_answer(&time, output.json, text)?)
 }
 
-/// Compares two sides, cell by cell; without a second one the equal sides of a sweep, in every figure.
+/// Without a second side, compares the equal sides of a sweep in every figure.
 async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> anyhow::Result<()> {
     let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
@@ -281,7 +274,6 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
     Ok(terminal::print_answer(&comparison, output.json, || render_sweep_comparison(&comparison, width))?)
 }
 
-/// Writes results for other programs.
 async fn export(store: &Store, arguments: &ExportArguments, output: OutputArguments) -> anyhow::Result<()> {
     let mut ids: Vec<String> = Vec::new();
     for wanted in &arguments.runs {
@@ -300,7 +292,6 @@ async fn export(store: &Store, arguments: &ExportArguments, output: OutputArgume
     Ok(())
 }
 
-/// Keeps it as a sweep.
 async fn import(store: &Store, what: &[String], output: OutputArguments) -> anyhow::Result<()> {
     let mut imported = read_import(&parse_import(what)?)?;
     judge_import(&mut imported);
@@ -315,7 +306,7 @@ async fn import(store: &Store, what: &[String], output: OutputArguments) -> anyh
     show_sweep(store, &run, None, output).await
 }
 
-/// What is a known key with a value is none of the paths; `./scale=1` is one.
+/// A word with an unknown key is a path. `./scale=1` is always a path.
 fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
     let mut options = ImportOptions::default();
     for word in what {
@@ -358,14 +349,14 @@ fn refuse(word: &str, problem: &str) -> study::Error {
     }
 }
 
-/// Forgets a study with its trials; of a server in the local `copy` too, which the study would be gone on with, and sent from.
+/// Also drops a server's study from the local `copy`, which could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
-        // One that never came to the server, for it is damaged here.
+        // A damaged local study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // First, for a study that is left on the server alone is found again. Nothing happens where it is not.
+    // The local copy first: a study left on the server alone can still be found.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

@@ -1,4 +1,4 @@
-//! `pgthaw serve`: the work is done in `crates/pgthaw-lab/src/serve/`.
+//! `pgthaw serve`; see `crates/pgthaw-lab/src/serve/`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -35,12 +35,11 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     port.or_else(|_| text.parse()).map_err(|_| "it is a port, or an address and a port".to_owned())
 }
 
-/// Runs the command.
 pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
     let listener = Listener::bind(arguments.listen, token).await?;
     let store = arguments.store.open_existing().await?;
-    // Heard from the moment on at which somebody knows that it serves.
+    // Handles signals before the address is printed.
     let end = hear_signals()?;
     let address = format!("http://{}/", listener.address()?);
     let with = if token.is_some() { "?token=…" } else { "" };

@@ -1,5 +1,3 @@
-//! The options that say where results are kept.
-
 use std::pin::pin;
 use std::time::Duration;
 
@@ -22,12 +20,11 @@ pub struct StoreArguments {
 }
 
 impl StoreArguments {
-    /// The store to write to; made when it is not there.
     pub async fn open(&self) -> Result<Store, results::Error> {
         self.place()?.open().await
     }
 
-    /// The store to write to, for a study: that a server does not answer is told before it begins.
+    /// Warns before a study if the server does not respond.
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
         match store.send().await {
@@ -39,7 +36,6 @@ impl StoreArguments {
         Ok(store)
     }
 
-    /// The store to read from, which must be there.
     pub async fn open_existing(&self) -> Result<Store, results::Error> {
         let (store, lacking) = self.place()?.open_existing().await?;
         remark_unsent(&lacking);
@@ -49,7 +45,7 @@ impl StoreArguments {
     pub(super) fn place(&self) -> Result<Place, results::Error> {
         let Some(text) = &self.place else { return Ok(Place::File(results::default_path()?)) };
         let place: Place = text.parse()?;
-        // The environment leads there by itself, and may hold a password that is not shown.
+        // The environment variable applies by itself, and may contain a password.
         if std::env::var(VARIABLE).ok().as_ref() != Some(text) {
             terminal::complete_commands_with_results(&hide_password(text).unwrap_or_else(|| text.clone()));
         }
@@ -57,10 +53,10 @@ impl StoreArguments {
     }
 }
 
-/// After so long it is told that something is not kept yet.
+/// Delay of the warning about a blocked store.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
-/// Waits until something is kept, however long that takes: it was measured, and cannot be had again.
+/// Waits without limit: measurements cannot be repeated.
 pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::Error>>) -> Result<(), results::Error> {
     let mut kept = pin!(kept);
     if let Ok(done) = timeout(TOLD_AFTER, &mut kept).await {
@@ -74,7 +70,6 @@ pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::
     kept.await
 }
 
-/// Names what is damaged in a store: it is left out, and stands in no other's way.
 pub fn remark_damaged(damaged: &[DamagedStudy]) {
     if damaged.is_empty() {
         return;
@@ -86,7 +81,6 @@ pub fn remark_damaged(damaged: &[DamagedStudy]) {
     ));
 }
 
-/// Names what is damaged in the local file that stands before a server, which lacks it.
 pub fn remark_unsent(damaged: &[DamagedStudy]) {
     for study in damaged {
         terminal::print_remark(&format!("not sent: {}", study.reason));
@@ -96,7 +90,7 @@ pub fn remark_unsent(damaged: &[DamagedStudy]) {
     }
 }
 
-/// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.
+/// Sends results to the server. Unsent ones stay stored, which is no failure.
 pub async fn close_written(store: Store) -> Result<(), results::Error> {
     match store.send().await {
         Ok(damaged) => remark_unsent(&damaged),

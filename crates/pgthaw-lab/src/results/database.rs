@@ -1,4 +1,4 @@
-//! The database behind a store: a SQLite file or a PostgreSQL server, asked in the same SQL.
+//! The database of a store: SQLite or PostgreSQL, with the same SQL.
 
 use std::borrow::Cow;
 
@@ -13,20 +13,18 @@ use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
 
 use super::trust;
 
-/// Values of one statement: SQLite takes 32,766, PostgreSQL 65,535.
+/// SQLite accepts 32,766 values in a statement, PostgreSQL 65,535.
 const VALUES_MAX: usize = 30_000;
 
 /// `json` in pg_type.
 const JSON_OID: Oid = Oid(114);
 
-/// One or the other.
 #[derive(Clone, Debug)]
 pub(super) enum Database {
     Sqlite(SqlitePool),
     Postgres(PgPool),
 }
 
-/// What is bound to a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(Option<String>),
@@ -36,38 +34,35 @@ pub(super) enum Value {
     Json(Option<JsonText>),
 }
 
-/// A document as it is stored: its text, and never PostgreSQL's jsonb, which would order its keys anew.
+/// Stored as text: jsonb would reorder keys.
 #[derive(Clone, Debug)]
 pub(super) struct JsonText(String);
 
-/// A statement with its values.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     sql: Cow<'static, str>,
     values: Vec<Value>,
 }
 
-/// The columns of a row that is inserted, each with its value.
+/// Columns and values of a row to insert.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values(Vec<(&'static str, Value)>);
 
-/// What is done all together, or not at all.
 #[derive(Debug)]
 pub(super) enum Transaction {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
     Postgres(sqlx::Transaction<'static, Postgres>),
 }
 
-/// A row of an answer.
 pub(super) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
-/// A query of sqlx with the values bound; the two differ in what a document is.
+/// Builds sqlx's query. The databases differ in the type of a document.
 macro_rules! bind_all {
     ($query:expr, $document:expr) => {{
-        // Statements with as many rows as there are would fill the cache of prepared ones.
+        // Generated statements would fill the cache of prepared statements.
         let Query { sql, values } = $query;
         let is_fixed = matches!(sql, Cow::Borrowed(_));
         let mut query = sqlx::query(AssertSqlSafe(sql.into_owned())).persistent(is_fixed);
@@ -94,7 +89,6 @@ impl Query {
         self
     }
 
-    /// The rows that answer it.
     pub async fn fetch(self, database: &Database) -> Result<Vec<Row>, sqlx::Error> {
         Ok(match database {
             Database::Sqlite(pool) => {
@@ -108,7 +102,7 @@ impl Query {
         })
     }
 
-    /// Does it, and tells how many rows it was done to.
+    /// Returns the number of affected rows.
     pub async fn execute(self, transaction: &mut Transaction) -> Result<u64, sqlx::Error> {
         Ok(match transaction {
             Transaction::Sqlite(inner) => {
@@ -120,7 +114,7 @@ impl Query {
         })
     }
 
-    /// PostgreSQL's texts hold every character but one, which a program that was run may have printed.
+    /// PostgreSQL's text type rejects NUL, which a program's output may contain.
     fn without_nul(mut self) -> Query {
         for value in &mut self.values {
             if let Value::Text(Some(text)) = value
@@ -169,7 +163,7 @@ impl Transaction {
         }
     }
 
-    /// Inserts rows of the same columns, many with one statement. `more` is what follows the values.
+    /// Inserts many rows with one statement. `more` follows the values.
     pub async fn insert(&mut self, table: &str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
         let Some(first) = rows.first() else { return Ok(0) };
         let names: Vec<&str> = first.0.iter().map(|(name, _)| *name).collect();
@@ -190,7 +184,6 @@ impl Transaction {
 }
 
 impl Row {
-    /// A value that both have in the same type.
     pub fn try_get<T>(&self, column: &str) -> Result<T, sqlx::Error>
     where
         T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>,
@@ -201,7 +194,7 @@ impl Row {
         }
     }
 
-    /// A whole number, however wide the column is.
+    /// An integer of any width.
     pub fn integer(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get(column),
@@ -212,7 +205,7 @@ impl Row {
         }
     }
 
-    /// A text, or a document as it stands there.
+    /// Text, or a document as text.
     pub fn text(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
         match self {
             Row::Sqlite(row) => row.try_get_unchecked(column),
@@ -220,7 +213,7 @@ impl Row {
         }
     }
 
-    /// A document, NULL as the one that holds nothing; PostgreSQL gives a text column as it is.
+    /// A document; NULL reads as JSON null.
     pub fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, sqlx::Error> {
         let text = self.text(column)?;
         serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| unreadable(column, error))

@@ -1,5 +1,3 @@
-//! Failures of the results store.
-
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,7 +7,6 @@ use command::table;
 use host::failure::{ErrorKind, Explain, FullDisk, quote_argument};
 use postgres::PlainServer;
 
-/// What can go wrong with the results store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no results store at {}", .0.display())]
@@ -51,7 +48,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Sorts what the database said while doing `action`, SQLite by its primary result code (<https://sqlite.org/rescode.html>).
+    /// Classifies a database error; SQLite's by primary result code (<https://sqlite.org/rescode.html>).
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
         let place = place.clone();
         let code = primary_code(&source).filter(|_| matches!(place, Place::File(_)));
@@ -66,8 +63,8 @@ impl Error {
     }
 }
 
-/// Nobody there, or nobody who can: connections that fail or break (class 08), a server that is shut down, has crashed or
-/// starts (57P01 to 57P03), has too many connections, or does not get at its tables in time (55P03, 57014).
+/// Unreachable server: broken connection (class 08), shutdown, crash or start (57P01 to 57P03), too many connections
+/// (53300), or lock or statement timeout (55P03, 57014).
 fn is_away(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     match (error, code.as_deref()) {
@@ -80,10 +77,9 @@ fn is_away(error: &sqlx::Error) -> bool {
     }
 }
 
-/// The result code of a full disk.
 const SQLITE_FULL: u32 = 13;
 
-/// SQLite's extended codes have the primary one in their low byte.
+/// The low byte of SQLite's extended code.
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?;
     Some(code.parse::<u32>().ok()? & 0xff)
@@ -93,7 +89,7 @@ fn is_unreadable_value(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_))
 }
 
-/// SQLITE_PERM, READONLY, CANTOPEN and AUTH; of a server a login or a privilege that is missing.
+/// SQLITE_PERM, READONLY, CANTOPEN and AUTH; for servers, failed logins and missing privileges.
 fn is_refused(place: &Place, error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     match place {
@@ -111,7 +107,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
             Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
-            // Another name or another place helps.
+            // Fixed by another name or place.
             _ => ErrorKind::Usage,
         }
     }
@@ -151,7 +147,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => {
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"
             }
-            // SQLITE_BUSY: somebody else has the file.
+            // SQLITE_BUSY.
             Error::Access { place: Place::File(_), source, .. } if primary_code(source) == Some(5) => {
                 "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends"
             }
@@ -172,7 +168,6 @@ impl Explain for Error {
     }
 }
 
-/// Why a server is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {how} {role}")]
 pub struct Finding {
@@ -180,7 +175,7 @@ pub struct Finding {
     pub(super) what: String,
     pub(super) how: String,
     pub(super) role: String,
-    /// The role as GRANT takes it.
+    /// The role as GRANT expects it.
     pub(super) grantee: String,
 }
 
@@ -203,14 +198,12 @@ impl Finding {
     }
 }
 
-/// A place that results are kept in.
 #[derive(Clone, Debug)]
 pub enum Place {
     File(PathBuf),
     Server(ServerPlace),
 }
 
-/// A database of a PostgreSQL server.
 #[derive(Clone, Debug)]
 pub struct ServerPlace(pub(super) Box<PlainServer>);
 
@@ -229,10 +222,9 @@ impl fmt::Display for ServerPlace {
     }
 }
 
-/// A study that is damaged in the store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DamagedStudy {
-    /// `None`: not even this can be read.
+    /// `None`: even the id is unreadable.
     pub id: Option<String>,
     pub reason: String,
 }
@@ -244,7 +236,6 @@ impl DamagedStudy {
 }
 
 impl Error {
-    /// Of a row of the study with this id.
     pub(super) fn of_study(self, id: Option<&str>) -> Error {
         match self {
             Error::Damaged { place, reason } => Error::DamagedStudy { id: id.map(str::to_owned), place, reason },

@@ -1,6 +1,5 @@
-//! Results as tables for other programs: CSV, JSON and Parquet, read from the documented views.
-//!
-//! Studies are read and written one after the other, so that a large store needs the memory of its largest one.
+//! Exports the documented views as CSV, JSON and Parquet. Reads one study at a time, so memory is bounded by the
+//! largest one.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +21,7 @@ pub enum ExportTable {
     Seconds,
 }
 
-// Columns of the views, each with its kind, in their order: new ones stand at the end.
+// Columns of the views, with type. Append new ones at the end.
 const POINTS: &str = "\
     sweep_id text, number integer, scale integer, clients integer, jobs integer, script text, rate float, \
     latency_limit_ms float, start_asked text, strategy text, disk text, file_system text, server text, \
@@ -70,7 +69,7 @@ fn parse_columns(list: &'static str) -> impl Iterator<Item = ExportColumn> {
     })
 }
 
-/// The columns of each table. Of seconds there is every measure that the view does not have, too.
+/// Seconds include every measure that is not in the view.
 static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     let mut all = [POINTS, TRIALS, SECONDS].map(|list| parse_columns(list).collect::<Vec<_>>());
     let of_view: Vec<&str> = all[2].iter().map(|column| column.name).collect();
@@ -80,7 +79,7 @@ static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     all
 });
 
-/// Beside the view stands the table with the measures.
+/// Adds the table with the measures.
 const SECONDS_AND_MEASURES: &str = "
 sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
     AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat
@@ -109,7 +108,7 @@ impl ExportTable {
     }
 }
 
-/// What can be written: a file of it ends so.
+/// The name is the file's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExportFormat {
@@ -119,7 +118,7 @@ pub enum ExportFormat {
 }
 
 impl Store {
-    /// Writes the rows of a table that belong to these studies. Tells how many there were.
+    /// Writes the rows of these studies and returns their number.
     pub async fn export<W: Write + Send + 'static>(
         &self,
         table: ExportTable,
@@ -151,7 +150,7 @@ impl Store {
         Ok(exported)
     }
 
-    /// The same to a file, which is there whole or not at all. A device or a pipe is written to.
+    /// Writes a file completely or not at all; devices and pipes are written directly.
     pub async fn export_to_file(
         &self,
         table: ExportTable,
@@ -181,7 +180,7 @@ fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     table.columns().iter().map(cell).collect()
 }
 
-/// A line for each row; NULL is an empty field.
+/// One line a row; NULL is an empty field.
 struct CsvRows<W: Write>(csv::Writer<W>);
 
 impl<W: Write> RowWriter for CsvRows<W> {
@@ -202,7 +201,7 @@ fn render(cell: Cell) -> String {
     }
 }
 
-/// One list with an object for each row, each on a line of its own.
+/// A list of objects, one a line.
 struct JsonRows<W: Write> {
     table: ExportTable,
     output: W,

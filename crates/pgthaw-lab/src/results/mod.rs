@@ -1,7 +1,6 @@
-//! The results store: every study, its trials, and every second of them, in SQL.
+//! The results store: studies, trials and seconds in SQL.
 //!
-//! A SQLite file, or a PostgreSQL server that a file stands before. The schema is in `migrations/`, in SQL that both take;
-//! docs/formats.md documents it.
+//! A SQLite file, or a PostgreSQL server with a local file as queue. docs/formats.md documents the schema.
 
 mod database;
 mod error;

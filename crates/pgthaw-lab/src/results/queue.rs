@@ -1,8 +1,7 @@
-//! Results for a server: kept in the local file first, and sent as soon as the server takes them.
+//! Results for a server: stored in the local file first, then sent.
 //!
-//! What is written and that it is not sent yet are one transaction of the file, and on the server everything of a trial
-//! is one transaction that does nothing when the trial is there already. So nothing is lost when the server, this machine or
-//! the connection goes at any moment, and nothing comes twice.
+//! Data and its mark as unsent are one local transaction. On the server, each trial is one transaction that ignores
+//! existing trials. So a crash at any moment neither loses nor duplicates anything.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,24 +16,23 @@ use super::write::{insert_sweep_trial, upsert_sweep};
 use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
-/// Pause after the server did not answer.
+/// After a failure to connect or send.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Timeout of sending one study or trial: the server may be stopped, or its tables locked.
+/// Timeout for one study or trial, because the server may be stopped or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Only what has not changed since it was read.
+/// Only if unchanged since it was read.
 const UNMARK: &str = "
 DELETE FROM unsent
 WHERE server = $1 AND kind = $2 AND id = $3 AND number = $4 AND repeat = $5 AND changes = $6";
 
-/// A finished trial is never written over.
+/// A finished trial is never replaced.
 const LEAVE: &str = "ON CONFLICT DO NOTHING";
 
 const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
 
 impl Store {
-    /// How many trials and the like wait for the server.
     pub async fn count_unsent(&self) -> Result<usize, Error> {
         match &self.queue {
             Some(queue) => Ok(self.read_unsent(queue).await?.len()),
@@ -42,18 +40,17 @@ impl Store {
         }
     }
 
-    /// Sends what waits; of a store without a server nothing does. Returns the studies that wait still, all of them or a trial: they
-    /// cannot be read, and keep no other from being sent.
+    /// Sends queued results. Returns studies that could not be read; they do not block others.
     ///
     /// # Errors
-    /// When the server does not answer, even if nothing waits, or does not take it: it goes on waiting.
+    /// When the server does not answer, even with an empty queue, or rejects data, which stays queued.
     pub async fn send(&self) -> Result<Vec<DamagedStudy>, Error> {
         let Some(queue) = &self.queue else { return Ok(Vec::new()) };
         let mut link = queue.link.lock().await;
         self.send_and_note(queue, &mut link).await
     }
 
-    /// Starts to send in the background, unless the server did not answer a moment ago. The local file keeps everything meanwhile.
+    /// Sends in the background, unless the server failed recently.
     pub(super) fn send_soon(&self) {
         if self.queue.is_some() {
             let store = self.clone();
@@ -65,7 +62,7 @@ impl Store {
         let Some(queue) = &self.queue else { return };
         let mut link = queue.link.lock().await;
         if link.failed_at.is_none_or(|failed_at| failed_at.elapsed() >= PAUSE) {
-            // A failure is noted in the link.
+            // The failure is recorded in the link.
             let _ = self.send_and_note(queue, &mut link).await;
         }
     }
@@ -89,7 +86,7 @@ impl Store {
         let Some(server) = &link.store else { return Ok(damaged) };
         let mut taken = BTreeSet::new();
         for unsent in &waiting {
-            // A trial needs its sweep, which somebody may have dropped on the server.
+            // A trial needs its sweep, which may have been dropped on the server.
             let (sweep, trial) = match self.read_waiting(unsent, !taken.contains(&unsent.id)).await {
                 Ok(read) => read,
                 Err(error) if error.is_damage() => {
@@ -109,7 +106,7 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Reads a waiting study or trial, a trial with its study if `with_study`; nothing when it was dropped meanwhile.
+    /// Reads an item with its study if `with_study`; nothing if it was dropped.
     async fn read_waiting(
         &self,
         unsent: &Unsent,
@@ -123,7 +120,6 @@ impl Store {
         Ok((sweep, trial))
     }
 
-    /// One transaction on the server.
     async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<(), Error> {
         let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
@@ -141,7 +137,7 @@ impl Store {
     }
 }
 
-/// Fails like an unreachable server when the request takes longer than [`SEND_LIMIT`].
+/// Treats a timeout as an unreachable server.
 async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     match timeout(SEND_LIMIT, asked).await {
         Ok(answer) => answer,

@@ -1,5 +1,3 @@
-//! Reads sweeps and their trials back.
-
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
@@ -11,10 +9,9 @@ use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_figures, compute_noises, is_twice};
 
-/// What stands for the study that was begun last.
 pub const NEWEST: &str = "newest";
 
-/// Finds a study by its id, a unique prefix of it, or [`NEWEST`] for the first.
+/// `studies` must be sorted, newest first.
 pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>, Error> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());
@@ -30,26 +27,25 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
     Ok(studies.pop())
 }
 
-/// A sweep by its id, readable or damaged: a damaged one does not hide the others.
+/// A damaged sweep does not hide the others.
 pub(super) struct KeptSweep {
-    /// `None`: not even this can be read.
+    /// `None`: even the id is unreadable.
     pub id: Option<String>,
     pub sweep: Result<SweepRun, Error>,
 }
 
 impl Store {
-    /// All sweeps that can be read, the newest first.
+    /// Readable sweeps, newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
     }
 
-    /// Those that cannot.
     pub async fn read_damaged_sweeps(&self) -> Result<Vec<DamagedStudy>, Error> {
         let damaged = |kept: KeptSweep| Some(DamagedStudy::new(kept.id, &kept.sweep.err()?));
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(damaged).collect())
     }
 
-    /// All of them, the newest first.
+    /// Readable and damaged sweeps, newest first.
     pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>, Error> {
         let keep = |row: &Row| {
             let id: Option<String> = row.get("id").ok();
@@ -59,41 +55,37 @@ impl Store {
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), keep).await
     }
 
-    /// The one with this id.
     pub(super) async fn read_sweep(&self, id: &str) -> Result<Option<SweepRun>, Error> {
         Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
     }
 
-    /// The study with this id, this unique prefix of an id, or `newest`.
+    /// By id, unique prefix, or `newest`.
     pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
 
-    /// Its id alone, which a damaged study has too.
+    /// A damaged study has an id too.
     pub async fn read_study_id(&self, wanted: &str) -> Result<String, Error> {
         let ids = self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.id).collect();
         choose(ids, String::as_str, wanted)?.ok_or_else(|| self.unknown(wanted))
     }
 
-    /// Why nothing is meant by a name.
     pub(super) fn unknown(&self, wanted: &str) -> Error {
         if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
     }
 
-    /// The same; `None` when there is none.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
         let kept = self.read_kept_sweeps().await?;
         choose(kept, |kept| kept.id.as_deref().unwrap_or_default(), wanted)?.map(|kept| kept.sweep).transpose()
     }
 
-    /// The newest sweep of this meaning on this host, when it did not get to its end.
     pub async fn find_unfinished_sweep(&self, digest: &str, hostname: &str) -> Result<Option<SweepRun>, Error> {
         let sweeps = self.read_sweeps().await?;
         let newest = sweeps.into_iter().find(|sweep| sweep.digest == digest && sweep.machine.hostname == hostname);
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
-    /// Ids of the sweeps that the same command would resume: the newest of each study and host, if unfinished. Damaged ones count.
+    /// Sweeps that could be resumed: the newest of each study and host, if unfinished. Includes damaged ones.
     pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
         let mut known = HashSet::new();
         let mut sweeps = self.read_kept_sweeps().await?;
@@ -104,23 +96,22 @@ impl Store {
         Ok(sweeps.into_iter().filter_map(|kept| kept.id).collect())
     }
 
-    /// Point's number and repeat of the trials of a sweep.
+    /// Point number and repeat of stored trials.
     pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>, Error> {
         let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);
         Ok(self.read_of_study(sweep_id, query, key_of).await?.into_iter().collect())
     }
 
-    /// The trials of a sweep without their seconds and scripts, in the order in which they ran.
+    /// Without seconds and scripts.
     pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         self.read_of_study(sweep_id, Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
     }
 
-    /// The trials of a sweep with every second of them, in the order in which they ran.
+    /// With seconds and scripts.
     pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         self.read_whole_trials(&Of::sweep(sweep_id)).await
     }
 
-    /// One trial with every second of it; `None` when there is none.
     pub async fn read_sweep_trial(
         &self,
         sweep_id: &str,
@@ -140,13 +131,11 @@ impl Store {
         Ok(trials)
     }
 
-    /// Gives the trials of a sweep their seconds: what was served in each, and what the machine did.
     async fn add_seconds(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
         self.read_parts(of, "sweep_samples", "second", trials, |trial| &mut trial.samples).await?;
         self.read_parts(of, "sweep_os_samples", "second", trials, |trial| &mut trial.os_samples).await
     }
 
-    /// Gives each row of a table to the trial that it belongs to, `ordered` within the trial.
     async fn read_parts<T: Columns>(
         &self,
         of: &Of<'_>,
@@ -168,7 +157,6 @@ impl Store {
     }
 }
 
-/// Which trials of a sweep are read: all, or the one with this number and repeat.
 struct Of<'a> {
     sweep_id: &'a str,
     only: Option<(u32, u32)>,
@@ -192,7 +180,7 @@ fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
 }
 
 impl Error {
-    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
+    /// The name of an unknown run may be a mistyped file.
     pub fn of_file_or_run(self, named: &str) -> Error {
         match self {
             Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
@@ -205,11 +193,10 @@ impl Error {
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER BY position";
 
-/// Of so many trials the noise is computed while somebody waits for a page.
+/// More trials would delay a page too long.
 const NOISE_TRIALS_MAX: u32 = 1000;
 
 impl Store {
-    /// The trials of a sweep in a few figures, in the order in which they ran.
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
         let mut outlines =
             self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), TrialOutline::read).await?;
@@ -217,8 +204,7 @@ impl Store {
         Ok(outlines)
     }
 
-    /// What equal sides of a sweep differ by; nothing when it does not measure its points twice, or is too large to tell at
-    /// once: `results compare` does.
+    /// Empty if points are not measured twice, or there are too many trials for a page.
     pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>, Error> {
         if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
             return Ok(Vec::new());
@@ -226,7 +212,6 @@ impl Store {
         Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
     }
 
-    /// The sweep that a side of a comparison means, with its trials as they are compared.
     pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
         let wanted = side.sweep.as_deref().unwrap_or(NEWEST);
         let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
@@ -234,7 +219,7 @@ impl Store {
         Ok((run, trials))
     }
 
-    /// Trials with their seconds, which device and processor figures and the cut to checkpoint cycles need.
+    /// With seconds, which some figures need.
     async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
         self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;
@@ -242,7 +227,6 @@ impl Store {
     }
 }
 
-/// What a store holds, the newest first.
 #[derive(Debug, Default)]
 pub struct Listed {
     pub studies: Vec<(SweepRun, Vec<TrialOutline>)>,
@@ -250,7 +234,6 @@ pub struct Listed {
 }
 
 impl Store {
-    /// Everything that was kept.
     pub async fn read_listed(&self) -> Result<Listed, Error> {
         let mut listed = Listed::default();
         for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
@@ -270,7 +253,7 @@ impl Store {
         Ok(listed)
     }
 
-    /// What each second of the trials of a study served, where its warmers are held against each other.
+    /// Empty unless the study compares warmers under load.
     pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds, Error> {
         let mut served = ServedSeconds::new();
         if !sweep.compares_warmers() || sweep.is_idle() {
@@ -285,33 +268,31 @@ impl Store {
     }
 }
 
-/// A study, with how far it came.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyLine {
-    // Empty of a damaged one whose id cannot be read either.
+    // Empty if unreadable.
     pub id: String,
     pub question: String,
-    /// `None` of a damaged one.
+    /// `None` if damaged.
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub host: String,
     pub server: String,
-    /// Axes with more than one value.
     pub varied: Vec<String>,
     pub points: u32,
     pub repeats: u32,
-    /// That have ended, and those of them that failed.
+    /// Ended trials, and those of them that failed.
     pub trials: u64,
     pub failures: u64,
-    /// Why nothing else can be read of it; `None` of one that is whole.
+    /// Why the study is unreadable.
     pub damaged: Option<String>,
 }
 
 type Counts = HashMap<String, (u64, u64)>;
 
 impl Store {
-    /// Everything that was kept, the newest first. Of what is damaged there are its name and its trials.
+    /// Newest first. Damaged ones have only id and trials.
     pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
         let counts = self.read_counts().await?;
         Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
@@ -321,7 +302,7 @@ impl Store {
         let query =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
         let count = |row: &Row| -> Result<_, sqlx::Error> {
-            // Trials of a study whose id cannot be read.
+            // Trials of a study whose id is unreadable.
             let Ok(id) = row.get("id") else { return Ok(None) };
             Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
         };

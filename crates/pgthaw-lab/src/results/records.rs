@@ -1,4 +1,4 @@
-//! The records that the store keeps, each with its columns: declared once, for writing and for reading.
+//! Records of the store. Each declares its columns once, for writing and reading.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -12,29 +12,29 @@ use crate::verdict::TrialOutline;
 use host::units::Bytes;
 use observe::{OsSample, WaitSample};
 
-/// A type that a column may have.
+/// A Rust type of a column.
 pub(super) trait Column: Sized {
-    /// As it is bound; `None` is SQL's NULL.
+    /// `None` is NULL.
     fn bound(value: Option<&Self>) -> Value;
 
-    /// `None` where the column is NULL.
+    /// `None` if the column is NULL.
     fn read(row: &Row, column: &str) -> Result<Option<Self>, sqlx::Error>;
 }
 
-/// A record as columns side by side.
+/// A record as columns.
 pub(super) trait Columns: Sized {
-    /// Puts its columns behind those that are there.
+    /// Appends its columns.
     fn put(&self, values: Values) -> Values;
     fn read(row: &Row) -> Result<Self, sqlx::Error>;
 }
 
-/// Declares the columns of a record. A field is a column of its name, or it stands behind one of these:
-/// - `optional`: one that may be missing;
-/// - `json`: a document, `optional_json`: one that may be missing;
-/// - `text`: a number that SQL has no type for, as text;
-/// - `apart`: kept elsewhere, and the default as it is read.
+/// Declares the columns of a record by field name. Other fields follow a keyword:
+/// - `optional`: may be NULL;
+/// - `json`: a document, `optional_json`: may be NULL;
+/// - `text`: a number without an SQL type, as text;
+/// - `apart`: stored elsewhere; read as its default.
 ///
-/// A field that is in none of them does not compile.
+/// Every field must be listed, otherwise the code does not compile.
 macro_rules! columns {
     ($record:ident {
         $($field:ident),*
@@ -73,7 +73,6 @@ impl Row {
         T::read(self, column)?.ok_or_else(|| unreadable(column, std::io::Error::other("there is none")))
     }
 
-    /// What stands there as text.
     pub fn parsed<T>(&self, column: &str) -> Result<T, sqlx::Error>
     where
         T: FromStr<Err: Error + Send + Sync + 'static>,
@@ -81,7 +80,7 @@ impl Row {
         self.get::<String>(column)?.parse().map_err(|error| unreadable(column, error))
     }
 
-    /// A record as it was kept, without what may be secret in it.
+    /// Reads a record and removes secrets.
     pub fn record<T: Columns + Record>(&self) -> Result<T, sqlx::Error> {
         let mut record = T::read(self)?;
         record.hide_secrets();
@@ -105,7 +104,7 @@ impl Column for String {
     }
 }
 
-/// Of NaN and infinities, which a database may hold, nothing can be computed, and a page draws none: there is no figure.
+/// Nothing can be computed from NaN and infinities: they read as NULL.
 impl Column for f64 {
     fn bound(number: Option<&f64>) -> Value {
         Value::Float(number.copied())
@@ -116,7 +115,7 @@ impl Column for f64 {
     }
 }
 
-/// SQL has no unsigned integers. No count of a trial comes near 2⁶³.
+/// SQL has no unsigned integers. No count comes near 2⁶³.
 macro_rules! integer_columns {
     ($($integer:ty),*) => {$(
         impl Column for $integer {
@@ -143,7 +142,7 @@ impl Column for Bytes {
     }
 }
 
-/// Nanoseconds, always nine digits: the text sorts by time.
+/// Always nine digits, so that the text sorts by time.
 impl Column for Timestamp {
     fn bound(time: Option<&Timestamp>) -> Value {
         Value::Text(time.map(|time| format!("{time:.9}")))
@@ -188,11 +187,11 @@ columns!(SweepTrial {
     ; apart samples, os_samples, wait_samples, scripts
 });
 
-/// Something that the server does not have yet: a study without its trials, or a trial.
+/// A study (without trials) or a trial that the server lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
     pub id: String,
-    /// Point and repeat of the trial; 0 of the study.
+    /// Point and repeat; 0 for a study.
     pub number: u32,
     pub repeat: u32,
     /// How often it was marked.
@@ -205,7 +204,7 @@ columns!(ScriptLatency { script, answered, failed, skipped, response; optional s
 
 columns!(WaitSample { second; json seen });
 
-// Other trials decide `steady_tps`.
+// `steady_tps` depends on other trials.
 columns!(TrialOutline {
     number, repeat, position, started_at
     ; optional ended_at, start_verdict, failure
@@ -214,13 +213,13 @@ columns!(TrialOutline {
     ; apart judgement, no_verdict, steady_tps
 });
 
-/// Objects of a sample whose values stand beside the others, with the object's name before their own.
+/// Flattened, with the group's name as prefix.
 const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 type Document = Map<String, serde_json::Value>;
 
-/// What was gauged in a second: values stand in a document under the names of their measures, so that a new one needs no column; lists
-/// stand in another, for SQL takes the two apart in different ways.
+/// Measures are stored by name, so that a new one needs no column. Lists are apart, because SQL queries them
+/// differently.
 impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {
         let mut flat = flatten(self);
@@ -239,7 +238,6 @@ impl Columns for OsSample {
     }
 }
 
-/// Every value that there is by the name of its measure, and the lists.
 fn flatten(sample: &OsSample) -> Document {
     let mut flat = Map::new();
     let Ok(serde_json::Value::Object(nested)) = serde_json::to_value(sample) else {
@@ -260,7 +258,7 @@ fn flatten(sample: &OsSample) -> Document {
     flat
 }
 
-/// A sample again; a group without values was not there, but for the pressure, whose values may all be missing.
+/// Only the group of pressure exists without values.
 fn nest(flat: Document) -> serde_json::Value {
     let mut nested = Map::from_iter([("pressure".to_owned(), Map::new().into())]);
     for (name, value) in flat {
@@ -272,7 +270,6 @@ fn nest(flat: Document) -> serde_json::Value {
     serde_json::Value::Object(nested)
 }
 
-/// The group that a value is of, and its name there.
 fn split(name: &str) -> Option<(&'static str, &str)> {
     GROUPS.into_iter().find_map(|group| Some((group, name.strip_prefix(group)?.strip_prefix('_')?)))
 }

@@ -1,5 +1,3 @@
-//! Opens the store, and makes its schema.
-
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -20,11 +18,12 @@ use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_o
 use host::linux::own_program::state_home;
 use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_string};
 
-/// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
+/// "thaw" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
-/// What a file is, and what in it has the name of something that pgthaw made and is not as its statements ($1) say, or is a trigger: a view may
-/// never end, nor a table of a module, and a column may be computed (`AS`). SQLite keeps the text of a statement as it was, and does not distinguish names by case.
+/// Finds schema objects with pgthaw's names that differ from its statements ($1), and triggers. A view may never end;
+/// a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim and ignores the case of
+/// names.
 const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
     (SELECT count(*) FROM sqlite_schema) AS objects, (SELECT type || ' ' || name FROM sqlite_schema \
      WHERE sql IS NOT NULL AND instr($1, sql) = 0 \
@@ -32,61 +31,55 @@ const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_applicati
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 
-/// How long a reader waits for another pgthaw that is writing. A trial is written in well under a second.
+/// A trial is written in well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a writer waits for readers: giving up would lose measured results. SQLite's limit is 24 days.
+/// Giving up would lose measured results. SQLite's limit is 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
-/// How often making the schema is tried, and how long apart: it takes well under a second.
+/// Creating the schema takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
-/// Timeouts of the sending session, so that a lock held by others cannot block it, and a statement given up here ends there too.
+/// Ends waits for foreign locks, and abandoned statements.
 const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
 
-/// The results of runs.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) database: Database,
     place: Place,
-    /// Of a file from which a server gets what is written.
     pub(super) queue: Option<Queue>,
 }
 
-/// The way to the server.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub server: ServerPlace,
     pub link: Arc<Mutex<Link>>,
 }
 
-/// The connection that results are sent through, and when there was none.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     pub store: Option<Box<Store>>,
     pub failed_at: Option<Instant>,
 }
 
-/// The default store: `$XDG_STATE_HOME/pgthaw/results.sqlite`, or below `~/.local/state`.
+/// `$XDG_STATE_HOME/pgthaw/results.sqlite`, or below `~/.local/state`.
 pub fn default_path() -> Result<PathBuf, Error> {
     Ok(state_home().ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
 }
 
 impl Store {
-    /// Opens the store to write to it, and makes it (and its directory) when it is not there.
+    /// Creates the file and its directory if they are missing.
     pub async fn open(path: &Path) -> Result<Store, Error> {
         let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
         made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
         Store::connect_file(path, WRITE_TIMEOUT).await
     }
 
-    /// The local file, from which a server gets what is written.
     fn before(self, server: &ServerPlace) -> Store {
         Store { queue: Some(Queue { server: server.clone(), link: Arc::default() }), ..self }
     }
 
-    /// Opens a store that must be there: readers never make one.
     pub async fn open_existing(path: &Path) -> Result<Store, Error> {
         match open_regular(path) {
             Ok(_) => Store::connect_file(path, READ_TIMEOUT).await,
@@ -95,21 +88,18 @@ impl Store {
         }
     }
 
-    /// Where it is.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Closes it; of a file, so that its journal is gone.
+    /// Closing a file also removes its journal.
     pub async fn close(self) {
         self.database.close().await;
     }
 
-    /// `timeout` is how long to wait for others that have the file.
     async fn connect_file(path: &Path, timeout: Duration) -> Result<Store, Error> {
-        // A rollback journal and not WAL: one file at rest, works on every file system and in a directory that may only be
-        // read, and after kill -9 the next opening rolls back. Trials are seconds apart, so its slower commits do not
-        // matter, nor does waiting for a reader.
+        // Not WAL: a rollback journal leaves a single file at rest and works on every file system, also in read-only
+        // directories. Trials are seconds apart, so slow commits do not matter.
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(false)
@@ -118,8 +108,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
         require_own_journals(path)?;
-        // One connection that stays: its thread keeps the user as whom it was begun. In a directory of somebody else's root
-        // is he, for SQLite finds the file, and makes its journal, by their names.
+        // A single permanent connection: its thread keeps its user id. SQLite opens file and journal by name, so root
+        // must not act as root in another user's directory.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let runtime = tokio::runtime::Handle::current();
         let pool = match has_foreign_owner(path) {
@@ -135,12 +125,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Connects to a server, and makes its tables when they are not there.
     pub async fn connect_server(server: &ServerPlace) -> Result<Store, Error> {
         Store::connect_pool(server, PgPoolOptions::new()).await
     }
 
-    /// The same to send results to it: a server that is busy otherwise is not waited for.
     pub(super) async fn connect_sender(server: &ServerPlace) -> Result<Store, Error> {
         let pool = PgPoolOptions::new().after_connect(|connection, _| {
             Box::pin(async move { sqlx::raw_sql(SENDER_SESSION).execute(connection).await.map(drop) })
@@ -156,7 +144,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Begins a transaction that writes; on a server after a check of what could run with it.
+    /// On a server, first checks which code could run in the transaction.
     pub(super) async fn begin(&self) -> Result<Transaction, Error> {
         let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
         if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
@@ -168,7 +156,6 @@ impl Store {
         Ok(transaction)
     }
 
-    /// Marks a new file as ours; refuses one that is not.
     async fn claim_file(&self) -> Result<(), Error> {
         let fact =
             |row: &Row| Ok((row.get::<i64>("application_id")?, row.get::<i64>("objects")?, row.text("stranger")?));
@@ -184,7 +171,6 @@ impl Store {
         }
     }
 
-    /// Refuses a database with tables of the same names that pgthaw did not create.
     async fn check_server(&self) -> Result<(), Error> {
         let facts = "SELECT CAST(pg_catalog.to_regclass('pgthaw.sweeps') IS NOT NULL AS INTEGER) AS ours, \
                      CAST(pg_catalog.to_regclass('pgthaw._sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
@@ -195,7 +181,6 @@ impl Store {
         }
     }
 
-    /// Makes the schema in a new store; refuses a store whose schema another version of pgthaw made.
     async fn migrate(&self) -> Result<(), Error> {
         let migrated = self.migrate_after_others().await;
         migrated.map_err(|error| match error {
@@ -209,7 +194,7 @@ impl Store {
         })
     }
 
-    /// Retries, because another pgthaw may be making the schema of the same store at this moment.
+    /// Another pgthaw may be creating the same schema.
     async fn migrate_after_others(&self) -> Result<(), MigrateError> {
         for _ in 1..MIGRATION_TRIES {
             match self.migrate_once().await {
@@ -232,13 +217,12 @@ impl Store {
         }
     }
 
-    /// SQLite has no lock for migrations; a server has one. Code 5 is a timeout of the wait for the file.
+    /// SQLite has no lock for migrations. Code 5 is a lock timeout.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
     }
 
-    /// The rows that answer a query, as what they stand for.
     pub(super) async fn read<T>(
         &self,
         query: Query,
@@ -248,7 +232,7 @@ impl Store {
         rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
 
-    /// The same of rows that belong to a study: one that cannot be read is that study's damage, not the store's.
+    /// Unreadable rows count as that study's damage.
     pub(super) async fn read_of_study<T>(
         &self,
         id: &str,
@@ -259,14 +243,12 @@ impl Store {
         self.read(query, of_study).await?.into_iter().collect()
     }
 
-    /// A single statement that changes something.
     pub(super) async fn execute(&self, query: Query) -> Result<(), Error> {
         let mut transaction = self.begin().await?;
         query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
         transaction.commit().await.map_err(self.failed_to("write"))
     }
 
-    /// Turns what the database said while doing `action` into this folder's error.
     pub(super) fn failed_to(&self, action: &'static str) -> impl Fn(sqlx::Error) -> Error {
         let place = self.place.clone();
         move |source| Error::from_database(action, &place, source)
@@ -278,7 +260,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place, Error> {
         let told = |error: postgres::Error| Error::Address(error.to_string());
-        // A file may be called anything, but not so that it could be a server's address with its password.
+        // Any string can be a file name, except a possible server address with a password.
         let parameters = match parse_connection_string(text) {
             Ok(Some(parameters)) => parameters,
             Err(error) if hide_password(text).is_some() => return Err(told(error)),
@@ -290,8 +272,7 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// Opens the store to write to it. A file is made when it is not there; of a server the writes go to the local file
-    /// first, and from there to the server as soon as it answers.
+    /// Results for a server go to the local file first.
     pub async fn open(&self) -> Result<Store, Error> {
         match self {
             Place::File(path) => Store::open(path).await,
@@ -299,13 +280,12 @@ impl Place {
         }
     }
 
-    /// Opens a store that must be there, to read it; with studies of the local file that a server lacks, for they are damaged.
+    /// Sends queued results first. Returns damaged studies, which cannot be sent.
     pub async fn open_existing(&self) -> Result<(Store, Vec<DamagedStudy>), Error> {
         match self {
             Place::File(path) => Ok((Store::open_existing(path).await?, Vec::new())),
             Place::Server(server) => {
                 let mut lacking = Vec::new();
-                // What waits here belongs to the answer.
                 if let Some(copy) = self.open_local_copy().await? {
                     let queue = copy.before(server);
                     if queue.count_unsent().await? > 0 {
@@ -318,7 +298,6 @@ impl Place {
         }
     }
 
-    /// Opens the local file that stands before a server; `None` where there is none.
     pub async fn open_local_copy(&self) -> Result<Option<Store>, Error> {
         let Place::Server(_) = self else { return Ok(None) };
         let path = default_path()?;
@@ -326,7 +305,7 @@ impl Place {
     }
 }
 
-/// SQLite trusts journals beside the file, whoever put them there. Behind a link it looks beside the file.
+/// SQLite trusts journals beside the file, whoever created them.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {
@@ -334,7 +313,7 @@ fn require_own_journals(path: &Path) -> Result<(), Error> {
         name.push(suffix);
         let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(&path));
         let (Ok(journal), Ok(file)) = (journal, file) else { continue };
-        // Where several share a file, what is left of this user's own writing is his.
+        // A shared file may have a journal from this user's own writes.
         let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
         if !journal.is_file() || !is_own {
             let reason = "somebody else put a journal beside the results store; remove it, or keep results where only you may write";
@@ -345,21 +324,20 @@ fn require_own_journals(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The file, when it is not there yet. SQLite itself would make one that others may read.
+/// SQLite would make it readable by others.
 fn make_file(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = Directory::create(directory_of(path))?;
     match directory.create_file(name, FILE_MODE) {
-        // A link of the user's own leads to it.
+        // The file exists already, perhaps as a symbolic link.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
         made => made.map(drop),
     }
 }
 
-/// The tables and views of a store.
 const SCHEMA_SQL: &str = include_str!("migrations/0001.sql");
 
-/// The schema's history. A migration is never changed once it was released.
+/// Once released, a migration never changes.
 fn migrator() -> Migrator {
     let first =
         Migration::new(1, "studies and their trials".into(), MigrationType::Simple, SCHEMA_SQL.into_sql_str(), false);

@@ -1,7 +1,6 @@
-//! Sessions with a results server, and the check that nobody else's code can run in them.
-//!
-//! pgthaw keeps its tables in a schema of its own. Whoever owns an object there, or may add a trigger, would have their code run with
-//! the rights of every role that reads or writes results. So the contents of the schema are checked, not only who may add to it now.
+//! Sessions with a results server, and the check that no foreign code can run in them. An owner of an object in
+//! pgthaw's schema, or a role that may add a trigger, could run code with the rights of every role that uses it. So
+//! the check covers the schema's contents, not only privileges.
 
 use std::time::{Duration, Instant};
 
@@ -12,41 +11,41 @@ use tokio::time::{sleep, timeout};
 use super::Error;
 use super::error::{Finding, Place, ServerPlace};
 
-/// The schema of all tables, and the whole search_path of a session. The SQL files have it too.
+/// Also the whole search_path. The SQL files repeat it.
 const SCHEMA: &str = "pgthaw";
 
-/// How long to wait for a server to answer, and for others' transactions that may be adding something to the schema.
+/// For answers, and for foreign transactions that may change the schema.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const UNFINISHED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNFINISHED_PAUSE: Duration = Duration::from_millis(50);
 
-/// A pgthaw that is stopped within a transaction keeps its locks no longer than this.
+/// Releases the locks of a pgthaw that is stopped within a transaction.
 const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 
-/// Each statement sees what was committed before it, whatever the database's owner set as the default.
+/// Each statement must see earlier commits.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Opens sessions with a server, after its schema was created, if necessary, and checked.
+/// Creates a missing schema.
 pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool, Error> {
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);
     match server.0.check_peer().await {
-        // Nobody listens: what follows finds that out too, and says it in its own words.
+        // No listener: the connection below fails with a better message.
         Ok(()) | Err(postgres::Error::Connect { .. }) => {}
         Err(error) => return Err(Error::Stranger(error)),
     }
-    // The startup packet has it, which comes before what the owner of the database or the role's settings say.
+    // The startup packet overrides settings of database and role.
     let options = server.0.options.clone().options([("search_path", SCHEMA), IDLE_LIMIT]);
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
     let opened = async {
         let mut connection = pool.acquire().await?;
-        // As a simple query: a prepared statement would stay in a pooler's session.
+        // A prepared statement would stay in a pooler's session.
         let asked = sqlx::raw_sql(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
         let path: String = asked.try_get(0)?;
         if path != SCHEMA {
             return Ok(Err(Error::Pooled { server: server.clone() }));
         }
-        // An event trigger could run with CREATE SCHEMA.
+        // CREATE SCHEMA could fire an event trigger.
         let mut found = check_all(&mut connection).await?;
         if found.is_none() && create_schema(&mut connection).await? {
             found = check_all(&mut connection).await?;
@@ -57,14 +56,14 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     Ok(pool)
 }
 
-/// Creates the schema unless it is there; says whether it was created.
+/// Returns whether it created the schema.
 async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let there = "SELECT pg_catalog.to_regnamespace('pgthaw') IS NOT NULL";
     if sqlx::query_scalar(there).fetch_one(&mut *connection).await? {
         return Ok(false);
     }
     match sqlx::query("CREATE SCHEMA pgthaw").execute(connection).await {
-        // Somebody else has just created it.
+        // Another session has just created it.
         Err(sqlx::Error::Database(error)) if ["42P06", "23505"].contains(&&*error.code().unwrap_or_default()) => {
             Ok(true)
         }
@@ -72,8 +71,8 @@ async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Erro
     }
 }
 
-/// The first thing that speaks against the schema. Somebody who may add to it could have begun before that was revoked and not have
-/// ended: so such transactions are waited for, and the contents are read once more after them.
+/// A role may have begun an addition before its privilege was revoked, so this waits for such transactions and checks
+/// again.
 async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     let begun = Instant::now();
     let mut transaction = connection.begin_with(BEGIN).await?;
@@ -97,7 +96,7 @@ async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sql
     Ok(finding)
 }
 
-/// The same in a transaction that is going to write. Its locks keep everybody from adding a trigger until it ends.
+/// Its locks prevent new triggers until the transaction ends.
 pub(super) async fn check_before_writing(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     use_path(transaction, "").await?;
     let tables: Option<String> =

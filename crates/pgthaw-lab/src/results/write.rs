@@ -1,4 +1,4 @@
-//! Writes sweeps and their trials, each in one transaction, or a whole sweep; with the note that a server lacks them.
+//! Writes sweeps and trials, and marks them as unsent, each in one transaction.
 
 use super::database::{Query, Transaction, Values};
 use super::records::{Columns as _, Unsent};
@@ -11,33 +11,32 @@ ON CONFLICT (id) DO UPDATE SET
     ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
     databases = excluded.databases, generator = excluded.generator, warmup = excluded.warmup";
 
-/// What a server has not got yet is noted in the local file.
+/// Marks an item as missing on the server.
 const MARK: &str = "
 INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
 ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
 
 impl Store {
-    /// Keeps a sweep of which nothing was measured yet. A server hears of it with the next change.
+    /// Stores a sweep before its first trial. It is sent with the next change.
     pub async fn open_sweep(&self, run: &SweepRun) -> Result<(), Error> {
         let mut transaction = self.begin().await?;
         upsert_sweep(&mut transaction, run).await.map_err(self.failed_to("write"))?;
         transaction.commit().await.map_err(self.failed_to("write"))
     }
 
-    /// Keeps a sweep, new or changed.
     pub async fn save_sweep(&self, run: &SweepRun) -> Result<(), Error> {
         self.save(Some(run), &[]).await
     }
 
-    /// Keeps a trial of a sweep that was saved.
+    /// Stores a trial of a stored sweep.
     ///
     /// # Errors
-    /// Also when the same repetition of the same point is there already: a finished trial is never replaced.
+    /// Also if the same repeat of the point exists: a finished trial is never replaced.
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<(), Error> {
         self.save(None, std::slice::from_ref(trial)).await
     }
 
-    /// Keeps a sweep with all of its trials, or nothing of it.
+    /// Stores a sweep with all its trials, or nothing.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
         self.save(Some(run), trials).await
     }
@@ -60,7 +59,6 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets a sweep with its trials.
     pub async fn drop_sweep(&self, id: &str) -> Result<(), Error> {
         self.execute(Query::new("DELETE FROM sweeps WHERE id = $1").bind(id)).await
     }
@@ -70,8 +68,7 @@ pub(super) async fn upsert_sweep(transaction: &mut Transaction, run: &SweepRun) 
     transaction.insert("sweeps", vec![run.put(Values::default())], UPDATE_SWEEP).await.map(drop)
 }
 
-/// Inserts a trial with all that belongs to it. With `on_conflict` that does nothing, one that is there already stays as it
-/// is.
+/// Inserts a trial with its parts. If `on_conflict` ignores conflicts, an existing trial stays unchanged.
 pub(super) async fn insert_sweep_trial(
     transaction: &mut Transaction,
     trial: &SweepTrial,
@@ -102,12 +99,11 @@ impl Unsent {
         Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
-    /// Repeats are counted from 1.
+    /// Repeats count from 1.
     pub fn is_trial(&self) -> bool {
         self.repeat > 0
     }
 
-    /// A statement that is about this.
     pub fn bind(&self, sql: &'static str, server: &str) -> Query {
         let kind = if self.is_trial() { "sweep trial" } else { "sweep" };
         let query = Query::new(sql).bind(server).bind(kind).bind(&self.id);
@@ -116,7 +112,7 @@ impl Unsent {
 }
 
 impl Store {
-    /// Notes that the server has not got this yet. A store without a server has nothing to note.
+    /// Does nothing for a store without a server.
     pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
         let Some(queue) = &self.queue else { return Ok(()) };
         unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)

@@ -1,4 +1,4 @@
-//! Entries for `fuzz/`: bytes that a stranger sends.
+//! Entry points for `fuzz/`: untrusted requests.
 
 use std::sync::Arc;
 
@@ -11,10 +11,9 @@ use super::{Served, routes};
 use crate::results::Store;
 use command::http::{LastMoved, PATIENCE, Token, answer};
 
-/// More than a page that says that there is none.
+/// Larger than the page for a missing address.
 const ROOM_BYTES: usize = 1 << 20;
 
-/// What serves one store to strangers.
 #[derive(Debug)]
 pub struct Answers(Router);
 
@@ -23,10 +22,10 @@ impl Answers {
         Answers(routes(Arc::new(Served { store, page: "the page".into(), missing: "no page".into() }), token))
     }
 
-    /// All that is answered to what is sent over one connection.
+    /// Returns the response to the bytes of one connection.
     pub async fn to(&self, sent: &[u8]) -> Vec<u8> {
         let (mut browser, server) = duplex(ROOM_BYTES);
-        // There is room for all of it.
+        // The buffer can hold all of it.
         let _ = browser.write_all(sent).await;
         let _ = browser.shutdown().await;
         let (_tell_end, ending) = watch::channel(false);

@@ -1,6 +1,5 @@
-//! The trial that runs now: the process that runs it writes it down each second, in memory, and whoever serves reads it.
-//!
-//! Nothing of it reaches a disk: a store that is written each second would be part of what is measured.
+//! The running trial: its process writes each second to memory, not to disk, which would distort the measurement.
+//! `serve` reads it.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -16,16 +15,15 @@ use serde::{Deserialize, Serialize};
 use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use host::files::{Directory, read_open_at_most};
 
-/// A second takes a hundred bytes: weeks of them.
+/// Weeks, at 100 bytes a second.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
 
-/// To make a board while others look. Each of them holds it for microseconds, or for a few time slices where all processors are busy.
+/// Readers lock a board for microseconds, or a few time slices on a busy machine.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LiveTrial {
@@ -37,12 +35,11 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Where a process writes down what it runs. It is a convenience: what cannot be written is left out.
+/// Errors are ignored.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 
 impl LiveBoard {
-    /// Whoever keeps what a study tells lets the board hear it too.
     pub fn hear(&mut self, event: &Event) {
         if let Event::SweepStarted(sweep) = event {
             self.0 = Some(Board::new(sweep));
@@ -65,7 +62,7 @@ struct Board {
 }
 
 impl Board {
-    /// The file is held locked as long as the board is there.
+    /// The file stays locked while the board exists.
     fn new(sweep: &SweepRun) -> Board {
         let name = format!("{}.{BOARD}", sweep.id);
         let place = open_directory(true).and_then(|directory| {
@@ -76,7 +73,7 @@ impl Board {
         Board { sweep_id: sweep.id.clone(), question: sweep.subject(), place, name }
     }
 
-    /// A trial begins: what was written of the one before is gone.
+    /// Discards the previous trial.
     fn begin(&mut self, trial: &SweepTrialStarted) {
         let header = LiveTrial {
             sweep_id: self.sweep_id.clone(),
@@ -86,7 +83,6 @@ impl Board {
             samples: Vec::new(),
         };
         if let Some((_, file)) = &mut self.place {
-            // A board that cannot be written shows less.
             let _ = file.set_len(0).and_then(|()| file.rewind());
         }
         self.write(&header);
@@ -107,7 +103,6 @@ impl Drop for Board {
     }
 }
 
-/// The trials that run on this machine, of this user's processes.
 pub fn read_live() -> Vec<LiveTrial> {
     let Some(directory) = open_directory(false) else { return Vec::new() };
     let entries = directory.entries().unwrap_or_default();
@@ -123,16 +118,15 @@ fn read_board(directory: &Directory, name: &OsStr) -> Option<LiveTrial> {
     parse_board(&String::from_utf8_lossy(&text))
 }
 
-/// Removes what killed processes left: memory is not for them.
 fn remove_left(directory: &Directory) {
     for entry in directory.entries().unwrap_or_default() {
         open_written(directory, &entry.name);
     }
 }
 
-/// One that somebody holds. Another was left by one who was killed, and is removed.
+/// Removes a board that no process holds.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
-    // What else is there is somebody else's.
+    // Other files may belong to others.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
         return None;
     }
@@ -144,8 +138,8 @@ fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     None
 }
 
-/// By its name, which a living board may have by now. While a file is held alone nobody else removes it or takes it over, so one that
-/// has a name then keeps it.
+/// A new board may have the name by now. Under an exclusive lock nobody else removes or takes over the file, so a
+/// name that it still has stays.
 fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
         let _ = directory.remove_file(name);
@@ -156,7 +150,7 @@ fn has_name(file: &File) -> bool {
     file.metadata().is_ok_and(|facts| facts.nlink() > 0)
 }
 
-/// The header, and the seconds below it; the last line may be written right now.
+/// The header and the seconds. The last line may be incomplete.
 fn parse_board(text: &str) -> Option<LiveTrial> {
     let (header, seconds) = text.split_once('\n')?;
     let mut trial: LiveTrial = serde_json::from_str(header).ok()?;
@@ -164,8 +158,8 @@ fn parse_board(text: &str) -> Option<LiveTrial> {
     Some(trial)
 }
 
-/// A directory in memory, of this user alone: /dev/shm is everybody's, and one that another user made there is neither written
-/// to nor believed.
+/// A directory in memory, owned by this user alone. /dev/shm is world-writable, so another user's directory is not
+/// trusted.
 fn open_directory(is_made: bool) -> Option<Directory> {
     let path = directory();
     if is_made {
@@ -185,7 +179,7 @@ fn directory() -> PathBuf {
     )
 }
 
-/// One that a killed process left is taken over. Somebody who looks may take one that is not held yet for such: then it is made again.
+/// Takes over a killed process's board. A reader may remove a board before it is locked; it is then created again.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
     let open = |attempt| {
         if attempt > 0 {
@@ -242,7 +236,6 @@ mod tests {
         let look = || {
             while !is_over.load(Ordering::Relaxed) {
                 remove_left(&directory);
-                // They look now and then.
                 std::thread::sleep(Duration::from_micros(50));
             }
         };

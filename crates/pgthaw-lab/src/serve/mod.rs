@@ -1,5 +1,4 @@
-//! Shows what the results store holds to browsers: the front end of the report, which asks for what it shows. It reads,
-//! and changes nothing.
+//! Serves the results store to browsers, read-only, with the report's front end.
 
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -35,10 +34,9 @@ use command::document;
 use command::http::{Listener, Token, add_headers, refuse};
 use host::failure::{ErrorKind, Explain};
 
-/// How long to wait for the store to close.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Answers until `end`, and then for a moment what was asked before; closes the store.
+/// Answers until `end`, briefly completes open requests, and closes the store.
 pub async fn serve(listener: Listener, store: Store, end: impl Future<Output = ()>) -> Result<(), document::Error> {
     let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
     let router = routes(Arc::clone(&served), listener.token);
@@ -62,7 +60,6 @@ fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
         .layer(middleware::from_fn_with_state(token, guard))
 }
 
-/// Refuses requests without the token.
 async fn guard(State(token): State<Option<Token>>, request: Request, next: Next) -> Response {
     let mut response = match refuse(token, request.uri(), request.headers()) {
         Some(refusal) => refusal.map(Body::from),
@@ -72,15 +69,14 @@ async fn guard(State(token): State<Option<Token>>, request: Request, next: Next)
     response
 }
 
-/// Spans of a trial's curves: about one for each point of a wide screen.
+/// About one for each pixel of a wide screen.
 const SPANS_MAX: u32 = 1500;
 
-/// What all answers are made from.
 #[derive(Debug)]
 struct Served {
     pub store: Store,
     pub page: String,
-    /// The same where nothing is.
+    /// The page for unknown addresses.
     pub missing: String,
 }
 
@@ -90,7 +86,6 @@ async fn page(State(served): Shared) -> Html<String> {
     Html(served.page.clone())
 }
 
-/// The answer to an unknown address.
 async fn missing(State(served): Shared, uri: Uri) -> Response {
     let path = uri.path();
     if path.starts_with("/api/") {
@@ -108,7 +103,6 @@ async fn study(State(served): Shared, Path(id): Path<String>) -> Result<Json<Stu
     Ok(Json(read_study(&served.store, sweep).await?))
 }
 
-/// What a page shows of a study.
 pub async fn read_study(store: &Store, sweep: SweepRun) -> Result<StudyData, results::Error> {
     let outlines = store.read_sweep_outlines(&sweep.id).await?;
     let noise = store.read_noise(&sweep).await?;
@@ -125,7 +119,7 @@ async fn trial(
     Ok(Json(TrialData::new(trial, SPANS_MAX)))
 }
 
-/// Two sides and what is compared, as `results compare` takes them.
+/// Parameters as in `results compare`.
 #[derive(Deserialize)]
 struct Comparing {
     a: String,

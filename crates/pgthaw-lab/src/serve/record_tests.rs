@@ -1,4 +1,4 @@
-//! The TypeScript types of what the page is sent, made from the Rust types that are sent.
+//! Generates TypeScript types from the Rust types that the page receives.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashSet};
@@ -16,7 +16,7 @@ const HEAD: &str = "\
 // What the page is sent, by the types of src/. Not to be edited: PGTHAW_WRITE_DOCS=1 cargo nextest run record_tests writes it.
 ";
 
-/// By their keys, of which the page learns from the facts of all metrics.
+/// By key; the page reads the keys from the metrics' facts.
 impl<T: TS> TS for ByMetric<T> {
     type WithoutGenerics = ByMetric<ts_rs::Dummy>;
     type OptionInnerType = Self;
@@ -30,7 +30,7 @@ impl<T: TS> TS for ByMetric<T> {
     }
 
     fn inline_flattened(config: &Config) -> String {
-        // In brackets, or its braces are taken for those of the fields around it.
+        // Parenthesised, because ts-rs would merge its braces with the surrounding ones.
         format!("({})", Self::inline(config))
     }
 
@@ -50,7 +50,7 @@ impl<T: TS> TS for ByMetric<T> {
     }
 }
 
-/// Declarations by their names, of all types that were visited and all that they consist of.
+/// Declarations by name, of all visited types and their parts.
 struct Declarations {
     config: Config,
     seen: HashSet<TypeId>,
@@ -59,7 +59,7 @@ struct Declarations {
 
 impl TypeVisitor for Declarations {
     fn visit<T: TS + 'static + ?Sized>(&mut self) {
-        // What has no file of its own is TypeScript's.
+        // Types without an output path are built into TypeScript.
         if T::output_path().is_none() || !self.seen.insert(TypeId::of::<T>()) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The values that a key of the study file names: one, or a list of them.
+//! Values of a study file's key: one, or a list.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -14,32 +14,29 @@ use host::units::Bytes;
 use pgbench::BUILTIN_SCRIPTS;
 use postgres::Script;
 
-/// The longest trial that there is.
 const SECONDS_MAX: u32 = 7 * 24 * 3600;
 const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 
-/// Weights of pgbench are small numbers.
 const WEIGHT_MAX: u32 = 1_000_000;
 
-/// Transactions per second: from one in 17 minutes to more than any generator makes.
+/// From one transaction in 17 minutes to beyond any generator.
 pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 
-/// From the microsecond that pgbench counts in to the longest trial that there is.
+/// From pgbench's resolution to the longest trial.
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// Settings by which pgthaw reads what it tells of a trial: the server's log, its counts, and what its processes do.
+/// pgthaw's view of logs, counters and activity depends on these.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
-/// Settings by which pgthaw reaches the server and its log.
+/// pgthaw's access to the server and its log depends on these.
 const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
      listen_addresses log_destination log_line_prefix logging_collector port \
      superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
 
-/// Scripts that a client chooses from, each with its weight.
 pub type Mix = Vec<(Script, u32)>;
 
-/// A key with what stands there; `None`: it was left out.
+/// A key with its value, if present.
 #[derive(Clone, Debug)]
 pub struct Axis<'a> {
     pub key: String,
@@ -47,8 +44,7 @@ pub struct Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// Each value as `read` understands it, none twice. What is left out is `default`; `allowed` says what may stand
-    /// there.
+    /// Rejects duplicates. `allowed` is text for the error message.
     fn read<T: PartialEq>(
         &self,
         default: T,
@@ -72,19 +68,19 @@ impl Axis<'_> {
         Ok(values)
     }
 
-    /// Whole numbers from 1 to `most`.
+    /// From 1 to `most`.
     pub fn whole_numbers(&self, default: u32, most: u32) -> Result<Vec<u32>, String> {
         self.read(default, &format!("a whole number from 1 to {most}"), |value| whole_number(value, most))
     }
 
-    /// A single whole number from 1 to `most`; `None` where the key was left out.
+    /// From 1 to `most`.
     pub fn whole_number(&self, most: u32) -> Result<Option<u32>, String> {
         let Some(value) = self.value else { return Ok(None) };
         let wrong = || format!("{}: {value} is not allowed; write a whole number from 1 to {most}", self.key);
         whole_number(value, most).map(Some).ok_or_else(wrong)
     }
 
-    /// Numbers of `unit` within `bounds`; `None` is `word`, which is the default.
+    /// `word` stands for `None`, the default.
     pub fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
         let allowed = format!("{unit} from {} to {}, or \"{word}\"", bounds.start(), bounds.end());
         let number = |number: f64| bounds.contains(&number).then_some(Some(number));
@@ -96,12 +92,10 @@ impl Axis<'_> {
         })
     }
 
-    /// Values that have a word each.
     pub fn words<T: VariantNames + FromStr + PartialEq>(&self, default: T) -> Result<Vec<T>, String> {
         self.read(default, &format!("one of {}", T::VARIANTS.join(", ")), |value| value.as_str()?.parse().ok())
     }
 
-    /// Memory of the server; `None` is no limit.
     pub fn memories(&self) -> Result<Vec<Option<Bytes>>, String> {
         let memories = self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
             NO_LIMIT => Some(None),
@@ -110,16 +104,14 @@ impl Axis<'_> {
         memories.into_iter().map(|memory| memory.map(|memory| check_least(&self.key, memory)).transpose()).collect()
     }
 
-    /// Names, which are looked up later.
     pub fn names(&self, default: &str) -> Result<Vec<String>, String> {
         self.read(default.to_owned(), "a name", |value| {
-            // A major version is a name that looks like a number.
+            // A major version may be written as a number.
             let number = value.as_integer().map(|number| number.to_string());
             value.as_str().filter(|name| !name.is_empty()).map(str::to_owned).or(number)
         })
     }
 
-    /// Scripts by what they are called: a built-in, a file, or a table of them with their weights.
     pub fn scripts(&self, directory: &Path) -> Result<Vec<(String, Mix)>, String> {
         let allowed = format!(
             "one of {}, a file's name, or a table of them with weights such as {{ select-only = 9, \"insert.sql\" = 1 }}",
@@ -134,8 +126,7 @@ impl Axis<'_> {
     }
 }
 
-/// Refuses what a `section` names and no point has on the axis that is named too: its name is mistyped here or there, or it was left.
-/// Refuses the name that needs no section too, with what it stands for.
+/// Rejects names that no point uses, which may be typing errors, and the built-in name.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -149,7 +140,7 @@ pub fn check_used<'a>(
     }
 }
 
-/// What an axis names, each of its section's `own` or of those that stand in no study; an error says what is `known`.
+/// `known` is text for the error message.
 pub fn choose_named<'a, T: Clone>(
     axis: &str,
     asked: impl IntoIterator<Item = &'a String>,
@@ -164,8 +155,7 @@ pub fn choose_named<'a, T: Clone>(
     asked.into_iter().map(choose).collect()
 }
 
-/// Reads how long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
-/// there at most.
+/// At most one of the three lengths is present.
 pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), String> {
     let given: Vec<&str> = lengths.iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key.as_str()).collect();
     if given.len() > 1 {
@@ -195,7 +185,6 @@ pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), Strin
     Ok(())
 }
 
-/// A whole number from 1 to `most`.
 pub fn whole_number(value: &Value, most: u32) -> Option<u32> {
     let number = u32::try_from(value.as_integer()?).ok()?;
     (1..=most).contains(&number).then_some(number)
@@ -211,14 +200,13 @@ fn read_mix(value: &Value) -> Option<Vec<(String, u32)>> {
         Value::Table(table) if !table.is_empty() => {
             let weighted = table.iter().map(|(name, weight)| Some((name.clone(), whole_number(weight, WEIGHT_MAX)?)));
             let mix: Vec<(String, u32)> = weighted.collect::<Option<_>>()?;
-            // One script alone is always chosen, whatever its weight.
+            // A single script needs no weight.
             Some(if let [(name, _)] = mix.as_slice() { mix_of(name) } else { mix })
         }
         _ => None,
     }
 }
 
-/// As people read it, and as pgbench would have it.
 pub fn render_mix(mix: &[(String, u32)]) -> String {
     match mix {
         [(name, _)] => name.clone(),
@@ -226,10 +214,9 @@ pub fn render_mix(mix: &[(String, u32)]) -> String {
     }
 }
 
-/// PostgreSQL 15 served two clients in 40 MB; in 32 MB it was killed in the midst of a trial, in less it did not start.
+/// PostgreSQL 15 served two clients in 40 MB. In 32 MB it was killed during a trial; in less it did not start.
 const MEMORY_MIN: Bytes = Bytes(40 << 20);
 
-/// Refuses a memory that no server can live in.
 pub fn check_least(key: &str, memory: Bytes) -> Result<Bytes, String> {
     match memory < MEMORY_MIN {
         true => Err(format!(
@@ -249,7 +236,7 @@ fn find_script(key: &str, directory: &Path, name: &str) -> Result<Script, String
     }
 }
 
-/// A file beside the study file, by its whole name: pgbench runs elsewhere.
+/// Returns an absolute path, because pgbench runs in another directory.
 pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, String> {
     let path = directory.join(name);
     let found = path.canonicalize().map_err(|error| {
@@ -262,11 +249,10 @@ pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, St
     if found.is_file() { Ok(found) } else { Err(format!("{key}: {} is no file", path.display())) }
 }
 
-/// The variables of scripts, by name.
 pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
     let read = |(name, value): (&String, &Value)| {
         let key = format!("variables.{name}");
-        // What psql and pgbench take for a variable's name (valid_variable_name in pgbench.c, without non-ASCII).
+        // Names allowed by psql and pgbench (valid_variable_name in pgbench.c), without non-ASCII.
         if name.is_empty() || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
             return Err(format!("{key}: {name:?} is no variable; a name has letters, digits and _ alone"));
         }
@@ -275,7 +261,7 @@ pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, Strin
     table.iter().map(read).collect()
 }
 
-/// The server's settings, by name. A name with a point, which TOML takes for a table in a table, is one too.
+/// TOML parses a name with a point as nested tables.
 pub fn read_settings(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
     let mut settings = Vec::new();
     collect_settings("", table, &mut settings)?;
@@ -315,7 +301,6 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
     Ok(())
 }
 
-/// Texts, numbers and switches as texts.
 fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let values = Axis { key: key.to_owned(), value: Some(value) }.read(
         String::new(),

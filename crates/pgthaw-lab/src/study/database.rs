@@ -1,4 +1,4 @@
-//! The databases of a study: how each is made, and which of them a point uses.
+//! Databases of a study.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,24 @@ use super::axis::{check_used, choose_named, find_file};
 use super::point::{Axes, DEFAULT_DATABASE, Point};
 use host::units::Bytes;
 
-/// The database that the workload runs in, unless another is named.
 pub const DATABASE: &str = "pgthaw_bench";
 
-/// Options of `pgbench -i` that change what is measured and nothing else.
+/// Options of `pgbench -i` that affect only the measured tables.
 const INITIALIZE_OPTIONS: [&str; 5] =
     ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
-/// A database's own name is part of that of the server's, which has 63 bytes at most.
+/// Part of the server's database name, which is limited to 63 bytes.
 const NAME_MAX: usize = 32;
 
-/// How a database is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatabaseSpec {
-    /// Does `pgbench -i` make its tables first?
+    /// Whether `pgbench -i` creates its tables first.
     pub pgbench: bool,
-    /// Options of `pgbench -i`.
     pub initialize: Vec<String>,
-    /// SQL that psql runs in it afterwards.
+    /// SQL for psql after that.
     pub setup: Option<PathBuf>,
-    /// Programs with their arguments, run after that.
+    /// Programs with arguments, run last.
     pub commands: Vec<Vec<String>>,
 }
 
@@ -41,16 +38,14 @@ impl Default for DatabaseSpec {
 }
 
 impl DatabaseSpec {
-    /// Is its size that of pgbench's tables with their defaults? What own SQL, programs or options make of it shows when they ran.
+    /// Other databases have an unknown size before they are created.
     pub fn has_known_size(&self) -> bool {
         self.pgbench && self.initialize.is_empty() && self.setup.is_none() && self.commands.is_empty()
     }
 }
 
-/// One database of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatabaseKey {
-    /// Of the axis `database`.
     pub name: String,
     pub scale: u32,
 }
@@ -60,13 +55,12 @@ impl DatabaseKey {
         DatabaseKey { name: point.database.clone(), scale: point.scale }
     }
 
-    /// Every database of a study.
     pub fn all(axes: &Axes) -> Vec<DatabaseKey> {
         let key = |name: &String, scale: &u32| DatabaseKey { name: name.clone(), scale: *scale };
         axes.database.iter().flat_map(|name| axes.scale.iter().map(move |scale| key(name, scale))).collect()
     }
 
-    /// What the server calls it.
+    /// Name on the server.
     pub fn database_name(&self) -> String {
         match self.name.as_str() {
             DEFAULT_DATABASE => format!("{DATABASE}_{}", self.scale),
@@ -74,7 +68,7 @@ impl DatabaseKey {
         }
     }
 
-    /// For people: `scale 10`, or `database partitioned, scale 10`.
+    /// `scale 10`, or `database partitioned, scale 10`.
     pub fn render(&self) -> String {
         match self.name.as_str() {
             DEFAULT_DATABASE => format!("scale {}", self.scale),
@@ -83,8 +77,7 @@ impl DatabaseKey {
     }
 }
 
-/// The databases that the axis names: `default` is the one of `[database]`, the others are those of `[databases]`. Files that
-/// they name lie in `directory`.
+/// `default` is `[database]`; the others are in `[databases]`.
 pub fn read_databases(
     usual: DatabaseSpec,
     own: BTreeMap<String, DatabaseSpec>,
@@ -104,7 +97,6 @@ pub fn read_databases(
     choose_named("points.database", asked, &known, |_| None, "default and those of [databases]")
 }
 
-/// Checks how a database is made, and finds its files.
 fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<DatabaseSpec, String> {
     let is_known = |option: &&String| INITIALIZE_OPTIONS.iter().any(|known| option.starts_with(known));
     if let Some(option) = spec.initialize.iter().find(|option| !is_known(option)) {
@@ -120,7 +112,7 @@ fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<
     Ok(spec)
 }
 
-/// A program that lies beside the study file is meant by its whole name, any other is looked for in PATH when it is run.
+/// Makes a path beside the study file absolute. Other programs are searched in PATH at run time.
 pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
     let wrong = |problem: &str| format!("{key}: {problem}; write lists such as [\"./load\", \"--rows=1000\"]");
     if command.iter().flat_map(|word| word.chars()).any(char::is_control) {
@@ -128,13 +120,13 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
     }
     let program =
         command.first_mut().filter(|program| !program.is_empty()).ok_or_else(|| wrong("a program is missing"))?;
-    // `env` would take it for an option or for a variable.
+    // `env` would parse it as an option or a variable.
     if program.starts_with('-') || program.contains('=') {
         return Err(wrong(&format!("{program:?} is no program")));
     }
     if program.contains('/') {
         let file = find_file(key, directory, Path::new(&*program))?;
-        // A link keeps its name: by that some programs choose what they do, such as Debian's psql.
+        // Keeps the name of a symbolic link: some programs depend on it, such as Debian's psql.
         let named = directory.join(&*program);
         let place = named.parent().and_then(|parent| parent.canonicalize().ok()).zip(named.file_name());
         *program = place.map_or(file, |(parent, name)| parent.join(name)).display().to_string();
@@ -142,21 +134,20 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
     Ok(command)
 }
 
-/// A database that was made for a study, and how long that took. One that an earlier study has left is not among them.
+/// Excludes databases left by an earlier study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct DatabaseMaking {
-    /// As the study names them: of the axes `database`, `scale`, `file_system` and `server`.
     pub database: String,
     pub scale: u32,
     pub file_system: String,
     pub server: String,
     pub seconds: f64,
-    /// In their order; what pgthaw did between them is in none.
+    /// pgthaw's own work in between is not included.
     pub steps: Vec<MakingStep>,
 }
 
-/// A step of it: one of `pgbench -i`, as pgbench calls it, or SQL and programs of the study.
+/// A step of `pgbench -i`, or the study's SQL or program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct MakingStep {
@@ -164,60 +155,53 @@ pub struct MakingStep {
     pub seconds: f64,
 }
 
-/// How the copy of a trial was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CopyWay {
-    /// The file system shares the blocks until one is written (FICLONE).
+    /// Blocks are shared until one is written (FICLONE).
     Reflink,
-    /// Every byte was written.
     Copy,
 }
 
-/// The copy that a trial ran on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct FreshCopy {
     pub way: CopyWay,
-    /// Of the files that were copied.
     pub bytes: Bytes,
-    /// Until all of it was on the disk.
+    /// Including the flush to disk.
     pub seconds: f64,
 }
 
 // ---- sizes ----
 
-/// Bytes of pgbench's tables per unit of scale, indexes included.
+/// pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;
 
-/// The scale when there is room enough.
+/// With enough memory and disk.
 const PREFERRED_SCALE: u64 = 50;
 
-/// So much of the memory that is available: the warm database has to stay in the page cache beside everything else.
+/// Fraction of the available memory: the warm database has to stay in the page cache.
 const MEMORY_SHARE: u64 = 5;
 
-/// So much of the free disk: the tables, their WAL, and room to spare.
+/// For tables, WAL and a reserve.
 const DISK_SHARE: u64 = 4;
 
-/// The scale for a machine with so much memory available and so much disk free, at least 1.
 pub fn plan_scale(available_memory: Bytes, free_disk: Bytes) -> u32 {
     let room = (available_memory.0 / MEMORY_SHARE).min(free_disk.0 / DISK_SHARE);
     (room / BYTES_PER_SCALE).clamp(1, PREFERRED_SCALE) as u32
 }
 
-/// Bytes of the database at a scale, roughly.
 pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
 }
 
-/// Shared buffers that a study leaves to pgthaw: so much of the database, within these limits.
+/// For `shared_buffers = "auto"`.
 const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
 
-/// The value of the setting at a scale.
 pub fn choose_shared_buffers(scale: u32) -> String {
     let share = Bytes(expected_bytes(scale).0 / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
     format!("{}kB", share.0 >> 10)

@@ -1,4 +1,4 @@
-//! What can be wrong with what is asked of a study.
+//! Errors of a study's request.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,6 @@ use host::failure::{ErrorKind, Explain, FullDisk};
 use host::linux;
 use host::units::Bytes;
 
-/// What can go wrong before anything is measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: {problem}", path.display())]
@@ -18,7 +17,7 @@ pub enum Error {
     Selection(String),
     #[error("{0}")]
     Import(String),
-    /// What is imported does not fit together, or not what is said of it.
+    /// The request does not fit its files, the machine or the stored results.
     #[error("{problem}")]
     Unfit { problem: String, remedy: String },
     #[error("cannot {action} {}: {source}", path.display())]
@@ -27,11 +26,10 @@ pub enum Error {
     Linux(#[from] linux::Error),
 }
 
-/// What else there is when a disk is full.
 pub const ANOTHER_PLACE: &str = "--dir (a smaller scale needs less)";
 
 impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
+    /// `action` is a verb, such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }

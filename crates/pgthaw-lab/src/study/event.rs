@@ -1,4 +1,4 @@
-//! What a study tells whoever watches it.
+//! Progress events of a running study.
 
 use std::time::Duration;
 
@@ -13,68 +13,57 @@ use observe::{OsSample, OthersUse, Second};
 use pgbench::Intervals;
 use postgres::{Activity, ServerFacts, keep_text};
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A step of the preparation begins; in words for people.
     Step(String),
-    /// How much of the step is done, 0 to 1.
+    /// 0 to 1.
     StepShare(f64),
-    /// Something to know, that is no reason to stop.
+    /// A remark that does not stop the study.
     Remark(String),
-    /// What the warm server showed, before the first trial.
+    /// The warm server was measured.
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// A sweep is known by its name, before anything that takes long. Whoever keeps it says so by `kept`: from then on it goes on after a
-    /// kill.
+    /// A sweep is named, before any lengthy work. `kept` confirms that it is stored and can be resumed after a kill.
     SweepOpened {
         run: Box<SweepRun>,
         kept: Sender<()>,
     },
-    /// Its trials begin; one of them begins, and ends.
     SweepStarted(Box<SweepRun>),
     SweepTrialStarted(SweepTrialStarted),
     SweepTrialEnded(Box<SweepTrial>),
 }
 
-/// A trial of a sweep begins: first of all its start state is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepTrialStarted {
-    /// The point, by what varies.
     pub label: String,
     /// From 1, of `repeats`.
     pub repeat: u32,
     #[serde(skip)]
     pub repeats: u32,
-    /// From 1, of `trials`, those that ended earlier included.
+    /// From 1, of `trials`, earlier ones included.
     pub position: u32,
     pub trials: u32,
-    /// Seconds that it lasts; `None` when it ends by its transactions.
+    /// `None` if it ends by transactions.
     pub seconds: Option<u32>,
-    /// What ends it before, if anything does.
     #[serde(skip)]
     pub until: Option<Until>,
-    /// Until the whole sweep is over, and those that follow it.
+    /// Until the end of this sweep and those after it.
     pub left_seconds: f64,
 }
 
-/// A second of a trial, for a live display: what is kept comes with the trial's end.
+/// For the live display only.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LiveSecond {
-    /// From 0, which is the start.
     pub second: u32,
-    /// Transactions per second; `None` until pgbench says something.
     pub tps: Option<f64>,
-    /// Read from the device in this second.
     pub device_read_bytes: Bytes,
     pub os_resident_bytes: Bytes,
     #[serde(skip)]
     pub until_warm: UntilWarm,
 }
 
-/// Where events go. Nobody has to listen.
 #[derive(Clone, Debug)]
 pub struct Events(UnboundedSender<Event>);
 
@@ -92,91 +81,79 @@ impl Events {
             }
             other => other,
         };
-        // The listener may have gone; the study goes on.
+        // The study continues without a listener.
         let _ = self.0.send(event);
     }
 }
 
-/// The answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum UntilWarm {
-    /// Too early to say, or nothing says it.
+    /// Too early, or not computable.
     #[default]
     Unknown,
-    /// About so many seconds.
     Seconds(f64),
     /// Fewer than 1 % of transactions read from the device in the last three seconds.
     Warm,
 }
 
-/// The workload on the warm server, without a limit.
+/// Measured on the warm server without a limit.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// Transactions per second; `None` when it served nothing.
     pub tps: Option<f64>,
-    /// What it asked for meanwhile.
     pub activity: Activity,
     pub facts: ServerFacts,
 }
 
 // ---- what a race measured ----
 
-/// What a strategy did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// As it is kept.
+    /// The part that is stored.
     pub told: StrategyOutcome,
     /// Processor time of its own processes.
     pub cpu: Option<Duration>,
-    /// Bytes and seconds, by its own account; of fio.
+    /// For fio: bytes and seconds by its own account.
     pub own: Option<(Bytes, f64)>,
 }
 
-/// What was seen of what is wanted while it came back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     pub resident_after_seconds: Option<f64>,
     pub buffers_after_seconds: Option<f64>,
-    /// When all was over, every page looked at again.
+    /// At the end, with every page checked again.
     pub resident_bytes: Bytes,
     pub looks: Vec<LoadSample>,
 }
 
-/// What was measured.
 #[derive(Debug)]
 pub struct Measured {
-    /// The start, in whole seconds since 1970.
+    /// Whole seconds since 1970.
     pub start_unix: i64,
-    /// The same, since the machine booted.
+    /// Since boot.
     pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
-    /// Read by the workload in each tenth of a second.
+    /// Device reads of the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
-    /// Transactions in each second, as pgbench said meanwhile.
+    /// Per second, by pgbench's progress.
     pub progress: Vec<f64>,
-    /// When the load began, since the start.
     pub load_began_after: Duration,
-    /// When pgbench was over, since the start.
     pub ended_after: Duration,
     pub outcome: Outcome,
-    /// What was resident at the start and at the end of each second, of each relation that has a strip.
+    /// Resident bytes at the start and after each second, for relations with a strip.
     pub relations: Vec<Vec<Bytes>>,
-    /// Processors that pgbench used in each second.
+    /// Processors used by pgbench in each second.
     pub generator_shares: Vec<f64>,
-    /// What the machine did; nothing where it was not gauged.
     pub os_samples: Vec<OsSample>,
-    /// Where the time of the server's processes went; `None` where nobody looked.
     pub time: Option<TrialTime>,
-    /// Read by everybody under the limit from the server's start on until the clock started; `None` without a limit.
+    /// Read by all processes under the limit before the clock started.
     pub head_start_bytes: Option<Bytes>,
-    /// What was seen of what is wanted, beside a warmer of an idle server.
+    /// Only for a warmer of an idle server.
     pub seen: Option<Seen>,
-    /// What everybody else had of the machine; `None` where the kernel does not tell.
+    /// Use of the machine by other processes, if the kernel reports it.
     pub others: Option<OthersUse>,
 }
 
 impl Measured {
-    /// What somebody waited for whose transactions ended the trial.
     pub fn job(&self, transactions: u64) -> Job {
         let load = self.ended_after.saturating_sub(self.load_began_after);
         Job {
@@ -188,9 +165,8 @@ impl Measured {
     }
 }
 
-/// The samples of a trial whose workload started at `start_unix` (whole seconds since 1970). pgbench logs by whole
-/// seconds of the wall clock, and the trial starts on one, so that its line for `start_unix` is the first second. A
-/// second without a line served nothing: a cold server may not serve a single transaction for seconds.
+/// pgbench logs by whole seconds of the wall clock, and the trial starts on one. A second without a line served
+/// nothing, as on a cold server.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();
@@ -238,7 +214,6 @@ mod tests {
             latency_us_min: 10,
             latency_us_max: 40,
         };
-        // The first second served nothing; a line from before the start is not ours.
         let intervals = Intervals::from([(999, interval), (1001, interval)]);
         let samples = compute_samples(&[reading, reading], &intervals, 1000);
         assert_eq!((samples[0].second, samples[0].transactions, samples[0].latency_us_max), (1, 0, None));

@@ -1,6 +1,5 @@
-//! What can speak against a measurement: a row for each finding, with its figures, its sentence and its remedy.
-//!
-//! Names of findings and figures are part of `--json` (docs/formats.md): add, never rename.
+//! Findings about a measurement. Names of findings and figures are part of `--json` (docs/formats.md): add, never
+//! rename.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, IntoStaticStr};
@@ -9,14 +8,13 @@ use super::others::Others;
 use host::units::{Bytes, counted};
 use model::Undecided;
 
-/// What was found, of a trial or of a whole sweep: its sentence, and its remedy (`message`). Whoever imported a run has pgbench's options
-/// and not the keys of a study, so some findings have a second remedy for them (`detailed_message`). Ratios are shares, 0 to 1, unless a
-/// figure says that it is above 1.
+/// The error text is the sentence, `message` the remedy, and `detailed_message` the remedy for imports. Ratios are 0 to
+/// 1 unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Finding {
-    // `verdict` is `not_reached` or `degrading`; `undecided` says why it is open, `start` is the word of the study file.
+    // `verdict`: `not_reached` or `degrading`. `undecided`: why it is open. `start`: as in the study file.
     #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
     NeverSteady {
         verdict: String,
@@ -61,7 +59,7 @@ pub enum Finding {
         message = "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)"
     )]
     Autovacuum { runs: u32, tables: Vec<String> },
-    // Of tables that nothing was inserted into: shares of their size, and of their rows.
+    // Tables without inserts: shares of their size and rows.
     #[error(
         "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
         tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
@@ -70,11 +68,11 @@ pub enum Finding {
         message = "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it"
     )]
     Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
-    // No server is named where the study has one alone.
+    // Empty if the study has one server.
     #[error("{} built with assertions, which cost time", who_was(servers))]
     #[strum(message = "use a server that was built without --enable-cassert (--bin-dir, or [servers])")]
     AssertionsEnabled { servers: Vec<String> },
-    // `level` is the last `-O…` of the compiler's flags, empty where there is none.
+    // `level`: last `-O…` of the compiler's flags, empty without one.
     #[error(
         "{} built for debugging, which costs time: the compiler's flags have {}",
         who_was(servers), if level.is_empty() { "no -O" } else { level }
@@ -94,7 +92,7 @@ pub enum Finding {
     )]
     #[strum(message = "compare points of one machine alone, or keep pgbench and the server on processors of their own")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
-    // `ratio` is the median over the points of largest ÷ smallest.
+    // `ratio`: median over the points of largest ÷ smallest.
     #[error(
         "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
         percent(ratio - 1.0)
@@ -123,7 +121,6 @@ pub enum Finding {
     )]
     #[strum(message = "let trials last several times checkpoint_timeout, and compare tps or worst-second")]
     UncutCheckpoints { unequal: u32, pairs: u32 },
-    // Others on the machine, or beside it.
     #[error("{}", .0.sentence())]
     Others(Others),
     #[error("{late} of {} came late, by up to {worst_ms} ms, and were scaled", counted(*readings, "reading"))]
@@ -135,7 +132,7 @@ pub enum Finding {
     #[error("{strategy} failed: {reason}")]
     #[strum(message = "see to what it says, and measure anew: the trial warmed itself")]
     StrategyFailed { strategy: String, reason: String },
-    // `how` gets it.
+    // `how` is the installation advice.
     #[error("without {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
     #[error("only {resident_bytes} of {wanted_bytes} became resident")]
@@ -147,7 +144,7 @@ pub enum Finding {
     #[error("the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so")]
     #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
     IdleMemoryPagedOut,
-    // Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
+    // These hosts' threads are not visible, and without a rate nothing else shows saturation.
     #[error("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", "))]
     #[strum(message = "look at the processors there, or ask for a rate (points.rate): being late shows it from here")]
     GeneratorsUnseen { hosts: Vec<String> },
@@ -175,14 +172,14 @@ pub enum Finding {
     #[strum(message = "see in the server's log what kept it from serving any")]
     #[strum(detailed_message = "see in pgbench's messages and in the server's log what kept it from serving any")]
     NothingServed { lasted_seconds: f64, failed: u64 },
-    // Of a trial that started warm. The sentence has no figures, so it is the same of all trials, and told once.
+    // Warm starts only. Without figures, the sentence is the same for all trials and printed once.
     #[error(
         "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server"
     )]
     #[strum(message = "points.seconds = 60, or more")]
     #[strum(detailed_message = "let pgbench run for a minute (-T 60), or longer")]
     ShortRun { lasted_seconds: f64, transactions: u64 },
-    // Of a script that updates a branch in each transaction; `waiting` is a mean.
+    // The script updates a branch in each transaction. `waiting` is a mean.
     #[error(
         "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
         counted(*scale, "branch")
@@ -198,7 +195,7 @@ pub enum Finding {
     )]
     #[strum(message = "take none of its kinds of time for sure, and tell of it with the kernel's version")]
     ProcessorsExceeded { used: f64, processors: u32 },
-    // Of the points of a sweep that do not start cold.
+    // Only points that do not start cold.
     #[error(
         "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
         counted(*points, "point")
@@ -207,7 +204,7 @@ pub enum Finding {
         message = "no action needed if this is intended; otherwise use larger scales, and [exceeds] for the scale from which on it may not"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
-    // From here on of imported files alone.
+    // From here on only for imports.
     #[error(
         "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
         longest_after_seconds + 1
@@ -225,18 +222,17 @@ pub enum Finding {
     #[error("{}", aborted_sentence(*aborted_clients, *clients, *transactions, *asked_transactions))]
     #[strum(message = "see in pgbench's messages and in the server's log what ended it, and measure anew")]
     RunAborted { aborted_clients: u32, clients: Option<u32>, transactions: u64, asked_transactions: Option<u64> },
-    // What stands for something that the files do not say. `how` says it.
+    // A value assumed in place of missing information. `how` is the remedy.
     #[error("{what}")]
     Assumed { what: String, how: String },
 }
 
 impl Finding {
-    /// The kind's name, as in `--json`.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// Was something else measured than was asked for? Its figures answer another question.
+    /// Whether something else was measured than requested.
     pub fn is_refusing(&self) -> bool {
         matches!(
             self,
@@ -248,7 +244,7 @@ impl Finding {
         )
     }
 
-    /// What it is about, where one kind can be told of several things.
+    /// Distinguishes several findings of one kind.
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,
@@ -259,7 +255,6 @@ impl Finding {
         }
     }
 
-    /// What to do about it. Whoever imported a run has pgbench's own options, and not the keys of a study.
     pub fn remedy(&self, is_imported: bool) -> String {
         let text = match self {
             Finding::NeverSteady { verdict, start, should_have_run_seconds, .. } => {
@@ -293,8 +288,7 @@ fn who_was(servers: &[String]) -> String {
     }
 }
 
-/// A trial that started warm cannot be started warmer, and one that becomes slower is not cured by patience alone. `option` is what
-/// makes it longer.
+/// A warm start cannot get warmer, and waiting does not cure degradation.
 fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
     let longer = match should_have_run_seconds {
         Some(seconds) => format!("let the trial last {seconds:.0} s ({option})"),
@@ -343,7 +337,6 @@ fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked
     format!("{who} gave up before the end: {done}")
 }
 
-/// A finding, as it was told when the trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "{ kind: string, sentence: string, remedy: string }"))]
 pub struct MeasurementVerdict {
@@ -360,55 +353,47 @@ impl From<Finding> for MeasurementVerdict {
 }
 
 impl MeasurementVerdict {
-    /// Of what was imported, where a study's remedies are none.
     pub fn of_import(finding: Finding) -> MeasurementVerdict {
         MeasurementVerdict { sentence: finding.to_string(), remedy: finding.remedy(true), finding }
     }
 
-    /// In one line.
     pub fn text(&self) -> String {
         format!("{}: {}", self.sentence, self.remedy)
     }
 }
 
-/// Verdicts as texts, for those who read no further.
 pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     verdicts.iter().map(MeasurementVerdict::text).collect()
 }
 
-/// By which signs the load generator itself was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     pub sign: SaturationSign,
     pub threads: u32,
-    /// Of the busiest thread of pgbench, medians over the seconds: on a processor, and ready to run and waiting for one.
+    /// Medians for the busiest thread: on a processor, and waiting for one.
     pub cpu_ratio: f64,
     pub run_delay_ratio: f64,
-    /// Share of the server's client backends that waited for pgbench; `None` where that says nothing.
+    /// Share of client backends waiting for pgbench; `None` if not meaningful.
     pub idle_backends_ratio: Option<f64>,
-    /// Of a transaction's response, the part before it was begun; `None` without a rate.
+    /// Share of the response before the begin; `None` without a rate.
     pub lag_ratio: Option<f64>,
-    /// What pgbench reached with as many clients and threads and an empty statement; `None` when it was not tried.
     pub empty_tps: Option<f64>,
-    /// Hosts whose threads nobody saw.
     pub unseen_hosts: Vec<String>,
 }
 
-/// The sign that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SaturationSign {
-    /// A thread used nearly as much of a core as with an empty statement.
+    /// Nearly as much of a core as with an empty statement.
     NearOneCore,
-    /// A thread always had something to do, while backends waited for it.
+    /// A thread was never idle, and backends waited for it.
     NeverIdle,
-    /// Transactions began late while a thread always had something to do, or, where threads are not seen, while backends
-    /// waited for it.
+    /// Transactions began late while a thread was never idle or, without visible threads, while backends waited for
+    /// pgbench.
     ScheduleLag,
 }
 
 impl Saturation {
-    /// What is so.
     pub fn sentence(&self) -> String {
         let Saturation { threads, cpu_ratio, run_delay_ratio, .. } = self;
         let who = match threads {
@@ -440,7 +425,6 @@ impl Saturation {
     }
 }
 
-/// `12 %`
 fn percent(ratio: f64) -> String {
     format!("{:.0} %", 100.0 * ratio)
 }

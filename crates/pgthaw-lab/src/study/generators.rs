@@ -5,24 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// More hosts than this need another way of starting them.
+/// More would need another way to start them.
 const HOSTS_MAX: usize = 64;
 
-/// Stands for the host in the command that reaches it.
 const HOST: &str = "{host}";
 
-/// No password is asked for, no terminal is made, and a host that is gone is noticed.
+/// No password prompt, no terminal, and a lost host is noticed.
 const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"];
 
-/// The hosts that make a trial's load together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generators {
     pub hosts: Vec<String>,
-    /// What reaches a host, in whose arguments `{host}` is the host; `sh` comes behind.
+    /// Reaches a host, with `{host}` in its arguments; `sh` is appended.
     command: Vec<String>,
-    /// Under which the hosts reach the server: one of this machine's.
+    /// Address of this machine for the hosts.
     pub address: String,
-    /// pgbench on a host; those that are not here have it in PATH.
+    /// Program by host; other hosts have it in PATH.
     pgbench: BTreeMap<String, String>,
 }
 
@@ -35,7 +33,6 @@ pub struct RawGenerators {
     pgbench: Option<Value>,
 }
 
-/// Checks what stands in the study file. A message names the key, and what is allowed there.
 pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
     let RawGenerators { hosts, command, address, pgbench } = raw;
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
@@ -43,7 +40,7 @@ pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
     }
     let mut known = BTreeSet::new();
     for host in &hosts {
-        // What begins with a dash would be an option of ssh.
+        // ssh would parse a dash as an option.
         let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.:@%[]".contains(c);
         if !host.chars().all(is_word) || !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '[')
         {
@@ -71,7 +68,6 @@ pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
     Ok(Generators { hosts, command, address, pgbench })
 }
 
-/// One program for all hosts, or a table with one for some of them.
 fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<String, String>, String> {
     let wrong = |value: &Value| {
         format!(
@@ -99,67 +95,59 @@ fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<Str
 }
 
 impl Generators {
-    /// The program that reaches a host, and its arguments.
     pub fn command(&self, host: &str) -> Vec<String> {
         let words = self.command.iter().map(|word| word.replace(HOST, host));
         words.chain(["sh".to_owned()]).collect()
     }
 
-    /// pgbench on a host; `None`: it is looked for there.
+    /// `None`: searched in the host's PATH.
     pub fn pgbench(&self, host: &str) -> Option<&str> {
         self.pgbench.get(host).map(String::as_str)
     }
 }
 
-/// The hosts that made a trial's load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialGenerators {
-    /// From the first start to the last, in milliseconds.
+    /// From the first start to the last.
     pub start_spread_ms: f64,
     pub hosts: Vec<TrialGenerator>,
 }
 
-/// One of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialGenerator {
     pub host: String,
     pub clients: u32,
-    /// Threads.
     pub jobs: u32,
     pub pgbench_version: String,
-    /// By how much its clock was ahead of this host's, and by how much that may be wrong, in milliseconds.
+    /// How far its clock is ahead of this host's, and the possible error.
     pub clock_offset_ms: f64,
     pub clock_uncertainty_ms: f64,
-    /// When pgbench was begun after the instant that was agreed upon, in milliseconds by this host's clock.
+    /// Start of pgbench after the agreed instant, by this host's clock.
     pub started_after_ms: f64,
-    /// By its pgbench's count.
     pub transactions: u64,
     pub tps: f64,
-    /// Are its processes this machine's own? Otherwise nobody sees what its threads did.
+    /// Whether its processes run on this machine.
     pub is_seen: bool,
 }
 
 impl TrialGenerators {
-    /// Of these hosts.
     pub fn new(hosts: Vec<TrialGenerator>) -> TrialGenerators {
         let starts = || hosts.iter().map(|host| host.started_after_ms);
         let spread = starts().fold(f64::NEG_INFINITY, f64::max) - starts().fold(f64::INFINITY, f64::min);
         TrialGenerators { start_spread_ms: if hosts.is_empty() { 0.0 } else { spread }, hosts }
     }
 
-    /// Threads that can be seen.
     pub fn seen_jobs(&self) -> u32 {
         self.hosts.iter().filter(|host| host.is_seen).fold(0, |jobs, host| host.jobs.saturating_add(jobs))
     }
 
-    /// The hosts whose threads nobody sees.
     pub fn unseen(&self) -> Vec<String> {
         self.hosts.iter().filter(|host| !host.is_seen).map(|host| host.host.clone()).collect()
     }
 
-    /// What the spread may be wrong by: as much as the two least certain clocks together.
+    /// Sum of the two least certain clocks.
     pub fn start_uncertainty_ms(&self) -> f64 {
         let mut uncertain: Vec<f64> = self.hosts.iter().map(|host| host.clock_uncertainty_ms).collect();
         uncertain.sort_by(|one, other| other.total_cmp(one));

@@ -1,4 +1,4 @@
-//! What a point's server stands on: disks, a file system that is made for it, and the programs that it is.
+//! A point's server: disks, file systems and programs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,35 +14,32 @@ use super::record::Disk;
 use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
 
-/// Options that say where or by whom something is mounted, and not how it works.
+/// Options about the place or owner of a mount.
 const REFUSED_OPTIONS: &str = "bind device encryption group loop move noauto nofail offset owner rbind remount ro sizelimit subvol \
      subvolid user users norecovery noload";
 
-/// What loop devices take: powers of two from a sector to a page.
+/// Powers of two from a sector to a page.
 const LOGICAL_BLOCKS: [i64; 4] = [512, 1024, 2048, 4096];
 
 /// A larger image takes minutes to write.
 const SIZE_MAX: Bytes = Bytes(4 << 40);
 
-/// A file system that is made for a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileSystemSpec {
     #[serde(flatten)]
     pub asked: FileSystemAsked,
-    /// Of its image; `None` is what the study is expected to need.
+    /// `None` is the expected need.
     pub size: Option<Bytes>,
 }
 
-/// The programs of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSpec {
-    /// A major version, found where Debian puts it.
+    /// Searched in Debian's directory.
     Major(u32),
     Programs(PathBuf),
 }
 
-/// The disks that the axis and the places of parts name, of the study's own and of the built-in ones.
 pub fn read_disks(
     own: &BTreeMap<String, String>,
     asked: &[String],
@@ -64,7 +61,6 @@ pub fn read_disks(
     Ok(disks)
 }
 
-/// The file systems that the axis names, of the study's own and of the plain ones.
 pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<String, FileSystemSpec>, String> {
     let known = own.iter().map(|(name, value)| Ok((name.clone(), read_file_system(name, value)?)));
     let known: BTreeMap<String, FileSystemSpec> = known.collect::<Result<_, String>>()?;
@@ -84,7 +80,7 @@ fn of(making: Making) -> FileSystemSpec {
     FileSystemSpec { asked, size: None }
 }
 
-/// `"ext4,noatime"`, or a table with that as `mount`, or one with commands of one's own.
+/// `"ext4,noatime"`, or a table with `mount` or own commands.
 fn read_file_system(name: &str, value: &Value) -> Result<FileSystemSpec, String> {
     let key = format!("file_systems.{name}");
     match value {
@@ -152,7 +148,7 @@ fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Commands of one's own, each text with one of them.
+/// Each text is one command.
 fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<OwnCommands, String> {
     let read = |name: &str| {
         let texts = match table.get(name) {
@@ -191,7 +187,6 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
     Ok(own)
 }
 
-/// The words of a command, as a shell would split them.
 fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let text =
         value.as_str().ok_or_else(|| format!("{key}: {value} is no command; write a text, or a list of texts"))?;
@@ -205,14 +200,13 @@ fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
             return Err(format!("{key}: {word:?} has a brace that stands for nothing; {known} are known"));
         }
     }
-    // The study is looked for by what it means, wherever it is started.
+    // A study's digest must not depend on the working directory.
     if words[0].contains('/') && !words[0].starts_with('/') {
         return Err(format!("{key}: {:?} is found by its name in PATH, or by its whole path", words[0]));
     }
     Ok(words)
 }
 
-/// A kind, and options as `mount -o` has them.
 fn read_mount(key: &str, text: &str) -> Result<FileSystemSpec, String> {
     let mut parts = text.split(',').map(str::trim);
     let kind = parts.next().unwrap_or_default();
@@ -239,12 +233,11 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_part)
 }
 
-/// No slash: an option that names a file or a device means another one than the study's.
+/// No slash: it would name a file or device outside the study.
 fn is_value(text: &str) -> bool {
     text.chars().all(|one| one.is_ascii_alphanumeric() || "_-.:%+".contains(one))
 }
 
-/// The programs that the axis names.
 pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result<BTreeMap<String, ServerSpec>, String> {
     if let Some((name, path)) = own.iter().find(|(_, path)| !path.is_absolute()) {
         let path = path.display();
@@ -258,30 +251,25 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
     choose_named("points.server", asked, &own, major, known_names)
 }
 
-/// A part of a server that may lie on a device of its own.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Part {
-    /// The write-ahead log.
     Wal,
-    /// The status of transactions: pg_xact, pg_clog before PostgreSQL 10.
+    /// pg_xact, or pg_clog before PostgreSQL 10.
     Slru,
-    /// Tables and materialised views of the database, with their TOAST tables.
+    /// Includes materialised views and TOAST tables.
     Tables,
-    /// All of its indexes.
     Indexes,
 }
 
 impl Part {
-    /// The word of the study file.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// What lies on the second device of its file system, where there is one.
     pub fn log_name(self) -> &'static str {
         match self {
             Part::Wal => "wal-log",
@@ -291,7 +279,7 @@ impl Part {
         }
     }
 
-    /// The directory of the data directory that it is; `None` of what lies in a tablespace.
+    /// `None` for a tablespace.
     pub fn directory(self) -> Option<&'static str> {
         match self {
             Part::Wal => Some("pg_wal"),
@@ -300,7 +288,7 @@ impl Part {
         }
     }
 
-    /// The tablespace that it lies in; `None` of a directory.
+    /// `None` for a directory.
     pub fn tablespace(self) -> Option<&'static str> {
         match self {
             Part::Tables => Some("pgthaw_tables"),
@@ -310,10 +298,9 @@ impl Part {
     }
 }
 
-/// The parts that lie on devices of their own, each with the name of its disk. The rest lies on the point's own disk.
+/// Disk of each part with its own device. The rest is on the point's disk.
 pub type Places = BTreeMap<Part, String>;
 
-/// The places that the axis names, but for [`TOGETHER`]. `file_systems` are those of the axis.
 pub fn read_places(
     own: &BTreeMap<String, Table>,
     asked: &[String],
@@ -354,21 +341,19 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
 
 // ---- disks ----
 
-/// A general-purpose cloud volume at its base price: 3000 reads/s, 125 MiB/s (Amazon EBS gp3). Its read-ahead is
-/// Linux's default for every disk (VM_READAHEAD_PAGES of include/linux/mm.h): virtual machines elsewhere have been
-/// seen with 8 MiB, with which `cat` reads as on no such volume.
+/// Amazon EBS gp3 at its base price: 3000 reads/s, 125 MiB/s. Read-ahead is Linux's default (VM_READAHEAD_PAGES of
+/// include/linux/mm.h). Some virtual machines have 8 MiB, which makes `cat` unrealistic.
 const GP3: &str = "3000,125MiB,128KiB";
 
-/// A rotating disk: 200 reads/s, 87 MB/s. The limiter charges every read a seek, so the read-ahead is 1 MiB: with it a
-/// reader in order reaches the bandwidth, as on a real one.
+/// The limiter charges a seek for every read. With a read-ahead of 1 MiB, sequential reads reach the bandwidth, as on a
+/// real disk.
 const HDD: &str = "200,87MB,1MiB";
 
 const BUILT_IN: [(&str, &str); 3] = [("gp3", GP3), ("hdd", HDD), (NATIVE, "")];
-/// The kernel keeps a read-ahead in whole pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// The disk of these figures: `20000,1GiB,128KiB` is 20,000 reads and 1 GiB per second with a read-ahead of 128 KiB. Each may be left
-/// out: `,1GiB` has no limit on reads, and the device's own read-ahead. Two more limit writes: `20000,1GiB,128KiB,5000,250MiB`.
+/// `20000,1GiB,128KiB`: reads per second, bytes per second, read-ahead. Each may be omitted, as in `,1GiB`. Two more
+/// limit writes: `20000,1GiB,128KiB,5000,250MiB`.
 pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
     let wrong = || {
         format!(
@@ -407,14 +392,12 @@ pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
     }
 }
 
-/// The disk of this name that needs no figures.
 pub fn find_built_in(name: &str) -> Option<Disk> {
     let (name, figures) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
     Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are right")))
 }
 
-/// Seconds below which no warmer can bring `wanted` in: bytes ÷ bandwidth. `None` without a limit in force, because
-/// the native disk's bandwidth is not known.
+/// Lower bound of any warmer: bytes ÷ bandwidth. `None` without a limit in force.
 pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     let is_in_force = disk.not_enforced.is_none();
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))
@@ -439,7 +422,6 @@ mod tests {
         assert_eq!(study.file_systems.keys().collect::<Vec<_>>(), ["fast", "xfs"]);
         let fast = &study.file_systems["fast"];
         assert_eq!(fast.asked.options, ["noatime", "data=writeback"]);
-        // What a study meant before there were other ways it means still.
         assert_eq!(serde_json::to_value(fast).unwrap()["kind"], "ext4");
         assert_eq!((fast.size, fast.asked.logical_block_bytes), (Some(Bytes(2 << 30)), Some(4096)));
         assert_eq!(study.servers["15"], ServerSpec::Major(15));
@@ -552,7 +534,6 @@ mod tests {
         };
         assert!(parts(0).is_empty());
         assert_eq!(parts(1), [(Part::Wal, "log".to_owned()), (Part::Slru, "gp3".to_owned())]);
-        // Also a disk that no point has.
         assert_eq!(study.disks.keys().collect::<Vec<_>>(), ["gp3", "log", "native"]);
     }
 
@@ -578,7 +559,6 @@ mod tests {
 pub mod disk_tests {
     use super::*;
 
-    /// A disk by its name alone.
     pub fn named(name: &str) -> Disk {
         find_built_in(name).unwrap()
     }

@@ -1,4 +1,4 @@
-//! From the log of transactions to histograms per script, and to what happened in each second.
+//! Turns a transaction log into histograms per script and figures per second.
 
 use std::io::Read as _;
 
@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use pgbench::{Interval, Intervals, LoggedTransaction, TransactionEnd};
 
-/// What a log holds, while it is read.
 #[derive(Debug)]
 pub struct Latencies {
     scripts: Vec<Counted>,
-    /// What was answered, by second.
+    /// Successful transactions by second.
     pub intervals: Intervals,
     has_rate: bool,
 }
@@ -28,7 +27,7 @@ struct Counted {
 }
 
 impl Latencies {
-    /// For a load of these scripts; under a rate response and service differ.
+    /// Under a rate, response and service differ.
     pub fn new(scripts: Vec<String>, has_rate: bool) -> Latencies {
         let counted = |name| {
             let (response, service) = (empty_histogram(), empty_histogram());
@@ -37,14 +36,13 @@ impl Latencies {
         Latencies { scripts: scripts.into_iter().map(counted).collect(), intervals: Intervals::new(), has_rate }
     }
 
-    /// Counts one line of the log. A script that was not given is none of ours.
     pub fn add(&mut self, one: LoggedTransaction) {
         let Some(script) = self.scripts.get_mut(one.script as usize) else { return };
         match one.ended {
             TransactionEnd::Failed => script.failed += 1,
             TransactionEnd::Skipped => script.skipped += 1,
             TransactionEnd::Answered { latency_us, lag_us } => {
-                // A histogram that grows takes every latency that there can be.
+                // An auto-resizing histogram accepts every latency.
                 let _ = script.response.record(latency_us);
                 let _ = script.service.record(latency_us.saturating_sub(lag_us));
                 self.intervals.entry(one.second).or_default().merge(Interval {
@@ -58,12 +56,10 @@ impl Latencies {
         }
     }
 
-    /// Adds what another generator's log of the same load holds: as if both were one.
     pub fn merge(&mut self, other: &Latencies) {
         for (script, same) in self.scripts.iter_mut().zip(&other.scripts) {
             script.failed += same.failed;
             script.skipped += same.skipped;
-            // They grow as they need.
             let _ = script.response.add(&same.response);
             let _ = script.service.add(&same.service);
         }
@@ -72,17 +68,14 @@ impl Latencies {
         }
     }
 
-    /// The responses of all scripts together.
     pub fn overall(&self) -> LatencyHistogram {
         let mut all = empty_histogram();
         for counted in &self.scripts {
-            // Both grow as they need.
             let _ = all.add(&counted.response);
         }
         LatencyHistogram::new(&all)
     }
 
-    /// The histograms, a script each.
     pub fn scripts(&self) -> Vec<ScriptLatency> {
         let latency = |counted: &Counted| ScriptLatency {
             script: counted.name.clone(),
@@ -97,38 +90,36 @@ impl Latencies {
 }
 
 fn empty_histogram() -> Histogram<u64> {
-    // It fails for more than five digits alone.
+    // Fails only for more than five digits.
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
 
 // ---- histograms, as they are kept ----
 
-/// Digits of a latency that are kept: an error of at most one in a thousand.
+/// Error of at most one in a thousand.
 pub const DIGITS: u8 = 3;
 
-/// How long the transactions of a script took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ScriptLatency {
     pub script: String,
-    /// Answered, failed and skipped transactions in the log: of all, or of the share that was logged.
+    /// Logged transactions only.
     pub answered: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// Under a rate from when a transaction was due, otherwise from when it began.
+    /// Measured from the due time under a rate, else from the begin.
     pub response: LatencyHistogram,
-    /// Under a rate from when it began; `None` without one, where it is the same.
+    /// Measured from the begin. `None` without a rate.
     pub service: Option<LatencyHistogram>,
 }
 
-/// A histogram of latencies in microseconds with three significant digits, in HdrHistogram's own compressed form (V2
-/// with zlib), which its libraries in every language read and merge.
+/// Latencies in microseconds, as a compressed V2 HdrHistogram with three significant digits. HdrHistogram's libraries
+/// in all languages can read and merge it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LatencyHistogram {
     pub count: u64,
     pub mean_us: f64,
-    /// The standard deviation.
     pub stddev_us: f64,
     pub p50_us: u64,
     pub p90_us: u64,
@@ -136,24 +127,23 @@ pub struct LatencyHistogram {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
-    /// Of the shares above those that enough transactions lie beyond, with what chance leaves open.
+    /// Only percentiles with enough transactions beyond them.
     pub percentiles: Vec<Percentile>,
-    /// The histogram itself. In `--json` its bytes are left out: the store has them.
+    /// Omitted in `--json`; the store has it.
     #[serde(skip)]
     pub encoded: Vec<u8>,
 }
 
-/// Shares of the transactions of which a percentile is told.
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// So many transactions must lie beyond a percentile: fewer leave it to a handful of them.
+/// Fewer would leave a percentile to a handful of transactions.
 const BEYOND_MIN: f64 = 10.0;
 
-/// Of a normal distribution 95 % lie within so many standard deviations.
+/// For 95 % of a normal distribution.
 const DEVIATIONS_95: f64 = 1.96;
 
-/// A percentile with the interval that holds the true one in 95 % of cases, were the transactions independent: by the
-/// binomial distribution of how many lie below. They are not, so what the trials differ by is the wider interval.
+/// A percentile with a 95 % interval from the binomial distribution. It assumes independence, so the spread of trials
+/// is wider.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Percentile {
@@ -164,7 +154,6 @@ pub struct Percentile {
     pub high_us: u64,
 }
 
-/// A histogram that the store holds and that is none.
 #[derive(Debug, thiserror::Error)]
 #[error("the latencies are no histogram: {0}")]
 pub struct UnreadableHistogram(String);
@@ -173,7 +162,7 @@ impl LatencyHistogram {
     pub fn new(histogram: &Histogram<u64>) -> LatencyHistogram {
         let quantile = |share| histogram.value_at_quantile(share);
         let mut encoded = Vec::new();
-        // Writing to memory fails for counts beyond 2⁶³ alone.
+        // Fails only for counts beyond 2⁶³.
         if V2DeflateSerializer::new().serialize(histogram, &mut encoded).is_err() {
             encoded.clear();
         }
@@ -192,20 +181,20 @@ impl LatencyHistogram {
         }
     }
 
-    /// The percentile of this share of the transactions; `None` when too few lie beyond it.
+    /// `None` if too few transactions lie beyond it.
     pub fn percentile(&self, share: f64) -> Option<&Percentile> {
         self.percentiles.iter().find(|percentile| percentile.share == share)
     }
 
-    /// Reads back what [`LatencyHistogram::new`] has encoded.
+    /// Decodes the format of [`LatencyHistogram::new`].
     ///
     /// # Errors
-    /// When it is none, or one that takes more room or counts more than any of ours.
+    /// For invalid or oversized data.
     pub fn decode(encoded: &[u8]) -> Result<LatencyHistogram, UnreadableHistogram> {
         let unpacked = unpack(encoded).map_err(UnreadableHistogram)?;
         let histogram: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &unpacked[..]);
         match histogram {
-            // Its quantiles are sums of its counts.
+            // Its quantiles sum up the counts.
             Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
                 Err(UnreadableHistogram("it counts more than there can be".to_owned()))
             }
@@ -215,18 +204,17 @@ impl LatencyHistogram {
     }
 }
 
-/// A histogram of three digits over all numbers of 64 bits has 112,000 counts, each of at most nine bytes.
+/// Three digits over 64 bits need 112,000 counts of at most nine bytes.
 const UNPACKED_BYTES_MAX: u64 = 1 << 20;
 
-/// In a V2 histogram and in the compressed form around one: what it is, and how many bytes follow. Then, in the histogram
-/// alone, five more numbers.
+/// The V2 format and its compressed wrapper begin with a cookie and a length. The inner header has five more numbers.
 const COOKIE_BYTES: usize = 8;
 const HEADER_BYTES: usize = 40;
 
-/// The least number of 64 bits, as a histogram has its counts.
+/// Encoding of the least number of 64 bits.
 const LEAST_NUMBER: [u8; 9] = [0xff; 9];
 
-/// The plain form of a compressed histogram. HdrHistogram's own reader makes room for whatever size one announces, up to 4 GB.
+/// HdrHistogram's own reader would allocate any announced size, up to 4 GB.
 fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
     let compressed = encoded.get(COOKIE_BYTES..).ok_or("it is cut short")?;
     let mut unpacked = Vec::new();
@@ -237,7 +225,7 @@ fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
     if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
         return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
     }
-    // HdrHistogram's reader negates what says how many counts are left out, and this one has no counterpart.
+    // HdrHistogram's reader negates the number of omitted counts, and this one has no negative.
     if unpacked[HEADER_BYTES..].windows(LEAST_NUMBER.len()).any(|bytes| bytes == LEAST_NUMBER) {
         return Err("it leaves out more counts than there can be".to_owned());
     }
@@ -249,7 +237,7 @@ fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
 
 fn compute_percentile(histogram: &Histogram<u64>, share: f64) -> Option<Percentile> {
     let count = histogram.len() as f64;
-    // 1 - 0.999 is a little more than a thousandth.
+    // 1 - 0.999 is slightly above a thousandth.
     if count * (1.0 - share) < BEYOND_MIN * (1.0 - 1e-9) {
         return None;
     }
@@ -287,7 +275,6 @@ mod tests {
     }
 
     proptest! {
-        /// However the lines are shared out over generators, their sum is what one pgbench would have logged.
         #[test]
         fn a_merge_loses_nothing(lines in prop::collection::vec((0u32..2, 0i64..4, 0u64..100_000_000, 0u64..1000, 0usize..3), 0..200)) {
             let new = || Latencies::new(vec!["a".into(), "b".into()], true);
@@ -308,7 +295,7 @@ mod tests {
                 prop_assert_eq!((merged.failed, merged.skipped), (one.failed, one.skipped));
                 prop_assert!(merged.response == one.response && merged.service == one.service);
             }
-            // Sums of squares are rounded, by their order.
+            // Rounding of the sums depends on their order.
             let squares = |all: &Intervals| all.values().map(|one| one.latency_us_squares).sum::<f64>();
             let (of_merged, of_one) = (squares(&merged.intervals), squares(&one.intervals));
             prop_assert!((of_merged - of_one).abs() <= 1e-9 * of_one, "{} {}", of_merged, of_one);
@@ -359,7 +346,6 @@ mod histogram_tests {
         assert_eq!((p99.us, p99.low_us, p99.high_us), (990, 984, 997));
     }
 
-    /// The compressed form around `plain`, as HdrHistogram writes it.
     fn pack(plain: &[u8]) -> Vec<u8> {
         let mut packed = vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0];
         let mut writer = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::fast());
@@ -370,7 +356,6 @@ mod histogram_tests {
         packed
     }
 
-    /// The head of a plain histogram that announces so many bytes and has so many digits.
     fn head(announced: u32, digits: u32, max: u64) -> Vec<u8> {
         let numbers = [0x1c84_9313, announced, 0, digits];
         let numbers = numbers.iter().flat_map(|number| number.to_be_bytes());
@@ -380,16 +365,14 @@ mod histogram_tests {
     #[test]
     fn what_a_histogram_of_somebody_else_may_cost_is_bounded() {
         let refused = |plain: &[u8]| LatencyHistogram::decode(&pack(plain)).unwrap_err().to_string();
-        // Much that packs to little, and announces four gigabytes.
         assert!(
             refused(&[head(u32::MAX, 3, u64::MAX), vec![0; 16 << 20]].concat()).contains("announces 4294967295 bytes")
         );
         assert!(refused(&head(1 << 19, 3, u64::MAX)).contains("announces 524288 bytes and has 40"));
-        // Five digits take a hundred times the memory of three.
+        // Five digits need a hundred times the memory.
         assert!(refused(&head(0, 5, u64::MAX)).contains("5 significant digits"));
         assert!(refused(&[]).contains("cut short"));
         assert!(refused(&[head(9, 3, u64::MAX), LEAST_NUMBER.to_vec()].concat()).contains("leaves out"));
-        // The largest that there can be is read.
         let widest = LatencyHistogram::decode(&pack(&head(0, 3, u64::MAX))).unwrap();
         assert_eq!(widest.count, 0);
         let mut counted = Histogram::<u64>::new(3).unwrap();

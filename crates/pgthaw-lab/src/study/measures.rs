@@ -1,5 +1,4 @@
-//! What is measured in each second of a trial. A measure is declared here once: the store, exports, the page and
-//! docs/formats.md have it from here.
+//! Measures per second of a trial. The store, exports, the page and docs/formats.md use only this declaration.
 
 use serde::Serialize;
 
@@ -9,23 +8,19 @@ use observe::{DeviceUse, OsSample};
 use Join::{Band, Mean, Most};
 use Unit::{Backends, Bytes, BytesPerSecond, Microseconds, PerSecond, Processors, Ratio, Requests};
 
-/// A quantity that every second has.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Measure {
-    /// In SQL and in exports. A field of `os_samples` has the same name, or is summed to it.
+    /// Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
     pub name: &'static str,
     pub unit: Unit,
-    /// What it is, for people.
     pub doc: &'static str,
-    /// `None` in a second that does not have it.
+    /// `None` in a second without it.
     #[serde(skip)]
     pub of: fn(&OsSample) -> Option<f64>,
-    /// Its column in the curves of a trial, if it has one.
     pub column: Option<&'static str>,
     #[serde(skip)]
     pub join: Join,
-    /// Where the page draws that column.
     pub curve: Option<Curve>,
 }
 
@@ -33,9 +28,9 @@ pub struct Measure {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Seconds of processor time within a second are processors in use.
+    /// Processor seconds per second are processors in use.
     Processors,
-    /// Seconds that backends spent in something within a second are backends that did so in the mean.
+    /// Seconds of backends per second are the mean number of backends.
     Backends,
     Bytes,
     BytesPerSecond,
@@ -46,16 +41,14 @@ pub enum Unit {
     Ratio,
 }
 
-/// How the seconds of a span become one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     Mean,
     Most,
-    /// The mean, with the least and the most in columns of their own.
+    /// The mean, with minimum and maximum in extra columns.
     Band,
 }
 
-/// A line on the page.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Curve {
@@ -63,13 +56,12 @@ pub struct Curve {
     pub label: &'static str,
 }
 
-/// Curves that share an axis.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Panel {
     pub id: &'static str,
     pub title: &'static str,
-    /// Areas on top of each other.
+    /// Whether the curves are stacked areas.
     pub is_stack: bool,
 }
 
@@ -77,9 +69,9 @@ const PROCESSORS: Panel =
     Panel { id: "processors", title: "Processors at work (processors, in the mean)", is_stack: true };
 const TIME: Panel =
     Panel { id: "time", title: "Where the time of the client backends went (backends, in the mean)", is_stack: true };
-/// The page has reads there too.
+/// The page adds reads.
 const DEVICE: Panel = lines("device", "The device");
-/// The page has reads there too.
+/// The page adds reads.
 const REQUESTS: Panel = lines("requests", "Requests of the device (per second)");
 const AWAIT: Panel = lines("await", "How long the device took, for anybody");
 const DIRTY: Panel = lines("dirty", "Memory that must be written");
@@ -90,7 +82,7 @@ const fn lines(id: &'static str, title: &'static str) -> Panel {
     Panel { id, title, is_stack: false }
 }
 
-/// Every measure. A panel has its curves in this order, and the page its panels.
+/// Curves and panels of the page have this order.
 pub const MEASURES: &[Measure] = &[
     measure(
         "time_running_seconds",
@@ -261,7 +253,7 @@ impl Measure {
     }
 }
 
-/// The clocks of processes and of processors do not tick together: their difference may fall below nothing.
+/// Clocks of processes and processors tick separately, so the difference may be negative.
 fn others(one: &OsSample) -> f64 {
     let own = one.server_total().cpu_seconds + one.generator().cpu_seconds + one.pgthaw_cpu_seconds;
     (one.processors_busy_seconds - own).max(0.0)
@@ -275,7 +267,7 @@ fn time(one: &OsSample) -> Option<&TimeUse> {
     one.time.as_ref()
 }
 
-/// Looks at pg_stat_activity count neither commands nor switches.
+/// Samples of pg_stat_activity count neither commands nor switches.
 fn exact(one: &OsSample) -> Option<&TimeUse> {
     time(one).filter(|time| time.is_exact())
 }

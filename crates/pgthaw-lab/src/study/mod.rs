@@ -1,4 +1,4 @@
-//! What is asked of a study, and what is kept of it: types, and text that becomes a value. No process, no clock.
+//! Requests and records of studies: types and parsers, without processes or clocks.
 
 mod axis;
 mod built_in;

@@ -1,30 +1,27 @@
-//! Others on the machine: one finding with its figures, the same for every kind of study.
+//! Load by other processes on the machine.
 
 use serde::{Deserialize, Serialize};
 
 use host::units::{Bytes, counted};
 
-/// What others may have of the processors' time, or of what the disk delivered: half of the difference between repeats from
-/// which on these count as noisy. What they took then explains less than half of any difference that is told.
+/// Tolerable share of processor time or disk throughput: half the difference at which repeats count as noisy.
 const BEARABLE_SHARE: f64 = (NOISE_TOLD - 1.0) / 2.0;
 
-/// What others had of the machine while a trial ran, more than its comparison can bear. Field names are part of `--json`
-/// (docs/formats.md).
+/// Excessive use of the machine by others during a trial. Field names are part of `--json` (docs/formats.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Others {
     pub processors: u32,
-    /// Of these used by others, and given to other machines by the hypervisor, in the mean.
+    /// Means: used by other processes, and given to other machines by the hypervisor.
     pub used_processors: f64,
     pub stolen_processors: f64,
-    /// Read from the device by others, and by anybody.
+    /// Read by others, and by all processes.
     pub read_bytes: Bytes,
     pub device_read_bytes: Bytes,
-    /// The programs that had most of what is told; empty where they are not to be seen.
+    /// Largest users; empty if not visible.
     pub programs: Vec<String>,
 }
 
 impl Others {
-    /// Did others, here or beside this machine, have so much of the processors that nobody else is to blame?
     pub fn has_processors(&self) -> bool {
         self.takes_processors() || self.is_robbed()
     }
@@ -41,7 +38,6 @@ impl Others {
         self.read_bytes.0 > 0 && self.read_bytes.0 as f64 >= BEARABLE_SHARE * self.device_read_bytes.0 as f64
     }
 
-    /// What is so.
     pub fn sentence(&self) -> String {
         let processors = self.processors;
         let used = || format!("used {:.1} of {}", self.used_processors, counted(processors, "processor"));
@@ -56,20 +52,18 @@ impl Others {
         here.into_iter().chain(beside).collect::<Vec<_>>().join("; ")
     }
 
-    /// What to do about it.
     pub fn remedy(&self) -> String {
         let here = (self.takes_processors() || self.takes_disk()).then(|| wait_for(&self.programs));
         let beside = self.is_robbed().then(|| "measure at another time, or on a machine of one's own".to_owned());
         here.into_iter().chain(beside).collect::<Vec<_>>().join("; ")
     }
 
-    /// Both in one line.
     pub fn text(&self) -> String {
         format!("{}: {}", self.sentence(), self.remedy())
     }
 }
 
-/// Who is named may be a server that must not be stopped.
+/// It may be a server that must not be stopped, so the remedy is to wait.
 fn wait_for(programs: &[String]) -> String {
     let (who, have) = match programs {
         [] => ("they".to_owned(), "have"),
@@ -79,5 +73,5 @@ fn wait_for(programs: &[String]) -> String {
     format!("wait until {who} {have} ended, or measure at a quieter time")
 }
 
-/// Repeats of one point that differ by more than this are told.
+/// Reported above this ratio between repeats of one point.
 pub const NOISE_TOLD: f64 = 1.1;

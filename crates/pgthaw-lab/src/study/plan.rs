@@ -1,4 +1,4 @@
-//! A sweep before it runs: its points, their order, how long it will take, and the room that it needs.
+//! Plan of a sweep: order, duration and disk space.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,48 +17,40 @@ use host::units::Bytes;
 use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
 use postgres::parse_setting_number;
 
-/// What `--dry-run` tells.
+/// Output of `--dry-run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepPlan {
     pub question: String,
-    /// Names of the axes with more than one value.
     pub varied: Vec<String>,
     pub repeats: u32,
-    /// Of the order below; without one in the study file another run has another order.
+    /// Random unless the study file sets one.
     pub seed: u64,
     pub points: Vec<PlannedPoint>,
-    /// Where pgbench runs; none is here alone.
+    /// Empty for this host alone.
     pub hosts: Vec<String>,
-    /// The points' numbers in the order of their trials.
+    /// Point numbers by trial.
     pub order: Vec<u32>,
-    /// Of the whole sweep, preparation included.
+    /// Including preparation.
     pub expected_seconds: f64,
-    /// Of the databases, and with what else the sweep needs.
     pub database_bytes: Bytes,
     pub needed_bytes: Bytes,
     pub free_bytes: Bytes,
-    /// What speaks against single settings or values.
     pub remarks: Vec<String>,
 }
 
-/// One point of the plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlannedPoint {
     pub number: u32,
     pub point: Point,
-    /// By what varies.
     pub label: String,
-    /// Of one trial, with all that belongs to it.
     pub expected_seconds: f64,
-    /// Seconds until a cold start is warm, by the model; `None` where it starts warm, or the model cannot say.
+    /// `None` if the trial starts warm or the model does not apply.
     pub warm_after_seconds: Option<f64>,
 }
 
-/// What a plan does not know of databases that are made in other ways than by `pgbench -i` alone.
 const UNKNOWN_SIZE: &str = "how large the databases get by setup, commands and initialize, and how long these take, is not known before \
                             they run: the bytes and times above are those of pgbench's own tables";
 
-/// Plans the sweep in a directory of the disk that is measured.
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
     let is_known = |point: &Point| sweep.databases.get(&point.database).is_none_or(DatabaseSpec::has_known_size);
@@ -89,14 +81,12 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
     })
 }
 
-/// The trials of the points that can be measured, in their order.
 pub fn plan_turns(sweep: &Sweep, seed: u64, can_run: impl Fn(&Point) -> bool) -> Vec<Turn<u32>> {
     let numbers: Vec<u32> = (0..sweep.points()).filter(|number| can_run(&sweep.point(*number))).collect();
     plan_order(&numbers, sweep.repeats, seed)
 }
 
 impl Sweep {
-    /// Settings of the server that have one value in all points.
     pub fn common_settings(&self) -> Vec<(String, String)> {
         let one = |(name, values): &(String, Vec<String>)| match values.as_slice() {
             [value] => Some((name.clone(), value.clone())),
@@ -105,7 +95,6 @@ impl Sweep {
         self.axes.settings.iter().filter_map(one).collect()
     }
 
-    /// Refuses a limit of the server's memory that is none on this machine.
     pub fn check_memory(&self) -> Result<(), Error> {
         let Some(most) = self.axes.memory.iter().flatten().copied().chain(self.memory).max() else { return Ok(()) };
         let machine = read_memory()?.total_bytes;
@@ -118,7 +107,7 @@ impl Sweep {
         }
     }
 
-    /// Refuses a study that the cluster of a lab server cannot lend itself to: only ways to warm that one server.
+    /// Rejects a study that a lab server's own cluster cannot run. It can run warm-up studies only.
     pub fn check_lendable(&self) -> Result<(), Error> {
         let axes = &self.axes;
         let is_own = axes.file_system == [NATIVE] && axes.server == [DEFAULT_SERVER] && axes.places == [TOGETHER];
@@ -131,20 +120,17 @@ impl Sweep {
         }
     }
 
-    /// Do warmers bring back what is wanted of a server that nobody uses?
     pub fn is_idle(&self) -> bool {
         self.until == Some(Until::Resident)
     }
 }
 
 impl SweepPlan {
-    /// An error when the disk has not enough room.
     pub fn check_room(&self, parent: &Path) -> Result<(), Error> {
         check_room(self.needed_bytes, self.free_bytes, parent)
     }
 }
 
-/// An error when that is more than is free.
 pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error> {
     match needed <= free {
         true => Ok(()),
@@ -154,55 +140,50 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
 
 // ---- what it will take ----
 
-/// Nobody waits for more than 30 years.
+/// 30 years.
 const LEFT_SECONDS_MAX: f64 = 1e9;
 
-/// Stop, start, vacuum, checkpoint, looks at the server: around every trial.
+/// Stop, start, vacuum, checkpoint and statistics.
 const AROUND_SECONDS: f64 = 4.0;
 
-/// A second stop and start.
 const RESTART_SECONDS: f64 = 2.0;
 
-/// The history of a trial that starts cold, warm or restored.
 const HISTORY_SECONDS: f64 = 3.0;
 
-/// Read from the page cache or from a disk without limit; until it has been measured.
+/// From the page cache or an unlimited disk. Assumed until measured.
 const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 
-/// Making pgbench's tables, for a unit of scale.
+/// Per unit of scale.
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
 
-/// Of a file system's image, which is written in full; until it has been measured.
+/// Images are written in full. Assumed until measured.
 const WRITE_BYTES_PER_SECOND: f64 = 500e6;
 
-/// Of an image, for what a file system needs itself.
 const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 
-/// The write-ahead log that the server keeps with its default max_wal_size, and some more.
+/// With the default max_wal_size, and a reserve.
 const WAL_BYTES: u64 = 1_500_000_000;
 
-/// The log of a server that has nothing to do.
+/// WAL of an idle server.
 const FIRST_WAL_BYTES: u64 = 256 << 20;
 
-/// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and the leaves of its index.
+/// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and index leaves.
 const HEAP_BLOCKS_PER_SCALE: f64 = 1640.0;
 const LEAVES_PER_SCALE: f64 = 274.0;
 
-/// Until it was measured: of a core for a transaction whose blocks are all in memory, of a random read, and more
-/// transactions per second than any server here.
+/// Assumed until measured: processor time of a transaction without reads, and a random read.
 const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Seconds that a trial of this point is expected to take, with all that belongs to it.
+/// Seconds of a trial with its preparation.
 pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     let bytes = expected_bytes(point.scale).0 as f64;
     let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
     let start = match point.start {
         StartAsked::AsIs => 0.0,
         StartAsked::Warm => HISTORY_SECONDS + read_all,
-        // Read back after it was evicted.
         StartAsked::Cold => HISTORY_SECONDS + 2.0 * read_all + RESTART_SECONDS,
         StartAsked::Restored => {
             let bandwidth = disk.rbps.map_or(READ_ALL_BYTES_PER_SECOND, |rbps| rbps.0 as f64);
@@ -212,8 +193,8 @@ pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     AROUND_SECONDS + start + workload_seconds(point, disk)
 }
 
-/// Of pgbench itself. How long transactions take is not known: where the start is cold the model says, elsewhere it is
-/// as fast as the processors allow, or as the rate asks.
+/// Seconds of pgbench alone. A number of transactions takes as long as the rate asks or, from cold, the model says.
+/// Otherwise the processors limit it.
 fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();
@@ -238,8 +219,7 @@ fn seconds_to_transactions(forecast: &Forecast, transactions: f64) -> f64 {
     })
 }
 
-/// When a cold start of pgbench's own scripts is warm by the model; `None` where the disk's figures are not known, or
-/// the script is one's own, or it starts warm.
+/// `None` for other scripts or starts, or without figures for the disk.
 pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
     let is_known = point.script == "select-only" && point.start == StartAsked::Cold;
     let has_figures = disk.riops.is_some() || disk.rbps.is_some();
@@ -249,7 +229,7 @@ pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
     forecast_cold(point, disk)?.seconds_to_warm()
 }
 
-/// Pages of which each transaction reads one, all equally likely.
+/// Pages of which each transaction reads one at random.
 pub fn uniform_class(name: &str, pages: f64) -> PageClass {
     PageClass { name: name.to_owned(), pages, accesses: 1.0, run_pages: 1.0, popularity: Popularity::Uniform }
 }
@@ -274,14 +254,12 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
 }
 
 impl Sweep {
-    /// Seconds that a trial of this point is expected to take. A fresh copy is written in full, unless the file system can share
-    /// blocks.
+    /// A fresh copy counts as written in full, although the file system may share blocks.
     pub fn expected_seconds_of(&self, point: &Point) -> f64 {
         let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
         expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
     }
 
-    /// Seconds that all of it is expected to take.
     pub fn expected_seconds(&self) -> f64 {
         let each = (0..self.points()).map(|number| self.point(number));
         let trials: f64 = each.map(|point| self.expected_seconds_of(&point)).sum();
@@ -289,7 +267,6 @@ impl Sweep {
     }
 }
 
-/// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
 fn preparation_seconds(sweep: &Sweep) -> f64 {
     let Axes { scale, jobs, query_mode, server, file_system, database, places, .. } = &sweep.axes;
     let calibration = f64::from(CALIBRATION_SECONDS + 1) * (jobs.len() * query_mode.len()) as f64;
@@ -301,12 +278,11 @@ fn preparation_seconds(sweep: &Sweep) -> f64 {
     calibration + servers * (sites * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
 }
 
-/// Of all databases of a cluster, each with pgbench's tables: what else a study makes is not known.
+/// Counts only pgbench's tables.
 pub fn database_bytes(axes: &Axes) -> Bytes {
     DatabaseKey::all(axes).iter().map(|key| expected_bytes(key.scale)).sum()
 }
 
-/// Bytes of the disk that a cluster of the sweep needs at most.
 fn expected_disk_bytes(sweep: &Sweep) -> Bytes {
     Bytes(copies(sweep) * expected_disk_bytes_once(sweep).0)
 }
@@ -315,23 +291,21 @@ fn expected_disk_bytes_once(sweep: &Sweep) -> Bytes {
     Bytes(database_bytes(&sweep.axes).0 + wal_bytes(sweep))
 }
 
-/// What a trial's database is copied from is there too.
+/// A fresh copy needs space beside its original.
 fn copies(sweep: &Sweep) -> u64 {
     if sweep.fresh_copy { 2 } else { 1 }
 }
 
-/// Of the image of a part that has a device of its own, by the same rule as [`image_bytes`].
 pub fn part_image_bytes(part: Part, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     let expected = match part {
         Part::Wal => wal_bytes(sweep),
-        // Two bits for each transaction.
+        // Two bits per transaction.
         Part::Slru => 0,
         Part::Tables | Part::Indexes => database_bytes(&sweep.axes).0,
     };
     spec.size.unwrap_or(Bytes(2 * copies(sweep) * expected + IMAGE_SPARE_BYTES))
 }
 
-/// Of all images of a cluster.
 fn site_bytes(spec: &FileSystemSpec, place: &str, sweep: &Sweep) -> Bytes {
     let parts: Vec<Part> = sweep.places.get(place).into_iter().flat_map(|parts| parts.keys().copied()).collect();
     let log = spec.asked.log_device().unwrap_or(Bytes(0));
@@ -339,14 +313,13 @@ fn site_bytes(spec: &FileSystemSpec, place: &str, sweep: &Sweep) -> Bytes {
     parts.into_iter().map(|part| Bytes(part_image_bytes(part, spec, sweep).0 + log.0)).fold(rest, |sum, one| sum + one)
 }
 
-/// Of a file system's image: what the study says, or twice what is expected to be in it, for a database grows and a file
-/// system that copies on write holds some of it twice.
+/// Twice the expected contents by default: databases grow, and copy-on-write file systems store some data twice.
 pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
-/// The write-ahead log with the largest max_wal_size of the study; less where little but the making of the databases writes: the
-/// trials of a study of ways to warm are short.
+/// From the largest max_wal_size. Less for read-only scripts and the short trials of warm-up studies, where only
+/// creating the databases writes.
 fn wal_bytes(sweep: &Sweep) -> u64 {
     let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
     let kept = sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4);
@@ -356,13 +329,12 @@ fn wal_bytes(sweep: &Sweep) -> u64 {
     }
 }
 
-/// As PostgreSQL has it: in MB when no unit is written, units by 1024. It refuses more than an `int` of MB.
+/// As PostgreSQL: MB by default, units by 1024, at most an `int` of MB.
 fn parse_wal_size(text: &str) -> Option<u64> {
     let megabytes = parse_setting_number(text, Some("MB")).filter(|size| (0.0..=f64::from(i32::MAX)).contains(size))?;
     Some((megabytes as u64) << 20)
 }
 
-/// Bytes of the disk that all clusters of a sweep need, but for its results.
 pub fn needed_bytes(sweep: &Sweep) -> Bytes {
     let Axes { file_system, places, server, .. } = &sweep.axes;
     let sites = file_system.iter().flat_map(|name| places.iter().map(move |place| (name, place)));
@@ -370,7 +342,6 @@ pub fn needed_bytes(sweep: &Sweep) -> Bytes {
     Bytes(one_server * server.len() as u64)
 }
 
-/// The same of one cluster, on the file system of this name, with its parts at these places.
 pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     match sweep.file_systems.get(file_system) {
         Some(spec) => site_bytes(spec, place, sweep),
@@ -378,7 +349,7 @@ pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     }
 }
 
-/// What is left, learnt from what the trials so far took against what was expected of them.
+/// Remaining time, corrected by the ratio of actual to expected so far.
 #[derive(Clone, Debug, Default)]
 pub struct TimeLeft {
     expected_of_ended: f64,
@@ -386,13 +357,11 @@ pub struct TimeLeft {
 }
 
 impl TimeLeft {
-    /// A trial has ended that was expected to take `expected` seconds.
     pub fn learn(&mut self, expected: f64, took: Duration) {
         self.expected_of_ended += expected;
         self.took += took.as_secs_f64();
     }
 
-    /// For trials of which so many seconds are expected.
     pub fn left(&self, expected: f64) -> Duration {
         let pace = if self.expected_of_ended > 0.0 { self.took / self.expected_of_ended } else { 1.0 };
         let seconds = (expected * pace).clamp(0.0, LEFT_SECONDS_MAX);
@@ -474,7 +443,6 @@ mod forecast_tests {
         assert_eq!(workload_seconds(&rate, &named("native")), 40.0);
         let cold = "[points]\nscale = 100\nclients = 4\ntransactions = 1000\nstart = \"cold\"\n";
         let limited = workload_seconds(&point(cold), &named("hdd"));
-        // Two reads each of 200 per second.
         assert!((30.0..50.0).contains(&limited), "{limited}");
     }
 
@@ -503,7 +471,6 @@ mod forecast_tests {
         let fresh = sweep("fresh_copy = true\n[points]\nscale = 10\nscript = \"tpcb-like\"\n").unwrap();
         assert_eq!(needed_bytes(&fresh).0, 2 * (160_000_000 + WAL_BYTES));
         assert!(fresh.expected_seconds_of(&fresh.point(0)) > expected_seconds(&fresh.point(0), &named("native")) + 3.0);
-        // Whatever may be kept, only the databases are written.
         let read_only = sweep("[points]\nscale = 10\n[settings]\nmax_wal_size = \"8GB\"\n").unwrap();
         assert_eq!(needed_bytes(&read_only).0, 3 * 160_000_000 + FIRST_WAL_BYTES);
         assert_eq!(parse_wal_size("64"), Some(64 << 20));

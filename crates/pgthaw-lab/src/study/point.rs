@@ -1,4 +1,4 @@
-//! The points of a sweep: every combination of what its axes name, computed one by one from its number.
+//! Points of a sweep: every combination of its axes' values, computed from the point's number.
 
 use std::path::Path;
 
@@ -12,91 +12,77 @@ use host::units::{Bytes, counted};
 use model::Facts;
 use pgbench::QueryMode;
 
-/// What is measured: one combination of parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     pub scale: u32,
     pub clients: u32,
     pub jobs: u32,
-    /// As the study file has it: `select-only`, or `insert.sql@1 + select-only@9` of several with weights.
+    /// `select-only`, or `insert.sql@1 + select-only@9` with weights.
     pub script: String,
-    /// Transactions per second that are asked for; `None`: as fast as it goes.
+    /// Per second; `None` is unlimited.
     pub rate: Option<f64>,
-    /// How clients hand their statements to the server.
     pub query_mode: QueryMode,
-    /// How long a trial lasts: so many seconds, or so many transactions of each client.
+    /// Trial length: seconds, or transactions of each client.
     pub seconds: Option<u32>,
     pub transactions: Option<u32>,
-    /// Or so many transactions of all clients together, of which each has the same share.
+    /// Shared equally by all clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_transactions: Option<u32>,
     pub start: StartAsked,
     pub disk: String,
-    /// Where the cluster lies: `native`, or one that is made for it.
     pub file_system: String,
-    /// Whose programs the server is: `default`, a major version, or a name of the study file.
+    /// `default`, a major version, or a name from the study file.
     pub server: String,
-    /// Above it a transaction is late; `None`: none is.
+    /// Above it a transaction is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
-    /// What warms the cold server beside the load, by its name ([`crate::study::Strategy`]).
     pub strategy: String,
     pub load_begins: LoadBegins,
-    /// How its database was made: `default`, or a name of the study file.
     pub database: String,
-    /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
+    /// Memory limit of the server, including shared memory and page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// Which of its parts lie on devices of their own: `together` has none, another is a name of the study file.
+    /// `together`, or a name from the study file.
     pub places: String,
-    /// Did each transaction have a connection of its own (`pgbench -C`)? Of what was imported alone: pgthaw follows connections that
-    /// stay.
+    /// One connection per transaction (`pgbench -C`). Only in imports: pgthaw tracks persistent connections.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub connect: bool,
-    /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
-    /// Of a study that measures each point twice: which of the two this is, `A` or `A'`. Nothing else tells them apart.
+    /// `A` or `A'` if each point is measured twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<String>,
 }
 
-/// The file system of the directory that the study is made in.
 pub const NATIVE: &str = "native";
 
-/// The places of a server that lies on one device as a whole.
 pub const TOGETHER: &str = "together";
 
-/// The programs that are found without being asked for.
 pub const DEFAULT_SERVER: &str = "default";
 
-/// The database of `[database]`.
 pub const DEFAULT_DATABASE: &str = "default";
 
-/// Exactly, so that no two sizes look alike: `1GB`, `1536MB`.
+/// Exact, so that no two sizes look alike: `1GB`, `1536MB`.
 fn render_memory(memory: Bytes) -> String {
     let units = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), (" bytes", 1)];
     let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0.is_multiple_of(*bytes)).unwrap_or((" bytes", 1));
     format!("{}{unit}", memory.0 / bytes)
 }
 
-/// An axis that every study has, whatever it varies.
 pub struct FixedAxis {
     pub name: &'static str,
-    /// Gives a point one of the values that the study names.
     pick: fn(&mut Point, &Axes, &mut Picker),
-    /// A point's value, as the study file would have it; `None` where the study has no such axis.
+    /// In the study file's notation; `None` without such an axis.
     value: fn(&Point) -> Option<String>,
 }
 
-/// The axis of the fields of this name.
 macro_rules! axis {
     ($name:ident, $value:expr) => {
         FixedAxis { name: stringify!($name), pick: |p, axes, one| p.$name = one.of(&axes.$name), value: $value }
     };
 }
 
-/// Those axes, the slowest first; variables and settings come after them.
+/// The slowest first. Variables and settings follow them.
 pub static FIXED_AXES: [FixedAxis; 19] = [
     axis!(scale, |p| Some(p.scale.to_string())),
     axis!(clients, |p| Some(p.clients.to_string())),
@@ -119,7 +105,6 @@ pub static FIXED_AXES: [FixedAxis; 19] = [
     axis!(load_begins, |p| Some(p.load_begins.to_string())),
 ];
 
-/// The words of the study file for a rate and for a limit that there is not.
 pub const UNLIMITED: &str = "unlimited";
 pub const NO_LIMIT: &str = "none";
 
@@ -127,17 +112,16 @@ fn render_or(word: &str, value: Option<impl ToString>) -> String {
     value.map_or_else(|| word.to_owned(), |value| value.to_string())
 }
 
-/// Takes a point's number apart into a place on each axis, the fastest first.
+/// Splits a point's number into one index per axis, the fastest first.
 struct Picker {
     rest: u128,
-    /// How many values each axis had.
     lengths: Vec<usize>,
 }
 
 impl Picker {
     fn of<T: Clone + Default>(&mut self, values: &[T]) -> T {
         self.lengths.push(values.len());
-        // Somebody's edit of a stored study may have left an axis without a value.
+        // A manual edit may have emptied an axis.
         let length = (values.len() as u128).max(1);
         let place = (self.rest % length) as usize;
         self.rest /= length;
@@ -145,17 +129,14 @@ impl Picker {
     }
 }
 
-/// The axis of points whose transactions connect anew, of what was imported.
 pub const CONNECT: &str = "connect";
 
-/// The axis of points that are measured twice, and its values.
 pub const SIDE: &str = "side";
 
-/// The axis of warmers.
 pub const STRATEGY: &str = "strategy";
 pub const SIDES: [&str; 2] = ["A", "A'"];
 
-/// What each axis names; none is empty.
+/// No list is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axes {
     pub scale: Vec<u32>,
@@ -163,7 +144,7 @@ pub struct Axes {
     pub jobs: Vec<u32>,
     pub script: Vec<String>,
     pub rate: Vec<Option<f64>>,
-    /// One of the three has values, which say how long trials last; the others have one `None`.
+    /// Only one of the three has values. The others have one `None`.
     pub seconds: Vec<Option<u32>>,
     pub transactions: Vec<Option<u32>>,
     pub total_transactions: Vec<Option<u32>>,
@@ -180,33 +161,28 @@ pub struct Axes {
     pub load_begins: Vec<LoadBegins>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
-    /// Is each point there twice, as [`SIDES`]?
     pub is_twice: bool,
 }
 
-/// Names of the axes of which a study has one.
 pub const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
 
 impl Axes {
-    /// The points that there are. No product of lists that fit into memory's address space comes near the type's end
-    /// with few axes; with many it may, and is then as many as the type holds.
+    /// Saturates: with many axes the product may overflow.
     pub fn count(&self) -> u128 {
         let lengths = self.pick(0).1.into_iter();
         lengths.fold(1, |product: u128, length| product.saturating_mul(length as u128))
     }
 
-    /// What is at work beside the loads.
     pub fn strategies(&self) -> impl Iterator<Item = Strategy> {
-        // Every name was looked up when the file was read.
         self.strategy.iter().filter_map(|name| name.parse().ok())
     }
 
-    /// The point with this number, below [`Axes::count`]. The last axis changes fastest, so that it is read first.
+    /// `number` is below [`Axes::count`]. The last axis changes fastest.
     pub fn point(&self, number: u128) -> Point {
         self.pick(number).0
     }
 
-    /// The same, and how many values each axis has, the fastest first.
+    /// Also returns the length of each axis, the fastest first.
     fn pick(&self, number: u128) -> (Point, Vec<usize>) {
         let (mut point, mut one) = (Point::default(), Picker { rest: number, lengths: Vec::new() });
         let sides = if self.is_twice { SIDES.map(|side| Some(side.to_owned())).to_vec() } else { vec![None] };
@@ -219,7 +195,6 @@ impl Axes {
         (point, one.lengths)
     }
 
-    /// Names of the axes with more than one value: by these the points differ.
     pub fn varied(&self) -> Vec<String> {
         let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.as_str());
         let names = FIXED_AXES.iter().map(|axis| axis.name).chain(named).chain([SIDE]);
@@ -229,23 +204,19 @@ impl Axes {
 }
 
 impl Point {
-    /// What warms the cold server beside the load.
     pub fn strategy(&self) -> Strategy {
         self.strategy.parse().unwrap_or(Strategy::Nothing)
     }
 
-    /// Transactions of each client; `None` where the seconds end a trial.
     pub fn transactions_of_client(&self) -> Option<u32> {
         self.transactions.or(self.total_transactions.map(|total| total / self.clients.max(1)))
     }
 
-    /// The script without the directories of a file.
     pub fn script_name(&self) -> String {
         let path = Path::new(&self.script);
         path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
     }
 
-    /// What judges of its curve have to know.
     pub fn facts(&self, is_own_script: bool) -> Facts {
         Facts {
             clients: Some(self.clients),
@@ -256,7 +227,7 @@ impl Point {
         }
     }
 
-    /// The value on an axis, as the study file would have it; `None` when there is no such axis.
+    /// In the study file's notation; `None` without such an axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
             return (fixed.value)(self);
@@ -269,14 +240,13 @@ impl Point {
         value.or_else(|| (axis == CONNECT).then(|| self.connect.to_string()))
     }
 
-    /// Every axis with its value.
     pub fn values(&self) -> Vec<(String, String)> {
         let fixed = FIXED_AXES.iter().filter_map(|axis| Some((axis.name.to_owned(), (axis.value)(self)?)));
         let side = self.side.clone().map(|side| (SIDE.to_owned(), side));
         fixed.chain(self.variables.iter().chain(&self.settings).cloned()).chain(side).collect()
     }
 
-    /// `scale 10, clients 4`: the point by these axes; what it is when there are none.
+    /// `scale 10, clients 4`, or a summary if `axes` is empty.
     pub fn render(&self, axes: &[String]) -> String {
         if axes.is_empty() {
             let warmer = if self.strategy == NOTHING { String::new() } else { format!(", {}", self.strategy) };
@@ -292,89 +262,76 @@ impl Point {
 
 // ---- values of axes ----
 
-/// The state in which a trial is asked to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum StartAsked {
-    /// The server stopped, the cluster's files out of the page cache, the server started.
+    /// The server is stopped, its files are evicted, and it is started.
     Cold,
-    /// Everything read, then some seconds of the workload.
+    /// Everything is read, then the workload runs for some seconds.
     #[default]
     Warm,
-    /// Cold, then `pgthaw restore` of a snapshot of the warm state, to its end.
+    /// Cold, then a complete `pgthaw restore` of a snapshot of the warm state.
     Restored,
-    /// As the trial before has left it.
+    /// As the previous trial left it.
     AsIs,
 }
 
-/// When the load of a trial begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LoadBegins {
-    /// At the start, beside what warms the server.
     #[default]
     AtOnce,
-    /// When what warms the server has ended.
     AfterWarmer,
 }
 
-/// What ends a trial before its seconds are over, which are the most that it may last then.
+/// Ends a trial early. The trial's seconds are then an upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Until {
-    /// The verdict over it is steady.
     Steady,
-    /// What is wanted is resident. No load runs meanwhile: it is the one that made the warm state.
+    /// No load runs; it only created the warm state.
     Resident,
 }
 
-/// The strategy that the sentence is about, when it took part.
 pub const PGTHAW: &str = "pgthaw";
 
-/// The strategy that every other one is compared with: no warming at all.
 pub const NOTHING: &str = "nothing";
 
-/// What is at work beside the load: a way to get a cold server warm, or the study's job. Each is what a DBA would do, as the
-/// DBA would type it. In the order in which people read about them.
+/// A warmer or the study's job, as a DBA would type it. Tables use this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
-    /// The workload warms itself.
     Nothing,
-    /// `SELECT avg(abalance) FROM pgbench_accounts`: what people do first. It reads no index.
+    /// `SELECT avg(abalance) FROM pgbench_accounts`. Reads no index.
     Seqscan,
-    /// `cat` of the database's files.
     Cat,
     /// `vmtouch -t` of the database's directory.
     Vmtouch,
-    /// pg_prewarm of every relation, through one connection, in one of its modes.
+    /// pg_prewarm of every relation, through one connection.
     #[strum(serialize = "pg_prewarm-read")]
     PrewarmRead,
     #[strum(serialize = "pg_prewarm-buffer")]
     PrewarmBuffer,
     #[strum(serialize = "pg_prewarm-prefetch")]
     PrewarmPrefetch,
-    /// pg_prewarm's own background worker: loads what was in shared_buffers, from the server's start on.
+    /// pg_prewarm's background worker.
     Autoprewarm,
-    /// pgfincore's snapshot of the page cache, through its loader.
     Pgfincore,
-    /// `pgthaw restore`, in one of its modes.
     Pgthaw,
     PgthawGentle,
     PgthawFullSpeed,
     /// `pgthaw restore --tier os`.
     PgthawOs,
-    /// A read for every range of the snapshot, by 16 threads.
+    /// One read for each range of the snapshot, by 16 threads.
     #[strum(serialize = "one-read-per-range")]
     Ranges,
-    /// fio, io_uring, in order through the page cache.
+    /// io_uring, sequential, through the page cache.
     FioBuffered,
-    /// fio, io_uring, in order past it: it leaves nothing there, and is what the device can give.
+    /// io_uring, sequential, with O_DIRECT: the device's maximum. It caches nothing.
     FioDirect,
-    /// The study's job, by itself.
     Job,
     /// The job under `pgthaw run --like`.
     Run,
@@ -385,48 +342,40 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The name for the command line, for results and for tables.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Is it meant to warm the server?
     pub fn warms(self) -> bool {
         self != Strategy::Nothing && !self.runs_job()
     }
 
-    /// Does it run the study's job?
     pub fn runs_job(self) -> bool {
         self == Strategy::Job || self.reads_film()
     }
 
-    /// Does it go by a film of the job?
     pub fn reads_film(self) -> bool {
         matches!(self, Strategy::Run | Strategy::Isolate | Strategy::Replay)
     }
 
-    /// Does it leave anything in the page cache?
     pub fn fills_cache(self) -> bool {
         self != Strategy::FioDirect
     }
 
-    /// Does it tell itself how fast it was?
     pub fn is_fio(self) -> bool {
         matches!(self, Strategy::FioBuffered | Strategy::FioDirect)
     }
 
-    /// Does it bring shared_buffers back as they were?
+    /// Whether it restores the former shared_buffers.
     pub fn fills_buffers(self) -> bool {
         matches!(self, Strategy::Pgthaw | Strategy::PgthawGentle | Strategy::PgthawFullSpeed)
     }
 
-    /// Does it read what a snapshot of pgthaw asks for?
     pub fn reads_snapshot(self) -> bool {
         self.fills_buffers() || self.is_fio() || matches!(self, Strategy::PgthawOs | Strategy::Ranges)
     }
 
-    /// The share of the transactions of `nothing` that it leaves to the traffic in every second; `None`: it promises
-    /// nothing.
+    /// Promised minimum share of `nothing`'s transactions in every second.
     pub fn floor(self) -> Option<f64> {
         match self {
             Strategy::Pgthaw => Some(0.3),
@@ -435,7 +384,7 @@ impl Strategy {
         }
     }
 
-    /// Does its SQL scan relations, so that io workers (PostgreSQL 18) read for it?
+    /// Whether its SQL scans relations, so that io workers (PostgreSQL 18) read for it.
     pub fn scans_in_server(self) -> bool {
         use Strategy::{Autoprewarm, PrewarmBuffer, PrewarmPrefetch, PrewarmRead, Seqscan};
 
@@ -445,7 +394,6 @@ impl Strategy {
 
 // ---- the order of the trials ----
 
-/// One trial to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<P> {
     pub point: P,
@@ -455,7 +403,7 @@ pub struct Turn<P> {
     pub position: u32,
 }
 
-/// All trials in their order. The same seed gives the same order.
+/// Each repeat is a permutation of the points, determined by the seed.
 pub fn plan_order<P: Clone>(points: &[P], repeats: u32, seed: u64) -> Vec<Turn<P>> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut turns = Vec::new();
@@ -475,7 +423,6 @@ pub mod tests {
 
     use super::*;
 
-    /// Axes with so many values each.
     pub fn axes(lengths: [usize; 12]) -> Axes {
         let numbers = |length: usize| (1..=length as u32).collect::<Vec<_>>();
         let names = |length: usize| (1..=length).map(|number| format!("v{number}")).collect::<Vec<_>>();
@@ -555,7 +502,6 @@ pub mod tests {
     }
 
     proptest! {
-        /// Every combination is there, each once.
         #[test]
         fn every_combination_has_one_number(lengths in prop::array::uniform12(1usize..4)) {
             prop_assume!(lengths.iter().product::<usize>() < 3000);
@@ -566,7 +512,6 @@ pub mod tests {
             prop_assert_eq!(seen.len() as u128, count);
         }
 
-        /// A point says of itself what its axes are made of.
         #[test]
         fn a_point_tells_its_values(number in 0u128..4096) {
             let axes = axes([2; 12]);

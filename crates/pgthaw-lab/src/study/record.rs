@@ -1,6 +1,5 @@
-//! What a sweep and its trials leave behind: the types that the results store keeps.
-//!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Records of sweeps and trials in the results store. Field names are part of `--json` (docs/formats.md): add, never
+//! rename.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,70 +17,62 @@ use observe::{DeviceUse, OsSample, WaitSample, Waits};
 use pgbench::QueryMode;
 use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_setting, keep_text};
 
-/// A run of a study, with the invocations that went on where it was interrupted.
+/// One run of a study, across interruptions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepRun {
-    /// Unique, sortable by time: `20261121-233005-4f2a`.
+    /// Sortable by time: `20261121-233005-4f2a`.
     pub id: String,
     pub started_at: Timestamp,
-    /// `None` until every trial has ended.
+    /// `None` while trials are missing.
     pub ended_at: Option<Timestamp>,
     pub pgthaw_version: String,
     /// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
     pub pgbench_version: String,
     pub machine: Machine,
     pub server: ServerFacts,
-    /// Every setting of the server before the first trial; a trial has its own beside them.
+    /// Settings of the server before the first trial.
     #[cfg_attr(test, ts(skip))]
     pub configuration: Vec<ConfiguredSetting>,
-    /// What the study asks, for people.
     pub question: String,
-    /// SHA-256 of what the study file means: the same study has the same.
+    /// SHA-256 of the study's meaning, independent of its layout.
     pub digest: String,
-    /// The study as it was understood.
     #[cfg_attr(test, ts(type = "unknown"))]
     pub study: serde_json::Value,
-    /// Names of the axes with more than one value.
+    /// Axes with more than one value.
     pub varied: Vec<String>,
     pub points: u32,
     pub repeats: u32,
-    /// Seed of the random order.
     pub seed: u64,
-    /// How long its databases took to make.
     pub databases: Vec<DatabaseMaking>,
-    /// What pgbench does here with an empty statement, for each number of threads.
+    /// Throughput of pgbench with an empty statement, by number of threads.
     #[cfg_attr(test, ts(skip))]
     pub generator: Vec<GeneratorCalibration>,
-    /// What speaks against the whole sweep.
     pub verdicts: Vec<MeasurementVerdict>,
-    /// The same as texts.
+    /// The verdicts as texts.
     pub warnings: Vec<String>,
-    /// What was found of a study of ways to warm before its trials; `None` of others.
+    /// Only for a study of warmers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmupFacts>,
-    /// What it was imported from; `None`: pgthaw measured it.
+    /// `None` if pgthaw measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
 impl SweepRun {
-    /// Is it a study of ways to warm one server?
     pub fn is_warmup(&self) -> bool {
         self.study["is_warmup"] == true
     }
 
-    /// Is the warmer all that varies?
     pub fn compares_warmers(&self) -> bool {
         self.varied == [STRATEGY]
     }
 
-    /// Do its trials end when what is wanted is resident, on an idle server?
+    /// Whether trials run no load and end when the wanted pages are resident.
     pub fn is_idle(&self) -> bool {
         self.study["until"] == "resident"
     }
 
-    /// What a study asks, in words; of a study of warmers that nobody gave a name, what it is about.
     pub fn subject(&self) -> String {
         if !self.question.is_empty() {
             return self.question.clone();
@@ -99,18 +90,17 @@ impl SweepRun {
         }
     }
 
-    /// The axes as the study was understood; `None` where it was imported, or where somebody's edit left an axis without a value.
+    /// `None` for an import, or if a manual edit emptied an axis.
     pub fn axes(&self) -> Option<Axes> {
         serde_json::from_value(self.study["axes"].clone()).ok().filter(|axes: &Axes| axes.count() > 0)
     }
 }
 
-/// One repetition of one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepTrial {
     pub sweep_id: String,
-    /// The point's number, from 0, and what it is.
+    /// From 0.
     pub number: u32,
     #[cfg_attr(test, ts(type = "Record<string, unknown>"))]
     pub point: Point,
@@ -119,112 +109,95 @@ pub struct SweepTrial {
     /// Position in the random order, from 1.
     pub position: u32,
     pub started_at: Timestamp,
-    /// With all that belongs to it, from the making of its start state on.
+    /// Includes the preparation of the start state.
     pub ended_at: Option<Timestamp>,
-    /// Measured right before the clock started; `None` when it did not come to that.
+    /// Measured right before the clock started.
     pub start_state: Option<StartState>,
-    /// pgbench's command.
     pub command: String,
-    /// What warmed the server beside the load did; `None` where nothing did.
+    /// Outcome of the warmer beside the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy_outcome: Option<StrategyOutcome>,
-    /// How it got warm, of a trial that was asked to start cold; `None` of others.
+    /// Only for trials that were asked to start cold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warming: Option<Warming>,
-    /// The hosts that made the load; `None`: pgbench ran on this one.
+    /// `None` if pgbench ran on this host.
     pub generators: Option<TrialGenerators>,
-    /// Why there are no figures; `None` when it went well.
     pub failure: Option<String>,
-    /// Seconds from the start of pgbench to its end.
     pub lasted_seconds: f64,
-    /// By pgbench's own count: those that ended well, that failed, that were due too long ago.
+    /// By pgbench's own count. Skipped transactions were due too long ago.
     pub transactions: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// Those that were tried more than once, and how often in all.
+    /// Transactions tried more than once, and retries in total.
     pub retried: u64,
     pub retries: u64,
-    /// Of those that ended well, above the latency limit.
     pub late: u64,
-    /// Transactions per second, without the time that the first connections took.
+    /// Per second, without the initial connection time.
     pub tps: f64,
-    /// Transactions of the slowest whole second.
     pub worst_second_tps: Option<f64>,
-    /// Of the transactions of all scripts, as [`ScriptLatency::response`]; `None` when there are no figures.
     pub latency: Option<LatencyHistogram>,
-    /// With a share of the transactions logged alone, `transactions` is by pgbench's own progress.
+    /// If only a share of transactions is logged, `transactions` is from pgbench's progress.
     #[cfg_attr(test, ts(skip))]
     pub samples: Vec<Sample>,
-    /// What the machine did in each second.
     #[cfg_attr(test, ts(skip))]
     pub os_samples: Vec<OsSample>,
-    /// What the server's processes were seen to wait for, in each second and over the whole trial.
     #[cfg_attr(test, ts(skip))]
     pub wait_samples: Vec<WaitSample>,
     #[cfg_attr(test, ts(skip))]
     pub waits: Waits,
-    /// Where the time of the server's processes went; `None` where nobody looked.
+    /// `None` if no account was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
-    /// What grew in the server's statistics views.
     pub statistics: StatisticsDelta,
     pub buffers_before: Vec<BufferUse>,
     pub buffers_after: Vec<BufferUse>,
-    /// Those that ended within the trial, as the server logged them.
+    /// From the server log.
     pub checkpoints: Vec<Checkpoint>,
-    /// The one that began within the trial and did not end in it.
     pub checkpoint_begun: Option<CheckpointBegun>,
-    /// Whole cycles of checkpoints within the trial, from the beginning of one to that of the next, and transactions per
-    /// second within them; `None` without a whole one.
+    /// Whole cycles, each from one checkpoint's beginning to the next. `cycle_tps` covers only these.
     pub checkpoint_cycles: u32,
     pub cycle_tps: Option<f64>,
-    /// Settings of the server that are not the default, name and value.
     pub settings: Vec<(String, String)>,
-    /// Read from the device by anybody.
+    /// By all processes.
     pub device_read_bytes: Bytes,
-    /// The file system that was made for it, as it was read back; `None` on the one that was there.
+    /// Properties of the file system made for the trial, as read back.
     #[cfg_attr(test, ts(skip))]
     pub file_system: Option<FileSystemFacts>,
-    /// Each device that a part of the server had to itself, the rest first; none where all was on one.
+    /// Devices with one part of the server each, `rest` first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<TrialDevice>,
-    /// The copy of the databases that it ran on; `None` where trials follow each other in one.
+    /// `None` if trials share one database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_copy: Option<FreshCopy>,
-    /// As the server says it; `None` when it did not come to that.
     pub server_version: Option<String>,
-    /// What speaks against the trial.
     pub verdicts: Vec<MeasurementVerdict>,
-    /// The same as texts.
+    /// The verdicts as texts.
     pub warnings: Vec<String>,
 }
 
-/// What a device of a trial was, and what it did from its start to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialDevice {
-    /// `wal`, `slru`, `tables`, `indexes`; `rest` is the data directory without them, `log` what its file system has its log on.
+    /// `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or `log` (the log device of its file
+    /// system).
     pub part: String,
-    /// The name of its limits; `None` without any.
     pub disk: Option<String>,
-    /// The device's name in /sys/block.
+    /// Name in /sys/block.
     pub device: String,
-    /// Means over the seconds: requests and bytes per second, by anybody.
+    /// Means over the trial, by all processes.
     pub reads_per_second: f64,
     pub read_bytes_per_second: f64,
     pub writes_per_second: f64,
     pub written_bytes_per_second: f64,
-    /// `None` without a write.
     pub bytes_per_write: Option<f64>,
-    /// Share of the time in which a request was under way.
+    /// 0 to 1.
     pub busy_ratio: f64,
     #[cfg_attr(test, ts(skip))]
     pub file_system: Option<FileSystemFacts>,
 }
 
 impl TrialDevice {
-    /// Of a part that had this device to itself.
     pub fn new(
         part: &str,
         disk: Option<String>,
@@ -250,7 +223,7 @@ impl TrialDevice {
     }
 }
 
-/// The used buffers of one usage count, of the whole cluster.
+/// Used buffers with one usage count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BufferUse {
@@ -260,36 +233,32 @@ pub struct BufferUse {
     pub dirty: u64,
 }
 
-/// A checkpoint that has not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CheckpointBegun {
-    /// Seconds since the start of pgbench.
+    /// Since the start of pgbench.
     pub began_after_seconds: f64,
-    /// `time`, `wal`, `immediate force wait` …
     pub reason: String,
 }
 
-/// A checkpoint, as the server logs it. It writes for `write_seconds` from its beginning on, then synchronises for
-/// `sync_seconds`, and what is left of `total_seconds` is the rest.
+/// A logged checkpoint. It writes for `write_seconds`, then synchronises for `sync_seconds`. `total_seconds` includes
+/// other work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Checkpoint {
-    /// Seconds since the start of pgbench; below 0 when it began before.
+    /// Since the start of pgbench; negative if it began earlier.
     pub began_after_seconds: f64,
     pub ended_after_seconds: f64,
-    /// `time`, `wal`, `immediate force wait` …: why it was made; empty when that was logged before the trial.
+    /// `time`, `wal`, `immediate force wait` …; empty if logged before the trial.
     pub reason: String,
     pub buffers: u64,
     pub write_seconds: f64,
     pub sync_seconds: f64,
     pub total_seconds: f64,
     pub sync_files: u64,
-    /// Of one file's synchronisation.
     pub longest_sync_seconds: f64,
 }
 
-/// A trial without figures yet.
 pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
     SweepTrial {
         sweep_id: sweep_id.to_owned(),
@@ -302,25 +271,23 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
     }
 }
 
-/// Of fewer whole seconds none is called the worst.
 const FEWEST_WHOLE_SECONDS: usize = 5;
 
-/// Of the seconds between the first, in which the clients connect, and the last, in which they end. `None` where these are too
-/// few, or all above the throughput of the trial: then what was slow is in the others.
+/// Ignores the first and last second, in which clients connect and end. `None` with too few seconds, or if all exceed
+/// the trial's throughput: then the slow part lies in the ignored ones.
 pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
     let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
     (worst <= tps).then_some(worst)
 }
 
-/// What pgbench does with an empty statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorCalibration {
     pub clients: u32,
     pub jobs: u32,
     pub query_mode: QueryMode,
     pub tps: f64,
-    /// Of its busiest thread, median over the seconds: on a processor, and waiting for one.
+    /// Medians for the busiest thread, 0 to 1: on a processor, and waiting for one.
     pub cpu_ratio: f64,
     pub run_delay_ratio: f64,
 }
@@ -328,37 +295,32 @@ pub struct GeneratorCalibration {
 // ---- parts of a run and of its trials ----
 
 impl Disk {
-    /// Is a limit on writes asked for?
     pub fn limits_writes(&self) -> bool {
         self.wiops.is_some() || self.wbps.is_some()
     }
 
-    /// How far the kernel reads ahead on it, on a device that is set to `own`.
+    /// Read-ahead in force on a device whose own setting is `own`.
     pub fn read_ahead_in_force(&self, own: Bytes) -> Bytes {
         self.read_ahead.filter(|_| self.read_ahead_not_enforced.is_none()).unwrap_or(own)
     }
 
-    /// Is anything limited that can be?
     pub fn is_limited(&self) -> bool {
         let reads = self.not_enforced.is_none() && (self.riops.is_some() || self.rbps.is_some());
         reads || (self.writes_not_enforced.is_none() && self.limits_writes())
     }
 }
 
-/// The forecast for `nothing`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyForecast {
-    /// Transactions per second at the start, and when warm.
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// Until half of `steady_tps`, and until fewer than 1 % of transactions read from the device, with what they are when
-    /// device and processor are 15 % better or worse.
+    /// To half of `steady_tps`, and until fewer than 1 % of transactions read from the device. Spans cover a device and
+    /// processor 15 % better or worse.
     pub to_50_seconds: Option<Span>,
     pub warm_after_seconds: Option<Span>,
 }
 
-/// The host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Machine {
@@ -371,75 +333,67 @@ pub struct Machine {
     pub device: Device,
 }
 
-/// The block device that holds the data directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Device {
-    /// `vda`, with its major and minor number.
     pub name: String,
     pub major_minor: String,
     pub rotational: bool,
     pub read_ahead_bytes: Bytes,
-    /// Its model, empty where it tells none.
+    /// Empty if unreported.
     pub model: String,
-    /// The drivers from the disk up to its bus: of a disk behind a controller the last is the controller's.
+    /// From the disk up to its bus. Behind a controller, the last driver is the controller's.
     pub drivers: Vec<String>,
-    /// `write back` or `write through`, as the kernel takes it; empty where it is not known.
+    /// `write back` or `write through`; empty if unknown.
     pub write_cache: String,
 }
 
 impl Device {
-    /// One of which nothing is known but what it is called.
     pub fn nameless(name: &str) -> Device {
         Device { name: name.to_owned(), ..Device::default() }
     }
 }
 
-/// The limit on the device and its read-ahead, common to the server and to every strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Disk {
     /// `gp3`, `hdd`, `custom` or `native`.
     pub name: String,
-    /// Reads per second; `None` is no limit.
+    /// Per second; `None` is no limit.
     pub riops: Option<u64>,
-    /// Read bytes per second; `None` is no limit.
+    /// Per second; `None` is no limit.
     pub rbps: Option<Bytes>,
-    /// Writes and written bytes per second; `None` is no limit.
+    /// Per second; `None` is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wiops: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wbps: Option<Bytes>,
-    /// Why the limit on writes is not in force, when one was asked for.
+    /// Why a requested limit is not in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_not_enforced: Option<String>,
-    /// Why the limit is not in force, when one was asked for.
+    /// Why a requested limit is not in force.
     pub not_enforced: Option<String>,
-    /// How far the kernel reads ahead of a reader; `None` is as the device is set on this machine.
+    /// `None` keeps the device's own setting.
     pub read_ahead: Option<Bytes>,
-    /// Why the read-ahead is not in force, when one was asked for.
     pub read_ahead_not_enforced: Option<String>,
 }
 
-/// How cold it was when the clock started: measured, not intended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StartState {
-    /// Of the benchmark database's files, in the page cache.
+    /// Of the benchmark database.
     pub os_resident_bytes: Bytes,
     pub total_bytes: Bytes,
     /// `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
     pub verdict: String,
 }
 
-/// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
-/// moment.
+/// Resident share of a warm database or restored snapshot. The kernel may evict pages at any moment.
 pub const WARM_START_SHARE: f64 = 0.95;
-/// Of the database's files, at most this share may be resident in a cold start.
+/// Maximum resident share of a cold database.
 const COLD_SHARE: f64 = 0.01;
 
 impl StartState {
-    /// By what was measured.
     pub fn of(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
         let verdict = match os_resident_bytes.0 as f64 / total_bytes.0.max(1) as f64 {
             share if share >= WARM_START_SHARE => "warm",
@@ -450,47 +404,40 @@ impl StartState {
     }
 }
 
-/// One second of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// End of the second, since the start of pgbench; 1 for the first.
+    /// End of the second, since the start of pgbench, from 1.
     pub second: u32,
-    /// Milliseconds since the machine booted, and since 1970 UTC, when it was read.
+    /// Since boot, and since 1970 UTC.
     pub monotonic_ms: u64,
     pub wall_ms: i64,
     pub transactions: u64,
-    /// Latency of these transactions in microseconds; `None` in a second without any.
     pub latency_us_mean: Option<f64>,
     pub latency_us_min: Option<u64>,
     pub latency_us_max: Option<u64>,
-    /// Their standard deviation; `None` also where the source has no squares.
+    /// Also `None` if the source has no sum of squares.
     pub latency_us_deviation: Option<f64>,
-    /// Read from the device by the workload's own backends.
+    /// Read from the device by the workload's backends.
     pub foreground_read_bytes: Bytes,
-    /// Read from the device by anybody.
+    /// By all processes.
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
-    /// Of the benchmark database's files, in the page cache.
+    /// Of the benchmark database.
     pub os_resident_bytes: Bytes,
 }
 
-/// What a strategy did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StrategyOutcome {
-    /// What was run, for people.
     pub command: String,
-    /// Seconds from the start of pgbench to the command's end; `None` when it was still running at the end of the trial, or there is none.
+    /// Since the start of pgbench. `None` if it outlived the trial, or without a command.
     pub ended_after_seconds: Option<f64>,
-    /// Read from the device by the strategy's own processes, where that is known.
+    /// Device reads of the strategy's own processes.
     pub issued_bytes: Option<Bytes>,
-    /// `None` when it went well.
     pub failure: Option<String>,
-    /// The end of what it printed.
     pub output: String,
 }
 
-/// Where a relation was resident, before and after a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RelationResidency {
@@ -499,26 +446,23 @@ pub struct RelationResidency {
     pub total_bytes: Bytes,
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
-    /// Meanwhile, where somebody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<ResidencyCourse>,
 }
 
-/// How a relation got into the page cache, from the start of a trial on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ResidencyCourse {
-    /// Seconds from one look to the next; the first was so long after the start.
+    /// Seconds between samples, and before the first.
     pub step_seconds: u32,
-    /// The share that was resident at each look, 0 to 1, to a thousandth.
+    /// 0 to 1, rounded to a thousandth.
     pub shares: Vec<f32>,
 }
 
-/// Looks that are kept of a trial: more than a page has pixels for are no use.
+/// A page has no pixels for more.
 const COURSE_LOOKS: usize = 600;
 
 impl ResidencyCourse {
-    /// Of what was resident at the end of each second, of so many bytes.
     pub fn of(resident: &[Bytes], total: Bytes) -> Option<ResidencyCourse> {
         let step = resident.len().div_ceil(COURSE_LOOKS).max(1);
         let share = |bytes: &Bytes| (1000.0 * bytes.0 as f32 / total.0.max(1) as f32).round().min(1000.0) / 1000.0;
@@ -527,7 +471,7 @@ impl ResidencyCourse {
     }
 }
 
-/// A relation cut into equal pieces from its first block to its last: the resident share of each, 0 to 1.
+/// Resident share, 0 to 1, of equal pieces from the first block to the last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ResidencyStrip {
@@ -535,182 +479,160 @@ pub struct ResidencyStrip {
     pub buffers: Vec<f32>,
 }
 
-/// What stands for the disk of a file system that has none.
 pub const NO_DISK: &str = "none";
 
-/// A name that sorts by time.
 pub fn new_run_id(started_at: Timestamp) -> String {
     format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
 }
 
-/// What is found of a study of ways to warm before its first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmupFacts {
-    /// As far as it is in force, or why not.
     pub disk: Disk,
-    /// Of the benchmark's database, and what the page cache held of it when it was warm.
+    /// Database size, and its cached part when warm.
     pub database_bytes: Bytes,
     pub wanted_bytes: Bytes,
-    /// Transactions per second of the warm server, without a limit; `None` when it served nothing.
+    /// Without a limit.
     pub calibration_tps: Option<f64>,
-    /// What the model says of a server that nothing warms. `None` when the device's figures are not known, or the workload
-    /// is not pgbench's own.
+    /// For a server that nothing warms. `None` with unknown device figures or own scripts.
     pub forecast: Option<StudyForecast>,
 }
 
 // ---- how a trial that began cold got warm ----
 
-/// The way of a cold server to its full speed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
-    /// Read from the device by the workload's own backends in each tenth of a second from the start on: by these
-    /// `warm_after_seconds` is dated within its second.
+    /// Device reads of the workload's backends per tenth of a second. They date `warm_after_seconds` within its second.
     pub foreground_tenths: Vec<Bytes>,
-    /// Where the largest relations were resident, before and after.
     pub residency: Vec<RelationResidency>,
-    /// Of a trial that ended when what is wanted was resident: what was seen of it meanwhile.
+    /// Only for trials that ended when the wanted pages were resident.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<LoadSample>,
 }
 
-/// What is told of it beside other trials: enough to compute what depends on them.
+/// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmingFigures {
-    /// Seconds that were measured, or waited for at most: what a time that was not reached is longer than.
+    /// Seconds measured, or the maximum waited for. A time that was not reached is longer.
     pub measured_seconds: u32,
-    /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
-    /// within the trial.
+    /// Until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth.
     pub warm_after_seconds: Option<f64>,
-    /// Transactions served until it was warm; over the whole trial when it never was.
+    /// Over the whole trial if it never was warm.
     pub served_until_warm: u64,
-    /// Transactions served in the whole trial.
     pub served: u64,
-    /// Transactions per second once it was warm: the median of its warm seconds. `None` when it never was.
+    /// Median of the warm seconds.
     pub warm_tps: Option<f64>,
-    /// Each second in which the throughput reached a level that it had not had before.
     pub climb: Vec<Climb>,
-    /// What the page cache held of the database when it was warm. `None` where nobody looked: no snapshot was needed.
+    /// Cached part of the database when warm. `None` if no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
-    /// `wanted_bytes ÷ bandwidth`, or the best merging's seconds where reads are limited too: no warmer can be faster. `None` where
-    /// one of them is not known, and of a script of one's own that may need a part of these bytes.
+    /// Lower bound for warmers: `wanted_bytes ÷ bandwidth`, or the best merging's seconds if reads are limited. `None`
+    /// if unknown, or if an own script may need fewer bytes.
     pub bound_seconds: Option<f64>,
-    /// What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
+    /// `None` for the reason in `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
-    /// What came back, of a trial without a load.
+    /// Result of a warmer without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
-    /// How long its job took, of a trial that ended with its transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
 
-/// So many transactions that somebody waits for, from a cold start on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Job {
-    /// That it has.
     pub transactions: u64,
-    /// Seconds that the warmer took; `None` where there was none, or it had not ended before the load.
+    /// `None` without a warmer, or if it had not ended before the load.
     pub warmer_seconds: Option<f64>,
-    /// Seconds from the beginning of the load to its end.
     pub load_seconds: f64,
-    /// Seconds from the start to the end of the load, those of a warmer before it included.
+    /// Includes a warmer before the load.
     pub whole_seconds: f64,
 }
 
-/// Fewer transactions than this draw no curve.
+/// Minimum for a throughput curve.
 const CURVE_TRANSACTIONS: u64 = 1000;
 
 impl Job {
-    /// Does it have too few transactions to say how a throughput rose?
     pub fn is_without_curve(&self) -> bool {
         self.transactions < CURVE_TRANSACTIONS
     }
 }
 
-/// A new high of the throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Climb {
-    /// The end of the last second before, since the start of the workload.
+    /// End of the preceding second.
     pub seconds: f64,
-    /// The lesser of the second's transactions and of their running median over three seconds.
+    /// Minimum of the second's transactions and their running median over three seconds.
     pub tps: f64,
 }
 
 impl WarmingFigures {
-    /// Seconds until the throughput, and its running median over three seconds with it, first reached so many transactions
-    /// per second. `None` when it never did.
+    /// Seconds until the throughput and its running median over three seconds first reached `tps`.
     pub fn seconds_to(&self, tps: f64) -> Option<f64> {
         self.climb.iter().find(|step| step.tps >= tps).map(|step| step.seconds)
     }
 }
 
-/// This share of what is wanted counts as "resident": the kernel may take a few pages back at any moment.
+/// Resident share of wanted pages that counts as all. The kernel may evict some at any moment.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
-/// How soon it was there, and at what cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Brought {
-    /// What the snapshot asks the page cache for, and in how many pieces it lies there.
+    /// Pages that the snapshot wants in the page cache, and their contiguous pieces.
     pub wanted_pages: u64,
     pub wanted_pieces: u64,
-    /// What was in shared_buffers, and of it with a usage count of 3 or more.
+    /// Former contents of shared_buffers, and those with a usage count of 3 or more.
     pub former_buffers_bytes: Bytes,
     pub former_hot_bytes: Bytes,
-    /// The least that the disk allows; `None` on a disk without limits.
+    /// `None` without limits.
     pub bound: Option<Bound>,
-    /// Seconds until [`RESIDENT_SHARE`] of what is wanted was seen resident, every page looked at; `None`: not within the trial,
-    /// or the warmer leaves nothing in the page cache.
+    /// To `RESIDENT_SHARE` of the wanted pages, each checked. `None` if not reached, or if the warmer fills no page
+    /// cache.
     pub resident_after_seconds: Option<f64>,
-    /// Seconds until shared_buffers were back; of warmers that bring them back.
+    /// Only for warmers that restore shared_buffers.
     pub buffers_after_seconds: Option<f64>,
-    /// Wanted bytes that were resident when all was over, every page looked at again.
+    /// Wanted bytes resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
-    /// Processor time of the warmer's own processes (not of the server's, which read for it).
+    /// Processor time without the server, which reads for the warmer.
     pub cpu_seconds: Option<f64>,
-    /// By all under the limit; of the whole machine without one.
+    /// By all processes under the limit; without one, of the whole machine.
     pub device_reads: Option<u64>,
-    /// Of fio: the bytes that it read, and the seconds that it says it took.
+    /// By fio's own account.
     pub own_bytes: Option<Bytes>,
     pub own_seconds: Option<f64>,
 }
 
-/// The best merging of all: no order of reads, no heat, nobody else who reads.
+/// Best possible merging, regardless of order, heat and other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Bound {
     pub reads: u64,
-    /// Gaps included.
+    /// Including gaps.
     pub read_bytes: Bytes,
     pub seconds: f64,
 }
 
-/// One look at both tiers while a warmer is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoadSample {
     pub seconds: f64,
-    /// Wanted bytes that had been seen resident by then; at most, when it is not exact.
+    /// Wanted bytes seen so far; an upper bound if not exact.
     pub resident_bytes: Bytes,
     pub is_exact: bool,
-    /// Former buffers that were back, and hot ones as hot as before; of warmers that bring them back.
+    /// Restored buffers, and hot ones with their former usage count.
     pub buffers_bytes: Option<Bytes>,
     pub hot_bytes: Option<Bytes>,
 }
 
 // ---- secrets ----
 
-/// What is recorded.
 pub trait Record {
-    /// Leaves out what may be secret ([`keep_text`]).
     fn hide_secrets(&mut self);
 }
 
@@ -756,13 +678,12 @@ fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
 
 // ---- checkpoints, as the server logs them ----
 
-/// How the sweep's servers begin a line of their log: seconds since 1970 with milliseconds, and the process.
+/// Seconds since 1970 with milliseconds, and the process.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
 
 const STARTING: &str = "LOG:  checkpoint starting: ";
 const COMPLETE: &str = "LOG:  checkpoint complete: ";
 
-/// How a line about what autovacuum did goes on.
 pub const AUTOVACUUM: [&str; 5] = [
     "automatic vacuum of table ",
     "automatic aggressive vacuum of table ",
@@ -771,13 +692,12 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// Is a line of the log of any use? A server may log each of its statements.
+/// Ignores other lines: a server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }
 
-/// Reads the log's lines about checkpoints, by the clock of a workload that began at `start_unix`: those that ended, and the one that
-/// began last and did not end.
+/// Times are relative to `start_unix`. Returns ended checkpoints, and the last one if it has not ended.
 pub fn parse_checkpoints(log: &str, start_unix: i64) -> (Vec<Checkpoint>, Option<CheckpointBegun>) {
     let (mut checkpoints, mut begun): (Vec<Checkpoint>, Option<CheckpointBegun>) = (Vec::new(), None);
     for line in log.lines() {
@@ -800,8 +720,8 @@ fn logged_after_seconds(head: &str, start_unix: i64) -> Option<f64> {
     Some(unix - start_unix as f64)
 }
 
-/// `1763793000.123 [77] LOG:  checkpoint complete: wrote 1040 buffers (6.3%); …; write=1.001 s, sync=0.01 s, total=1.1 s;
-/// sync files=9, longest=0.005 s, average=0.001 s; …`; from 18 on the buffers of the SLRU caches come after `buffers`.
+/// `1763793000.123 [77] LOG:  checkpoint complete: wrote 1040 buffers (6.3%); …; write=1.001 s, sync=0.01 s, total=1.1
+/// s; sync files=9, longest=0.005 s, average=0.001 s; …`. From 18 on, SLRU buffers follow.
 fn parse_complete(line: &str, start_unix: i64) -> Option<Checkpoint> {
     let (head, said) = line.split_once(COMPLETE)?;
     let seconds = |name: &str| -> Option<f64> {
@@ -811,7 +731,7 @@ fn parse_complete(line: &str, start_unix: i64) -> Option<Checkpoint> {
     let (ended_after_seconds, total_seconds) = (logged_after_seconds(head, start_unix)?, seconds("total")?);
     let (_, files) = said.split_once("sync files=")?;
     Some(Checkpoint {
-        // Until it is known better.
+        // Replaced by the caller if the start was logged.
         began_after_seconds: ended_after_seconds - total_seconds,
         ended_after_seconds,
         reason: String::new(),
@@ -832,7 +752,6 @@ pub mod tests {
     use crate::study::point::Turn;
     use crate::study::spec::tests::sweep;
 
-    /// A second with so many transactions and so many bytes read by the workload.
     pub fn sample(second: u32, transactions: u64, foreground_read_bytes: u64) -> Sample {
         Sample {
             second,
@@ -850,13 +769,11 @@ pub mod tests {
         }
     }
 
-    /// A trial that has no figures yet.
     pub fn trial() -> SweepTrial {
         let turn = Turn { point: 0, repeat: 1, position: 1 };
         empty_trial("1", &sweep("").unwrap().point(0), &turn, Timestamp::UNIX_EPOCH)
     }
 
-    /// A sweep of nothing, as the store keeps it.
     pub fn run() -> SweepRun {
         let device = json!({
             "name": "vda", "major_minor": "254:0", "rotational": false, "read_ahead_bytes": 131_072, "model": "",
@@ -906,7 +823,7 @@ pub mod tests {
             compute_worst_second(&seconds, 45.0)
         };
         assert_eq!(of(&[1, 50, 40, 60, 50, 70, 2]), Some(40.0));
-        // Too few, and none that is slower than the trial.
+        // Too few seconds, and none slower than the trial.
         assert_eq!(of(&[1, 50, 40, 60, 50, 2]), None);
         assert_eq!(of(&[1, 50, 46, 60, 50, 70, 2]), None);
         assert_eq!([of(&[1, 2]), of(&[1]), of(&[])], [None; 3]);

@@ -1,6 +1,4 @@
-//! The study file: what it may hold, and what is said of one that holds something else.
-//!
-//! Every message names the key, what is allowed there, and so what to do.
+//! Parser of study files. Every error message names the key and its allowed values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,66 +28,55 @@ use host::units::{Bytes, counted};
 use pgbench::QueryMode;
 use postgres::{Length, Load, Script, TransactionLog};
 
-/// Longer files are no study by hand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// With trials of a second this many take more than a day.
+/// With trials of 1 s, more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
-/// The same for the parameters of pgbench: far above what it or a server can do, and no overflow in sight.
+/// Far above any pgbench or server, without overflow.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
 const REPEATS_MAX: u32 = 1000;
 const TRIES_MAX: u32 = 1_000_000;
 
-/// A study: what to measure, checked, and ready to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
-    /// What the study asks, for people.
     pub question: String,
     pub repeats: u32,
-    /// Of the order of the trials; `None`: any.
+    /// `None` is random.
     pub seed: Option<u64>,
-    /// Share of the transactions whose latency is kept, above 0 to 1.
+    /// Share of transactions with a logged latency, above 0 to 1.
     pub logged_share: f64,
-    /// How often a transaction is tried that fails by a deadlock or a serialization failure.
+    /// Tries after a deadlock or a serialization failure.
     pub max_tries: u32,
     pub axes: Axes,
-    /// The scripts behind each value of the axis `script`.
+    /// Scripts by value of the axis `script`.
     pub scripts: BTreeMap<String, Mix>,
     pub disks: BTreeMap<String, Disk>,
-    /// Those of the axis `file_system`, but for the native one.
     pub file_systems: BTreeMap<String, FileSystemSpec>,
-    /// Those of the axis `places`, but for the one that has all on one device.
     pub places: BTreeMap<String, Places>,
-    /// The programs of the axis `server`, but for the default.
     pub servers: BTreeMap<String, ServerSpec>,
-    /// Those of the axis `database`.
     pub databases: BTreeMap<String, DatabaseSpec>,
-    /// From which scale on the database is meant to exceed a cache.
+    /// Smallest scale at which the database must exceed the cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
-    /// Is it a study of ways to warm one server, and shown so?
     pub is_warmup: bool,
-    /// Of a study that forecasts its trial: how the script chooses rows, as `predict --popularity` has it.
+    /// Row choice of the script, as in `predict --popularity`.
     pub popularity: Option<String>,
-    /// What ends a trial before its seconds are over, if anything does.
     pub until: Option<Until>,
-    /// Where trials end when what is wanted is resident: it is what the load reads in so many seconds from a cold start; `None`:
-    /// everything is.
+    /// The pages that the load reads in this time from cold are wanted. `None`: all pages.
     pub wanted_seconds: Option<u32>,
-    /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
+    /// Whether only the pages read by the script in a cold trial are wanted.
     pub is_script_wanted: bool,
-    /// Is the time of the server's processes accounted for in each trial? `None`: while that takes little.
+    /// Whether to keep a time account. `None`: while its overhead is small.
     pub time: Option<bool>,
-    /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
+    /// Includes shared memory and page cache. `None`: set by the points.
     pub memory: Option<Bytes>,
-    /// Has each trial a fresh copy of the databases, or do they follow each other in one?
     pub fresh_copy: bool,
-    /// The command that strategies run beside the load, with its arguments; empty where none of them runs one.
+    /// Command that strategies run beside the load; empty without one.
     pub job: Vec<String>,
-    /// The hosts that make the load; `None`: this one.
+    /// `None`: this host.
     pub generators: Option<Generators>,
-    /// Digests of the files that it names: an edited script makes another study.
+    /// An edited script makes a different study.
     pub contents: BTreeMap<PathBuf, String>,
 }
 
@@ -124,7 +111,6 @@ struct RawSweep {
     job: Option<RawJob>,
 }
 
-/// The name of one of [`FIXED_AXES`].
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct AxisName(&'static str);
 
@@ -138,13 +124,11 @@ impl<'de> Deserialize<'de> for AxisName {
 }
 
 impl RawSweep {
-    /// What stands at a key of `[points]`.
     fn axis(&self, name: &'static str) -> Axis<'_> {
         Axis { key: format!("{POINTS}.{name}"), value: self.points.get(&AxisName(name)) }
     }
 }
 
-/// Reads the text of a study file.
 pub fn read_study_text(path: &Path) -> Result<String, Error> {
     match read_text_at_most(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
@@ -155,14 +139,13 @@ pub fn read_study_text(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Refuses a text that is no study file, with the line of what is wrong, and returns its keys.
+/// Returns the keys, or an error with its line.
 pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Reads and checks a study. Files that it names are looked for in `directory`. `is_twice`: every point is measured twice, whatever
-/// the text says.
+/// `is_twice` overrides the key `aa`.
 pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
     let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
     raw.aa |= is_twice;
@@ -223,11 +206,10 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     })
 }
 
-/// The word that leaves a value to pgthaw.
 pub const AUTO: &str = "auto";
 
 impl RawSweep {
-    /// Writes the size that `shared_buffers = "auto"` means. It goes by the scale, so there is one scale.
+    /// Replaces `shared_buffers = "auto"`, which depends on the scale.
     fn settle_shared_buffers(&mut self) -> Result<(), String> {
         let scales = self.axis("scale").whole_numbers(1, SCALE_MAX);
         let Some(size) = self.settings.get_mut("shared_buffers").filter(|size| size.as_str() == Some(AUTO)) else {
@@ -273,12 +255,11 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
     Ok((axes, scripts.into_iter().collect()))
 }
 
-/// Is it the name of an axis that every study has?
 fn is_fixed(name: &str) -> bool {
     FIXED_AXES.iter().any(|axis| axis.name == name)
 }
 
-/// An axis is known by its name alone.
+/// Rejects variables with the name of another axis.
 fn check_names(axes: &Axes) -> Result<(), String> {
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
     let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);
@@ -290,7 +271,7 @@ fn check_names(axes: &Axes) -> Result<(), String> {
     }
 }
 
-/// pgbench's own scripts are about the tables that it makes.
+/// pgbench's built-in scripts need its own tables.
 fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
     let has_tables = databases.values().all(|database| database.pgbench);
     match scripts.values().flatten().find(|(script, _)| !has_tables && matches!(script, Script::Builtin(_))) {
@@ -302,7 +283,6 @@ fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -
     }
 }
 
-/// Refuses too much before anything is made of it.
 fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
     let points = axes.count();
     let trials = points.saturating_mul(u128::from(repeats));
@@ -317,7 +297,6 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
     ))
 }
 
-/// SHA-256 in hexadecimal.
 pub fn render_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -335,30 +314,25 @@ fn read_share(value: &Value) -> Result<f64, String> {
 }
 
 impl Sweep {
-    /// Axes with more than one value; a study of warmers has theirs even with a single one.
+    /// Axes with more than one value; at least the strategy for a warm-up study.
     pub fn varied(&self) -> Vec<String> {
         let varied = self.axes.varied();
         if varied.is_empty() && self.is_warmup { vec![STRATEGY.to_owned()] } else { varied }
     }
 
-    /// Points that there are.
     pub fn points(&self) -> u32 {
-        // check_size has let no more pass than fit.
         self.axes.count() as u32
     }
 
-    /// Trials that there are.
     pub fn trials(&self) -> u32 {
         self.points() * self.repeats
     }
 
-    /// The point with this number, from 0.
     pub fn point(&self, number: u32) -> Point {
         let point = self.axes.point(number.into());
         Point { memory: point.memory.or(self.memory), ..point }
     }
 
-    /// What warms servers in it, [`Strategy::Nothing`] where nothing does.
     pub fn strategies(&self) -> Vec<Strategy> {
         let mut strategies: Vec<Strategy> = self.axes.strategies().collect();
         if self.axes.start.contains(&StartAsked::Restored) {
@@ -367,7 +341,6 @@ impl Sweep {
         strategies
     }
 
-    /// What pgbench does at a point.
     pub fn load(&self, point: &Point) -> Load {
         Load {
             scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
@@ -386,31 +359,28 @@ impl Sweep {
         }
     }
 
-    /// Does a point run a script that is not pgbench's own?
     pub fn has_own_script(&self, point: &Point) -> bool {
         let scripts = self.scripts.get(&point.script);
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
     }
 
-    /// Is all that the warm state has in the page cache needed, so that its bytes bound every warmer? A script of one's own may need a
-    /// part; where what it read was looked at, that is what is there.
+    /// Whether the warm state's cached bytes bound every warmer. An own script may need only part of them, unless its
+    /// reads were measured.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }
 
-    /// Those of the scripts; the scale too, which pgbench finds out for its own scripts alone.
+    /// Includes the scale, which pgbench detects only for its own scripts.
     fn variables(&self, point: &Point) -> Vec<(String, String)> {
         let scale = self.has_own_script(point).then(|| ("scale".to_owned(), point.scale.to_string()));
         point.variables.iter().cloned().chain(scale).collect()
     }
 
-    /// The disk of a point.
     pub fn disk(&self, point: &Point) -> Disk {
-        // Every name of the axis was looked up when the file was read.
         self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
     }
 
-    /// The same for files that mean the same, whatever their layout, with scripts that say the same: hexadecimal.
+    /// Independent of layout; includes the contents of scripts.
     pub fn digest(&self) -> String {
         let meaning = serde_json::to_vec(self).unwrap_or_else(|_| unreachable!("maps of text become JSON"));
         render_digest(&meaning)
@@ -419,21 +389,19 @@ impl Sweep {
 
 // ---- `KEY=VALUE` of a command line ----
 
-/// The keys of a study file but for those in its tables.
 const TOP_KEYS: &str = "question kind popularity until wanted_seconds wanted memory time repeats seed logged_share max_tries \
      aa points variables settings disks file_systems places fresh_copy servers database databases exceeds \
      generators job";
 
-/// The table whose name may be left out before its keys.
+/// The table whose name may be omitted.
 const POINTS: &str = "points";
 
-/// Keys whose values are texts, whatever they look like.
+/// Keys whose values are always text.
 const TEXTS: [&str; 3] = ["question", "disks", "servers"];
 
-/// From this likeness on, of 1 at most, one key is taken for another that was mistyped.
+/// Jaro-Winkler similarity from which a key counts as mistyped.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// The text of a study with keys set, each as [`set_key`] has it. Without any it is the same text.
 pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
     let mut study = parse_study_table(text)?;
     let mut is_set = false;
@@ -444,7 +412,7 @@ pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) 
     Ok(if is_set { study.to_string() } else { text.to_owned() })
 }
 
-/// Sets one key: a dotted key, `=`, and a value of TOML or a bare text. An empty value removes the key. Of an axis, `a,b` is a list.
+/// Sets a dotted key to a TOML value or bare text. An empty value removes it; for an axis, `a,b` is a list.
 fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
     let (key, value) = assignment
         .split_once('=')
@@ -457,7 +425,7 @@ fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
         let inner = table.entry(name.clone()).or_insert_with(|| Value::Table(Table::new()));
         table = inner.as_table_mut().ok_or_else(|| format!("{key}: {name} has a value, and no keys"))?;
     }
-    // A trial ends by one of them.
+    // Only one of them ends a trial.
     if tables == [POINTS] && LENGTH_AXES.contains(&last.as_str()) {
         LENGTH_AXES.iter().for_each(|axis| drop(table.remove(*axis)));
     }
@@ -472,7 +440,7 @@ fn is_top(key: &str) -> bool {
     TOP_KEYS.split(' ').any(|known| known == key)
 }
 
-/// The names of a dotted key, with that of its table. What TOML takes for a key is one.
+/// Splits as TOML does and adds an omitted table name.
 fn read_path(key: &str) -> Result<Vec<String>, String> {
     let mut rest = toml::from_str::<Table>(&format!("{key} = 0")).map_err(|_| format!("{key:?} is no key"))?;
     let mut path: Vec<String> = Vec::new();
@@ -504,7 +472,6 @@ fn describe_unknown(key: &str, name: &str) -> String {
     }
 }
 
-/// `None` of an empty one.
 fn read_value(path: &[String], text: &str) -> Option<Value> {
     if text.is_empty() {
         return None;
@@ -526,21 +493,18 @@ fn read_value(path: &[String], text: &str) -> Option<Value> {
 
 // ---- what goes together ----
 
-/// Words of the study file.
 const WARMUP: &str = "warmup";
 const FORECAST: &str = "forecast";
 
-/// What a load reads in a day is everything.
 const WANTED_SECONDS_MAX: u32 = 24 * 3600;
 
-/// Refuses keys that contradict each other: the first rule that is broken, with what to do.
+/// Returns the first broken rule.
 fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) -> Result<(), String> {
     let (kind, wanted) = (raw.kind.as_deref(), raw.wanted.as_deref());
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
-    // Without a load there is nobody who warms the server beside the warmers.
     let is_idle = until == Some(Until::Resident);
-    // A load that begins later is told to no other host, and lasts as long as its transactions do.
+    // Other hosts cannot wait for the warmer, and the load has no fixed duration.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);
@@ -633,7 +597,6 @@ fn read_until(word: &str) -> Result<Until, String> {
         .map_err(|_| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))
 }
 
-/// Memory for all points, which then have no axis of it.
 fn read_memory(text: &str) -> Result<Bytes, String> {
     let memory: Bytes = text
         .parse()
@@ -641,7 +604,6 @@ fn read_memory(text: &str) -> Result<Bytes, String> {
     check_least("memory", memory)
 }
 
-/// Its page shows one workload from a cold start, warmed in one way or another.
 fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
     let varied = axes.varied();
     let other = varied.iter().find(|axis| *axis != STRATEGY);
@@ -660,7 +622,6 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
 
 // ---- caches that databases are meant to exceed ----
 
-/// A cache that a database may be meant to exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -669,7 +630,6 @@ pub enum Exceeded {
     Memory,
 }
 
-/// From which scale on each is exceeded.
 pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
     let scale = |(cache, value): (&Exceeded, &Value)| {
         let wrong = || format!("exceeds.{cache}: {value} is no scale; write the smallest scale that is to exceed it");
@@ -686,8 +646,7 @@ struct RawJob {
     command: Vec<String>,
 }
 
-/// Returns the job that the strategies run, empty where the study has none, and those of its words that are files, by their whole names.
-/// A word that is the name of a file in `directory` means that file, wherever the study is run.
+/// Also returns the files. A word that names a file in `directory` becomes an absolute path.
 fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {
@@ -722,7 +681,6 @@ fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<S
 pub mod tests {
     use super::*;
 
-    /// A study of this text, with scripts in the temporary directory.
     pub fn sweep(text: &str) -> Result<Sweep, String> {
         parse_sweep(text, &std::env::temp_dir(), false)
     }

@@ -1,5 +1,5 @@
-//! Compares two sides of one or two sweeps: trials in pairs, block by block and cell by cell, cut to whole checkpoint cycles. Also the
-//! noise, which is the difference between equal sides.
+//! Compares two sides of one or two sweeps by pairs of trials, cut to whole checkpoint cycles. Noise is the
+//! difference between equal sides.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -16,10 +16,9 @@ use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, Finding, MeasurementVerdict, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
 use host::units::Bytes;
 
-/// Fewer pairs than this cannot show anything at the usual level: 2 ÷ 2⁵ is above 0.05.
+/// Fewest pairs that can reach p ≤ 0.05: with five the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
-/// Side B compared with side A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepComparison {
@@ -27,35 +26,30 @@ pub struct SweepComparison {
     pub a: String,
     pub b: String,
     pub cells: Vec<CellComparison>,
-    /// The ratio, above 1, that equal sides of the same sweep reach: of a study that measures every point twice.
+    /// Ratio above 1 that equal sides reach; `None` unless points are measured twice.
     pub noise_floor: Option<f64>,
-    /// Verdicts against the comparison, and their texts.
     pub verdicts: Vec<MeasurementVerdict>,
     pub warnings: Vec<String>,
 }
 
-/// The same point on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CellComparison {
-    /// The point by what varies and is not compared.
+    /// The point's values that vary and are not compared.
     pub label: String,
-    /// B ÷ A over the pairs, each of one block.
+    /// B ÷ A over the pairs.
     pub ratio: Ratio,
-    /// Probability that chance alone makes a difference this large: a permutation test over the signs of the pairs.
+    /// Permutation test over the signs of the pairs.
     pub p: f64,
-    /// The same, adjusted for the number of cells (Holm).
+    /// Adjusted for the number of cells (Holm).
     pub p_holm: f64,
-    /// The ratio, above 1, that as many such pairs find in 80 % of studies; `None` with a single pair.
+    /// Ratio above 1 that as many pairs detect in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
-    /// Checkpoint cycles that both trials of a pair were cut to, of the pair with the fewest; 0: not cut.
+    /// Least number of checkpoint cycles that pairs were cut to; 0: not cut.
     pub cycles: u32,
 }
 
-/// Compares the trials of two sides, cell by cell.
-///
-/// # Errors
-/// When a side matches no trial, or several points of a side fall into one cell.
+/// Fails when a side matches no trial, or several of its points fall into one cell.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -86,7 +80,6 @@ fn compare_cell(cell: &PairedCell) -> Option<CellComparison> {
     Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable, cycles })
 }
 
-/// The noise of sweeps that measure their points twice, unless the sides themselves are compared.
 fn find_noise_floor(a: Side<'_>, b: Side<'_>, metric: Metric) -> Option<f64> {
     if a.selection.values.contains_key(SIDE) || b.selection.values.contains_key(SIDE) {
         return None;
@@ -112,11 +105,9 @@ fn find_uncut_checkpoints(cells: &[PairedCell]) -> Option<Finding> {
     (unequal > 0).then(|| Finding::UncutCheckpoints { unequal, pairs: pairs().count() as u32 })
 }
 
-/// Pairs of a simulated study, drawn from the measured pairs, and the number of such studies.
 const STUDY_PAIRS: usize = 8;
 const STUDIES: usize = 1000;
 
-/// Significance level of a simulated study.
 const LEVEL: f64 = 0.05;
 
 /// The difference between the equal sides A' and A.
@@ -125,44 +116,35 @@ const LEVEL: f64 = 0.05;
 pub struct Noise {
     pub metric: Metric,
     pub cells: Vec<NoiseCell>,
-    /// The largest of the cells.
     pub floor: Option<f64>,
 }
 
-/// One point, measured twice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct NoiseCell {
-    /// The point by what varies beside the side.
+    /// The values that vary, without the side.
     pub label: String,
-    /// A' ÷ A over the pairs, each of one block.
+    /// A' ÷ A over the pairs.
     pub ratio: Ratio,
-    /// As in [`CellComparison`].
     pub p: f64,
-    /// The ratio, above 1, that as many pairs of equal sides may reach: the end of the interval that is farther from 1.
-    /// `None` of fewer than three.
+    /// Ratio above 1: the farther end of the interval. `None` with fewer than three pairs.
     pub floor: Option<f64>,
     pub smallest_detectable: Option<f64>,
-    /// Of 1000 studies of eight of these pairs the share that finds a difference at p ≤ 0.05, though there is none; `None`
-    /// without more than eight.
+    /// Share of 1000 studies of eight of these pairs with p ≤ 0.05, without a true difference. `None` with eight or
+    /// fewer.
     pub false_share: Option<f64>,
 }
 
-/// Does the sweep measure each point twice?
 pub fn is_twice(run: &SweepRun) -> bool {
     run.varied.iter().any(|axis| axis == SIDE)
 }
 
-/// The noise of every figure; empty when the sweep does not measure its points twice, or one side has no trial yet.
 pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
     let noises = Metric::ALL.iter().copied().filter_map(|metric| compute_noise(run, trials, metric).ok());
     noises.filter(|noise| !noise.cells.is_empty()).collect()
 }
 
-/// Compares the sides of a sweep that measures every point twice.
-///
-/// # Errors
-/// When the sweep does not, or no trial of one side has ended.
+/// Fails when points are not measured twice, or one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
         return Err(Error::Selection(format!("{} does not measure its points twice: bench --aa does", run.id)));
@@ -206,7 +188,7 @@ fn compute_false_share(logs: &[f64]) -> Option<f64> {
     Some((0..STUDIES).filter(|_| is_found()).count() as f64 / STUDIES as f64)
 }
 
-/// One side: `clients=4,work_mem=64MB` of a sweep, which may be named before a colon.
+/// `clients=4,work_mem=64MB`, with an optional sweep before a colon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Selection {
     /// `None`: the newest.
@@ -218,7 +200,6 @@ impl FromStr for Selection {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Selection, Error> {
-        // A sweep's name has no `=`; a value may have a colon.
         let (sweep, values) = match text.split_once(':') {
             Some((sweep, values)) if !sweep.contains('=') => (Some(sweep.to_owned()), values),
             None if !text.contains('=') => (Some(text.to_owned()), ""),
@@ -235,7 +216,6 @@ impl FromStr for Selection {
     }
 }
 
-/// A side with what it stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     pub selection: &'a Selection,
@@ -243,7 +223,6 @@ pub struct Side<'a> {
     pub trials: &'a [SweepTrial],
 }
 
-/// Pairs the figures of B and A of the same block, for each cell that both sides have.
 fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
     let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
     let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
@@ -258,13 +237,12 @@ fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell
         let number = blocks.values().map(|place| a.trials[*place].number).min();
         Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
-    // In the order of the study, which is not that of the words.
+    // In the order of the study, not of the labels.
     let mut cells: Vec<_> = of_a.into_iter().filter_map(pair).collect();
     cells.sort_by_key(|(number, _)| *number);
     Ok(cells.into_iter().map(|(_, cell)| cell).collect())
 }
 
-/// A cell with a pair of figures for each block.
 #[derive(Clone, Debug)]
 struct PairedCell {
     pub label: String,
@@ -273,7 +251,7 @@ struct PairedCell {
 
 type Told<'a> = (&'a SweepTrial, &'a TrialOutline);
 
-/// The figure of a trial or of a part of it; `None` when it is missing or not above 0.
+/// `None` if missing or not above 0.
 fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Window>) -> Option<Limits> {
     let figure = match (metric, window) {
         _ if trial.failure.is_some() => return None,
@@ -288,14 +266,13 @@ fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Wind
 struct Pair {
     pub b: Limits,
     pub a: Limits,
-    /// Whole cycles of checkpoints that both were cut to; 0: they stand as a whole.
+    /// Whole checkpoint cycles; 0: not cut.
     pub cycles: u32,
-    /// As a whole, and one of them saw more checkpoints than the other.
+    /// Not cut, and the trials have different numbers of checkpoints.
     pub is_unequal: bool,
 }
 
 impl Pair {
-    /// Cut to as many whole cycles as both have, where there are such.
     fn of(b: Told<'_>, a: Told<'_>, metric: Metric) -> Option<Pair> {
         let common = a.0.checkpoint_cycles.min(b.0.checkpoint_cycles);
         let windows = |cycles: u32| Some((Window::of(b.0, cycles)?, Window::of(a.0, cycles)?));
@@ -310,13 +287,12 @@ impl Pair {
 }
 
 impl PairedCell {
-    /// B ÷ A.
     pub fn ratio(&self) -> Option<Ratio> {
         compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
     }
 
-    /// Logarithms of the pairs' ratios. Of a ratio known only within limits it takes the value nearest to no difference, so that a time
-    /// that was not reached never strengthens a difference.
+    /// A ratio known only within limits counts as the value nearest to 1, so that a time that was not reached never
+    /// strengthens a difference.
     pub fn logs(&self) -> Vec<f64> {
         let log = |pair: &Pair| {
             let ratio = pair.b.divided_by(pair.a);
@@ -326,7 +302,7 @@ impl PairedCell {
     }
 }
 
-/// Block to the place of its trial, by cell.
+/// Index of a trial, by cell and block.
 type CellTrials = BTreeMap<String, BTreeMap<u32, usize>>;
 
 impl Side<'_> {
@@ -364,7 +340,7 @@ impl Side<'_> {
     }
 }
 
-/// Compares values as numbers and sizes too: `1GB`, `1024MB`, `1GiB`.
+/// Accepts equal numbers and sizes: `1GB`, `1024MB`, `1GiB`.
 fn is_same(value: &str, asked: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
     let size =
@@ -374,16 +350,16 @@ fn is_same(value: &str, asked: &str) -> bool {
         || size(value).is_some_and(|one| size(asked) == Some(one))
 }
 
-/// A part of a trial that begins and ends with the beginning of a checkpoint; whole seconds.
+/// Whole seconds between the starts of two checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The seconds above `after` and up to `until`, as samples count them.
+    /// Seconds above `after`, up to and including `until`.
     after: u32,
     until: u32,
 }
 
 impl Window {
-    /// The first `cycles` whole cycles of a trial. `None` when it has fewer, or they have no whole second.
+    /// `None` without a whole second.
     pub fn of(trial: &SweepTrial, cycles: u32) -> Option<Window> {
         let begins = read_begins(trial);
         let (first, last) = (begins.first()?, begins.get(cycles as usize).filter(|_| cycles > 0)?);
@@ -391,13 +367,11 @@ impl Window {
         (window.after < window.until).then_some(window)
     }
 
-    /// Transactions per second.
     pub fn tps(self, trial: &SweepTrial) -> f64 {
         let served: f64 = self.samples(trial).map(|sample| sample.transactions as f64).sum();
         served / f64::from(self.until - self.after)
     }
 
-    /// Transactions of its slowest second. `None` when none was sampled.
     pub fn worst_second_tps(self, trial: &SweepTrial) -> Option<f64> {
         self.samples(trial).map(|sample| sample.transactions as f64).reduce(f64::min)
     }
@@ -407,18 +381,16 @@ impl Window {
     }
 }
 
-/// How many whole cycles a trial has, and its transactions per second within them.
 pub fn compute_cycles(trial: &SweepTrial) -> (u32, Option<f64>) {
     let cycles = read_begins(trial).len().saturating_sub(1) as u32;
     (cycles, Window::of(trial, cycles).map(|window| window.tps(trial)))
 }
 
-/// Checkpoints that ended in a trial, and one that only began.
 pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
     trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
 }
 
-/// Seconds from the start of the trial to the start of each checkpoint in it, ascending.
+/// Seconds after the start of the trial, ascending.
 fn read_begins(trial: &SweepTrial) -> Vec<f64> {
     let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
     let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);
@@ -505,7 +477,6 @@ pub(super) mod tests {
         assert!(share(0.0) <= 0.05 && share(0.02) > 0.8, "{} {}", share(0.0), share(0.02));
     }
 
-    /// That is what p promises: of studies that do not know each other one in twenty.
     #[test]
     fn one_study_in_twenty_finds_what_is_not_there() {
         let mut random = StdRng::seed_from_u64(9);
@@ -538,7 +509,6 @@ pub(super) mod tests {
         }
     }
 
-    /// Ten seconds, in each as many transactions as its number; checkpoints begin after these seconds.
     pub fn counting(begins: &[f64]) -> SweepTrial {
         let sample = |second: u32| Sample {
             second,
@@ -567,11 +537,10 @@ pub(super) mod tests {
     #[test]
     fn cycles_go_from_one_beginning_to_the_next() {
         assert_eq!(compute_cycles(&counting(&[])), (0, None));
-        // That one began before the trial did.
+        // The first one began before the trial.
         let mut one = counting(&[-0.5, 2.0]);
         assert_eq!(compute_cycles(&one), (0, None));
         one.checkpoint_begun = Some(CheckpointBegun { began_after_seconds: 6.5, reason: "time".into() });
-        // Seconds 3 to 6.
         assert_eq!(compute_cycles(&one), (1, Some(4.5)));
         assert_eq!(Window::of(&one, 1).unwrap().worst_second_tps(&one), Some(3.0));
         assert_eq!((Window::of(&one, 0), Window::of(&one, 2)), (None, None));

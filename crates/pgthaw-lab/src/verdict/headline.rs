@@ -1,4 +1,4 @@
-//! The answer of a sweep in one sentence: the best throughput, what it hides, and what it may be mistaken for.
+//! The answer of a sweep in one sentence.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY};
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// The headline mentions a calmer point whose worst second or percentile is better by this factor.
+/// Factor by which a calmer point must be better.
 const TELLING: f64 = 1.25;
 
-/// Which point of cold ones was there soonest; then which served most, what its worst second and its slowest hundredth were, which
-/// point is calmer, and which others the trials do not tell from it.
+/// Reports the fastest cold point; then the highest throughput with its drawbacks, a calmer point, and
+/// indistinguishable points.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
         soonest.into_iter().find_map(|(state, metric)| Some((metric, render_soonest(varied, points, state, metric)?)));
-    // Of a few transactions that somebody waits for nobody asks how many there were in a second, nor of warmers.
+    // Throughput is no answer for short jobs, nor for comparisons of warmers.
     let is_answer = soonest.as_ref().is_some_and(|(metric, _)| *metric == Metric::Whole || varied == [STRATEGY]);
     let most = if is_answer { None } else { render_most(points) };
     let soonest = soonest.map(|(_, told)| told);
@@ -26,7 +26,6 @@ pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> Stri
     if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
 }
 
-/// Where the warmer is all that varies the warmers' sentence, otherwise which of them won how often.
 fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metric: Metric) -> Option<String> {
     let seconds = |point: &PointSummary| point.median(metric).unwrap_or(f64::INFINITY);
     let mut known: Vec<&PointSummary> = points.iter().filter(|point| point.figure(metric).is_some()).collect();
@@ -37,7 +36,7 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// Points that differ by their warmer, the soonest first.
+/// `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,
@@ -45,8 +44,9 @@ struct Warmers<'a> {
 }
 
 impl Warmers<'_> {
-    /// `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 60 s.` The soonest
-    /// takes pgthaw's place where that did not take part.
+    /// Example: `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not
+    /// within 60 s.`
+    /// Without pgthaw, the fastest is the subject.
     fn render(&self) -> Option<String> {
         let find = |name: &str| self.known.iter().copied().find(|point| point.label == name);
         let subject = find(PGTHAW).or_else(|| self.known.first().copied())?;
@@ -62,7 +62,7 @@ impl Warmers<'_> {
         Some(format!("{}.", clauses.join("; ")))
     }
 
-    /// `after 6.1 s`, or at once; of what is often told apart by less than a tenth in hundredths.
+    /// Other metrics are shown in hundredths, because they often differ by less than a tenth.
     fn after(&self, point: &PointSummary) -> Option<String> {
         let seconds = point.median(self.metric)?;
         let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };
@@ -90,7 +90,7 @@ impl Warmers<'_> {
             (None, _) if subject.label == NOTHING => format!("with none of the warmers it was {within}"),
             (None, None) => "nor was any other warmer".to_owned(),
             (None, _) => format!("no other warmer was {within}"),
-            // As they are shown: what reads the same is no order.
+            // Equal as displayed.
             (Some(peer), Some(subject)) if peer == subject => format!("{name} was too, at the same time"),
             (Some(after), Some(_)) if peer.median(self.metric) < subject.median(self.metric) => {
                 format!("{name} was sooner, {after}")
@@ -101,7 +101,7 @@ impl Warmers<'_> {
     }
 }
 
-/// `known` have the soonest first.
+/// `known` must be sorted, fastest first.
 fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Option<String> {
     let place = varied.iter().position(|axis| axis == STRATEGY)?;
     let mut cells: Vec<Vec<&String>> = Vec::new();
@@ -153,19 +153,18 @@ fn render_most(points: &[PointSummary]) -> Option<String> {
     Some(format!("{}.", clauses.join("; ")))
 }
 
-/// Did one of its trials measure something other than the study asked for?
 fn is_refused(point: &PointSummary) -> bool {
     point.verdicts.iter().any(|verdict| verdict.is_refusing)
 }
 
-/// `2,936 (2,900–2,990)`, where the trials differ.
+/// `2,936 (2,900–2,990)`, with a range if the trials differ.
 fn median_and_range(spread: Option<Spread>) -> String {
     let Some(spread) = spread else { return "–".to_owned() };
     let [median, min, max] = [spread.median, spread.min, spread.max].map(|end| whole(end.unwrap_or_default()));
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// Points whose fastest trial reached the slowest trial of the best point; names the fastest of them.
+/// Points whose fastest trial reached the best point's slowest.
 fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);
@@ -182,8 +181,7 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
     Some(format!("whether {first}{more} is slower at all, these trials do not decide"))
 }
 
-/// The point whose worst second, or else whose 99th percentile, is the best, when that is not the fastest point's and
-/// much better than it.
+/// By the worst second, or else by the 99th percentile.
 fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let others = || points.iter().copied().filter(|point| point.number != best.number);
     let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();
@@ -299,12 +297,12 @@ mod tests {
         };
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
         assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
-        // The larger of two databases is not the slower warmer's fault.
+        // A larger database is not the fault of its warmer.
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
         assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");
     }
 
-    /// A warmer, and the warm time of each of its repeats.
+    /// A warmer, with the warm time of each repeat.
     type Times<'a> = (&'a str, &'a [Option<f64>]);
 
     #[test]
@@ -341,7 +339,6 @@ mod tests {
                 &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
                 "pgthaw was warm after 6.0 s, 1.20 × the bound; no other warmer was within 10 s.",
             ),
-            // What reads the same is no order of the two.
             (
                 &[("cat", &[Some(5.0), Some(6.02), Some(7.0)]), ("pgthaw", &[Some(6.0), Some(6.0), Some(6.0)])],
                 "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was too, at the same time.",

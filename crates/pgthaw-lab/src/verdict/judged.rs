@@ -1,4 +1,4 @@
-//! A forecast that was written before its trial, and how far off it was.
+//! Compares a forecast, written before its trial, with the measurement.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,17 @@ use host::units::Bytes;
 use model::Access;
 use model::WARM_SHARE;
 
-/// Of a trial that never got warm, the last seconds that say what its steady throughput is.
+/// For a trial that never became warm, the share of its end that counts as steady.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
 
-/// What was forecast, before the trial began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WrittenForecast {
     pub written_at: Timestamp,
-    /// Of the warm server, without a limit: what the forecast knew of it.
+    /// Throughput of the warm server without a limit.
     pub calibration_tps: f64,
     pub popularity: String,
     pub assumptions: Vec<String>,
-    /// What a transaction asks for.
+    /// Accesses of a transaction.
     pub classes: Vec<Access>,
     /// Seconds until half of the steady throughput, and until warm; `None`: never.
     pub to_50_seconds: Option<f64>,
@@ -29,7 +28,6 @@ pub struct WrittenForecast {
     pub steady_tps: f64,
 }
 
-/// A point of a sweep: the forecast beside the trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedForecast {
     pub name: String,
@@ -41,25 +39,23 @@ pub struct JudgedForecast {
     pub server_version: String,
     pub machine: Machine,
     pub forecast: WrittenForecast,
-    /// When the workload met the cold server.
     pub trial_started_at: Timestamp,
     pub trial_seconds: u32,
-    /// Measured, and dated between the middles of two seconds: half of the steady throughput in a straight line, the share
-    /// of misses that is warm by its logarithm. `None`: not within the trial.
+    /// Interpolated between the middles of two seconds, by the logarithm for the miss share. `None`: not within the
+    /// trial.
     pub to_50_seconds: Option<f64>,
     pub warm_after_seconds: Option<f64>,
-    /// As `bench warmup` dates it: the end of the last tenth that was not warm, rather late than early.
+    /// As in `bench warmup`: the end of the last tenth that was not warm.
     pub last_cold_tenth_seconds: Option<f64>,
     pub steady_tps: Option<f64>,
-    /// Forecast ÷ measured − 1; `None` where one of them is missing.
+    /// Forecast ÷ measured − 1; `None` if one is missing.
     pub to_50_error: Option<f64>,
     pub warm_after_error: Option<f64>,
     pub warnings: Vec<String>,
-    /// Transactions, blocks that the workload read, and bytes resident, of each second.
+    /// Transactions, blocks read by the workload, and resident bytes, by second.
     pub seconds: Vec<(u64, u64, u64)>,
 }
 
-/// Judges a forecast by the trial that followed.
 pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, trial: &SweepTrial) -> JudgedForecast {
     let figures = trial.warming.as_ref().map(|warming| &warming.figures);
     let last_cold_tenth_seconds = figures.and_then(|figures| figures.warm_after_seconds);
@@ -95,7 +91,7 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 }
 
 impl JudgedForecast {
-    /// Dates warm by what each second served and read: what warm means may have changed since it was kept.
+    /// The definition of warm may have changed since.
     pub fn judged_again(self) -> JudgedForecast {
         let block = Bytes(1);
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
@@ -110,12 +106,11 @@ impl JudgedForecast {
     }
 }
 
-/// Forecast ÷ measured − 1.
 fn compute_error(forecast: Option<f64>, measured: Option<f64>) -> Option<f64> {
     Some(forecast? / measured.filter(|at| *at > 0.0)? - 1.0)
 }
 
-/// The first sample is read at the end of its second.
+/// The first sample is taken at the end of its second.
 fn read_start(trial: &SweepTrial) -> Timestamp {
     let first = trial.samples.first().and_then(|sample| Timestamp::from_millisecond(sample.wall_ms - 1000).ok());
     first.unwrap_or(trial.started_at)
@@ -126,7 +121,7 @@ fn compute_tail_tps(samples: &[Sample]) -> Option<f64> {
     statistics::compute_median(samples.iter().rev().take(tail).map(|one| one.transactions as f64).collect())
 }
 
-/// Seconds until the running median over three seconds reaches a level, between the middles of two seconds.
+/// Interpolated between the middles of two seconds.
 fn compute_crossing(samples: &[Sample], level: f64) -> Option<f64> {
     let smooth = compute_running_median(samples);
     let index = smooth.iter().position(|&tps| tps >= level)?;
@@ -137,13 +132,12 @@ fn compute_crossing(samples: &[Sample], level: f64) -> Option<f64> {
     Some(index as f64 - 0.5 + (level - below) / (above - below))
 }
 
-/// Seconds until the share of misses is that of a warm server, and stays below.
 fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
     let block_size = Bytes(block_size.into());
     let index = find_first_warm(samples, block_size)?;
     let logarithm = |second: usize| {
         let share = compute_miss_share(&samples[second], block_size).unwrap_or(f64::MAX);
-        // None at all is less than one in so many transactions.
+        // No miss means less than one in all transactions.
         share.max(1.0 / samples[second].transactions.max(1) as f64).ln()
     };
     let Some(before) = index.checked_sub(1) else { return Some(0.0) };
@@ -151,20 +145,18 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
     Some(index as f64 - 0.5 + ((cold - limit) / (cold - warm)).clamp(0.0, 1.0))
 }
 
-/// How good the forecasts of a sweep are: of all errors that there are, those of half the throughput and of warm.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SweepVerdict {
     pub points: usize,
     pub errors: usize,
-    /// Medians and the rest of the absolute errors, 0.1 is 10 %.
+    /// Absolute errors; 0.1 is 10 %.
     pub median_error: Option<f64>,
     pub worst_error: Option<f64>,
     pub within_15_percent: f64,
-    /// One said that it gets warm, the other that it does not.
+    /// Only the forecast or only the measurement reached the time.
     pub contradictions: usize,
 }
 
-/// Judges a sweep.
 pub fn judge_sweep(points: &[JudgedForecast]) -> SweepVerdict {
     let pairs = |point: &JudgedForecast| {
         [

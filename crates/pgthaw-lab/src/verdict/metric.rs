@@ -1,4 +1,4 @@
-//! What is told of a trial in one number: declared once for tables, comparisons, exports and pages.
+//! Metrics of a trial, declared once for tables, comparisons, exports and pages.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,10 +8,9 @@ use strum::{EnumMessage, VariantArray};
 
 use crate::study::{Error, SweepTrial};
 
-/// Declares the figures, each with the facts of [`MetricFacts`]; its doc comment is the caption.
+/// The doc comment of a metric is its caption.
 macro_rules! metrics {
     ($($(#[$caption:meta])* $metric:ident: $name:literal, $key:literal, $label:literal, $kind:ident;)*) => {
-        /// A figure of a trial.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, VariantArray)]
         #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
         pub enum Metric {
@@ -19,7 +18,6 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            /// What it is.
             pub fn facts(self) -> MetricFacts {
                 let (name, key, label, kind) = match self {
                     $(Metric::$metric => ($name, $key, $label, MetricKind::$kind)),*
@@ -102,57 +100,50 @@ metrics! {
     Checkpoints: "checkpoints", "checkpoints", "checkpoints", Count;
 }
 
-/// What a figure is, for those who show it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct MetricFacts {
-    /// For the command line and for addresses of pages.
+    /// For the command line and page addresses.
     pub name: &'static str,
-    /// Its field in `--json` (docs/formats.md).
+    /// Field in `--json` (docs/formats.md).
     pub key: &'static str,
-    /// For people: short, and as a caption.
     pub label: &'static str,
     pub caption: &'static str,
     pub kind: MetricKind,
     pub is_low_better: bool,
 }
 
-/// How a figure is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
-    /// Transactions, or requests, per second.
     Rate,
     PerSecond,
     /// Microseconds, which differ by orders of magnitude.
     Latency,
-    /// Seconds until something; missing where it was not reached.
+    /// Seconds until an event; missing if it did not occur.
     Time,
     Bytes,
-    /// Bytes per second: more is better.
+    /// More is better.
     ByteRate,
     Count,
     /// Seconds per 10⁹ bytes.
     Cost,
-    /// A quotient of two times; missing where one was not reached.
+    /// Quotient of two times; missing if one was not reached.
     Ratio,
 }
 
 impl Metric {
     pub const ALL: &[Metric] = Metric::VARIANTS;
 
-    /// For the command line and for tables.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// Is it a figure of seconds, that a part of a trial has as well? The others are of whole trials.
     pub fn is_by_second(self) -> bool {
         matches!(self, Metric::Tps | Metric::WorstSecond)
     }
 
-    /// May a trial that was measured end before it is reached?
     pub fn may_be_missed(self) -> bool {
         use Metric::{BoundRatio, BuffersAfter, ResidentAfter, To50, To90, To95, WarmAfter, Warmer};
         matches!(self, Warmer | WarmAfter | To50 | To90 | To95 | BoundRatio | ResidentAfter | BuffersAfter)
@@ -175,7 +166,7 @@ impl FromStr for Metric {
     }
 }
 
-/// Something of each metric that is known. As JSON every metric has its field, and those that are not known are null.
+/// A value for each metric. In JSON, unknown ones are null.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByMetric<T>(BTreeMap<Metric, T>);
 
@@ -184,7 +175,7 @@ impl<T: Copy> ByMetric<T> {
         self.0.get(&metric).copied()
     }
 
-    /// `None`: it is not known.
+    /// `None` removes a value.
     pub fn update(&mut self, figures: impl IntoIterator<Item = (Metric, Option<T>)>) {
         for (metric, value) in figures {
             match value {
@@ -215,7 +206,7 @@ impl<T: Serialize> Serialize for ByMetric<T> {
     }
 }
 
-/// The figures that a trial has by itself; those that other trials decide come later.
+/// Those that follow from the trial alone.
 pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
     let device = || trial.os_samples.iter().filter_map(|sample| sample.device);
@@ -227,7 +218,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let has_cpu = !trial.os_samples.is_empty() && trial.transactions > 0;
     let own = [
         (Metric::Tps, Some(trial.tps)),
-        // A document from elsewhere may say one that is above the throughput beside it.
+        // An imported worst second may exceed the throughput.
         (Metric::WorstSecond, trial.worst_second_tps.filter(|worst| *worst <= trial.tps)),
         (Metric::P50, percentile(0.5)),
         (Metric::P95, percentile(0.95)),
@@ -249,8 +240,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     own.into_iter().collect()
 }
 
-/// How uneven the reads of the seconds are while there is anything to read: their standard deviation (of the population) over
-/// their mean. What follows the last second with 1 % of the most is rest, not unevenness. `None`: nothing or one second to compare.
+/// Standard deviation over mean, up to the last second with 1 % of the peak.
 fn compute_unevenness(reads: &[f64]) -> Option<f64> {
     let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
     let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;

@@ -1,4 +1,4 @@
-//! What the numbers of a study say: summaries, ratios, significance, findings. Pure.
+//! Conclusions from a study's numbers: summaries, ratios, significance, findings. Pure functions.
 
 mod compare;
 mod findings;

@@ -1,4 +1,4 @@
-//! A trial in a few figures: enough for every picture over the points of a sweep, however many trials it has.
+//! Summaries of trials, small enough for pictures of sweeps with many trials.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,6 @@ use model::Judgement;
 use observe::time::TimeFigures;
 use postgres::{RowDelta, StatisticsDelta};
 
-/// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialOutline {
@@ -22,13 +21,13 @@ pub struct TrialOutline {
     pub failure: Option<String>,
     #[serde(flatten)]
     pub figures: ByMetric<f64>,
-    /// What the model says of the curve of a trial that began cold, as far as the common steady level bears it out; `None` when it
-    /// cannot be judged, for the reason in `no_verdict`.
+    /// The model's judgement of a cold trial, reconciled with the common steady level; `None` for the reason in
+    /// `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
-    /// What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
+    /// The level that shares refer to; `None` until a trial that decides it was warm.
     pub steady_tps: Option<f64>,
-    /// These are told by point: `PointSummary` has them.
+    /// Published by point, in `PointSummary`.
     #[serde(skip)]
     pub point: Point,
     #[serde(skip)]
@@ -37,15 +36,15 @@ pub struct TrialOutline {
     pub warnings: Vec<String>,
     #[serde(skip)]
     pub background: BackgroundWrites,
-    /// Of a trial that began cold.
+    /// Only for cold trials.
     #[serde(skip)]
     pub warming: Option<WarmingFigures>,
-    /// Where the time of the server's processes went; `None` where nobody looked.
+    /// Account of the server's time, if available.
     #[serde(skip)]
     pub time: Option<TimeFigures>,
 }
 
-/// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
+/// Writers of buffers and causes of checkpoints, for one trial or as medians of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BackgroundWrites {
@@ -54,19 +53,19 @@ pub struct BackgroundWrites {
     pub buffers_checkpoint: f64,
     pub buffers_clean: f64,
     pub buffers_backend: f64,
-    /// How often the background writer stopped because it had written as much as it may at once.
+    /// How often the background writer stopped at its limit for one round.
     pub maxwritten_clean: f64,
     pub buffers_alloc: f64,
 }
 
 impl BackgroundWrites {
-    /// Read from the views in which the server's version has it.
+    /// Reads the views that the server's version has.
     pub fn of(statistics: &StatisticsDelta) -> BackgroundWrites {
         let sum = |view: &str, column: &str| statistics.sum(view, column);
         let either =
             |until_16: &str, since_17: &str| sum("pg_stat_bgwriter", until_16) + sum("pg_stat_checkpointer", since_17);
-        // Since 17 what backends wrote themselves is in pg_stat_io alone, beside what they wrote of temporary tables, and
-        // since 18 of the log.
+        // Since PostgreSQL 17, only pg_stat_io counts writes by backends. It also counts temporary tables and, since
+        // 18, WAL.
         let has_checkpointer = statistics.0.contains_key("pg_stat_checkpointer");
         let io = statistics.0.get("pg_stat_io").filter(|_| has_checkpointer).into_iter().flatten();
         let is = |row: &RowDelta, name: &str, value: &str| row.key.get(name).is_some_and(|known| known == value);
@@ -84,7 +83,7 @@ impl BackgroundWrites {
     }
 }
 
-/// Seconds that trials took together, with all that belongs to each; `None` where no end of one is known.
+/// Total duration of trials; `None` if none has a known end.
 pub fn compute_total_seconds(trials: &[TrialOutline]) -> Option<f64> {
     let took = |trial: &TrialOutline| Some(trial.ended_at?.duration_since(trial.started_at).as_secs_f64());
     trials.iter().filter_map(took).reduce(|sum, seconds| sum + seconds)
@@ -128,7 +127,6 @@ mod tests {
         }
     }
 
-    /// Of pg_stat_io.
     fn io(backend_type: &str, object: &str, writes: f64) -> RowDelta {
         row(&[("backend_type", backend_type), ("object", object), ("context", "normal")], &[("writes", writes)])
     }
@@ -148,7 +146,7 @@ mod tests {
     fn writes_are_found_where_each_version_has_them() {
         let until_16 = StatisticsDelta(BTreeMap::from([
             ("pg_stat_bgwriter".to_owned(), vec![row(&[], &[("checkpoints_req", 2.0), ("buffers_backend", 7.0)])]),
-            // Counted once: 16 has both.
+            // Counted once: PostgreSQL 16 has both.
             ("pg_stat_io".to_owned(), vec![io("client backend", "relation", 7.0)]),
         ]));
         let found = BackgroundWrites::of(&until_16);

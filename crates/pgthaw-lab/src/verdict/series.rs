@@ -1,4 +1,4 @@
-//! The seconds of a trial as the page draws them, joined to spans where there are many.
+//! A trial's seconds as the page draws them, merged into spans if there are many.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,33 @@ use model::{StallSpan, find_stalls};
 use observe::{OsSample, WaitSample, Waits};
 use postgres::Wait;
 
-/// A trial's curves, column by column. Spans keep their minimum and maximum beside the mean, so that a stall of one second stays
-/// visible.
+/// A trial's curves, by column. Minimum and maximum keep a stall of one second visible.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialSeries {
-    /// Seconds that a span joins.
+    /// Seconds in a span.
     pub width: u32,
     /// The end of each span, since the start of pgbench.
     pub second: Vec<u32>,
-    /// Transactions per second.
     pub tps: Envelope,
-    /// Microseconds; nothing in a span without any transaction.
+    /// Microseconds; `None` in a span without transactions.
     pub latency_us_mean: Vec<Option<f64>>,
     pub latency_us_min: Vec<Option<u64>>,
     pub latency_us_max: Vec<Option<u64>>,
     pub latency_us_deviation: Vec<Option<f64>>,
-    /// Bytes per second, by the workload's own backends and by anybody.
+    /// Bytes per second: the workload's own backends, and the whole device.
     pub foreground_read_bytes: Vec<f64>,
     pub device_read_bytes: Envelope,
     pub device_reads: Vec<f64>,
-    /// At its least, because it is what has gone that matters.
+    /// Minimum of each span.
     pub os_resident_bytes: Vec<u64>,
-    /// The columns of [`crate::study::MEASURES`]; `None` when the machine was not gauged.
+    /// The columns of `MEASURES`; `None` if the machine was not gauged.
     pub machine: Option<BTreeMap<String, Column>>,
-    /// What the workload's backends did; nothing when nobody looked.
     pub waits: Vec<WaitSeries>,
     pub stalls: Vec<Stall>,
-    /// Of the log, over the whole trial.
     pub flushes: Option<FlushFigures>,
 }
 
-/// A quantity over the seconds of each span.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Envelope {
@@ -58,7 +53,6 @@ impl Envelope {
 }
 
 impl TrialSeries {
-    /// The curves in at most so many spans.
     pub fn new(trial: &SweepTrial, spans_max: u32) -> TrialSeries {
         let width = (trial.samples.len() as u32).div_ceil(spans_max.max(1)).max(1);
         let mut series = TrialSeries { width, ..TrialSeries::default() };
@@ -75,7 +69,7 @@ impl TrialSeries {
         series
     }
 
-    /// `span` has a second at least.
+    /// `span` must not be empty.
     fn push(&mut self, span: &[Sample]) {
         self.second.push(span.last().map_or(0, |sample| sample.second));
         self.tps.push(span.iter().map(|sample| sample.transactions as f64));
@@ -90,7 +84,7 @@ impl TrialSeries {
     }
 }
 
-/// What belongs to each span, by the seconds at which the spans end. Samples are in order.
+/// Samples of each span, by the seconds at which spans end. Samples must be ordered.
 fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -> Vec<&'a [T]> {
     let mut from = 0;
     let mut span = |end: &u32| {
@@ -100,14 +94,14 @@ fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -
     ends.iter().map(&mut span).collect()
 }
 
-/// Of the transactions, wherever in the span they were.
+/// Mean over transactions.
 fn mean_latency(span: &[Sample]) -> Option<f64> {
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample.transactions as f64)));
     let (sum, count) = served.fold((0.0, 0.0), |(sum, count), (mean, served)| (sum + mean * served, count + served));
     (count > 0.0).then(|| round(sum / count))
 }
 
-/// The same of their standard deviation: within the seconds, and between them. Nothing where one is not known.
+/// Combines deviations within and between seconds; `None` if one is unknown.
 fn latency_deviation(span: &[Sample]) -> Option<f64> {
     let all = mean_latency(span)?;
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample)));
@@ -120,10 +114,9 @@ fn latency_deviation(span: &[Sample]) -> Option<f64> {
     Some(round((squares / count).sqrt()))
 }
 
-/// A value for each span; `None` where there is none.
 pub type Column = Vec<Option<f64>>;
 
-/// To three decimals: a page holds many of them.
+/// To three decimals, to limit the page's size.
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -137,7 +130,7 @@ fn rounded_mean(values: impl Iterator<Item = f64>) -> f64 {
     mean(values).map_or(0.0, round)
 }
 
-/// The columns of the measures that have one, by their names; `None` in a span that was not gauged. A span may be empty.
+/// `None` in a span that was not gauged.
 fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
     let mut series = BTreeMap::new();
     for measure in MEASURES {
@@ -155,24 +148,22 @@ fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
     series
 }
 
-/// Waits with curves of their own; the rest is summed.
 const KINDS_MAX: usize = 7;
 
-/// Backends of the workload that did the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WaitSeries {
-    /// `IO` and `DataFileRead`; `None`: on a processor, or ready to be. `Others` is what has no curve of its own.
+    /// `IO`, for example; `None`: running or ready to run. `Others` is the sum of the rest.
     pub kind: Option<String>,
     pub event: Option<String>,
-    /// How many of them, in the mean; `None` in a span in which nobody looked.
+    /// Mean number of backends.
     pub processes: Column,
 }
 
-/// What a backend waited for: type and event.
+/// Type and event.
 type Event = (Option<String>, Option<String>);
 
-/// The kinds that were seen most often, the most frequent first.
+/// Most frequent first.
 fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     let spans: Vec<BackendWaits> = spans.iter().map(|span| BackendWaits::of(span)).collect();
     let mut totals: BTreeMap<&Event, u64> = BTreeMap::new();
@@ -181,7 +172,6 @@ fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     }
     let mut kinds: Vec<(&Event, u64)> = totals.into_iter().collect();
     kinds.sort_by_key(|(_, observed)| std::cmp::Reverse(*observed));
-    // A single one that is left over may as well have its own name.
     let shown = if kinds.len() > KINDS_MAX + 1 { KINDS_MAX } else { kinds.len() };
     let (own, left) = kinds.split_at(shown);
     let series = |event: &Event, counted: &[&Event]| WaitSeries {
@@ -197,7 +187,6 @@ fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     all
 }
 
-/// What was seen of the workload's backends within some seconds.
 #[derive(Clone, Debug, Default)]
 struct BackendWaits {
     looks: u32,
@@ -222,28 +211,27 @@ impl BackendWaits {
     }
 }
 
-/// Background processes wait for work of their own.
+/// Excludes background processes, which also wait for work.
 fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// Seconds before a stall that its waits are compared with.
+/// Seconds before a stall, as the baseline of its waits.
 const SECONDS_BEFORE: u32 = 30;
 
-/// A wait explains a stall only if it grew by this share of the backends.
+/// Share of the backends by which a wait must grow to explain a stall.
 const TELLING: f64 = 0.1;
 
-/// Seconds in which throughput fell far below its surroundings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Stall {
-    /// It begins at the end of this second of the trial, and ends with that one.
+    /// The stall begins at the end of `from_second`.
     pub from_second: u32,
     pub until_second: u32,
-    /// Transactions of its slowest second, and what was usual around it.
+    /// Transactions of the slowest second, and the usual number.
     pub least_tps: f64,
     pub usual_tps: f64,
-    /// What was seen meanwhile and not before: a wait of the backends, a checkpoint; empty when nothing was.
+    /// Possible causes seen only during the stall: a wait, a checkpoint.
     pub seen: Vec<String>,
 }
 
@@ -270,7 +258,6 @@ fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {
     }
 }
 
-/// The wait that more backends were in than before.
 fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Option<String> {
     let (during, before) = (BackendWaits::of(during), BackendWaits::of(before));
     let both = during.observed.keys().map(|event| (event, during.mean(&[event]), before.mean(&[event])));
@@ -284,7 +271,6 @@ fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Opti
     Some(format!("{now:.1} of {clients} backends {what} ({earlier:.1} before)"))
 }
 
-/// What a checkpoint did within these seconds.
 fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Option<String> {
     let common = |begin: f64, end: f64| end.min(f64::from(until_second)) - begin.max(f64::from(from_second));
     let Checkpoint { ended_after_seconds: end, write_seconds, total_seconds, reason, .. } = checkpoint;
@@ -296,25 +282,24 @@ fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Opti
     (!did.is_empty()).then(|| format!("a checkpoint{reason} {}", did.join(" and ")))
 }
 
-/// PostgreSQL's own.
+/// PostgreSQL's default.
 const COMMIT_SIBLINGS: &str = "5";
 
-/// Flushes of the log, counted by the server and seen by looks.
+/// WAL flushes, counted by the server and observed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct FlushFigures {
-    /// By everybody, as the server counts them; `None` where it does not (before PostgreSQL 14).
+    /// `None` before PostgreSQL 14.
     pub per_second: Option<f64>,
-    /// Looks, and those that saw one under way.
+    /// Observations, and those that saw a flush in progress.
     pub looks: u32,
     pub seen: u32,
-    /// Other transactions under way then, in the mean: they have written, and waited for no lock. `None` where none was seen.
+    /// Mean number of other transactions that had written and waited for no lock.
     pub others: Option<f64>,
     pub commit_siblings: String,
 }
 
 impl FlushFigures {
-    /// `None` where neither the server nor a look has seen one.
     pub fn of(trial: &SweepTrial) -> Option<FlushFigures> {
         let flushes = trial.waits.flushes;
         let seconds = trial.lasted_seconds;
@@ -371,7 +356,7 @@ mod tests {
         assert_eq!((series.tps.mean[0], series.tps.min[0], series.tps.max[0]), (100.0, 0.0, 200.0));
         assert_eq!((series.latency_us_min[0], series.latency_us_max[0]), (Some(5), Some(80)));
         assert_eq!(series.latency_us_mean[0], Some(30.0));
-        // Of 100 around 10 and 200 around 40: 200 between the means, and 9 within.
+        // 100 around 10 and 200 around 40: variance 200 between the means and 9 within.
         assert_eq!(series.latency_us_deviation[0], Some(14.457));
         assert_eq!((series.device_read_bytes.max[0], series.os_resident_bytes[0]), (3000.0, 97));
         series.push(&[second(4, 0, 0)]);

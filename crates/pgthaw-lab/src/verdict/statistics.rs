@@ -1,4 +1,4 @@
-//! The median and its interval, spreads over repeats, ratios within rounds, and whether pairs differ by more than chance would have it. Pure.
+//! Medians, intervals, ratios and significance. Pure functions.
 
 use std::cmp::Ordering;
 
@@ -8,33 +8,30 @@ use serde::Serialize;
 
 pub use model::compute_median;
 
-/// Fewest pairs of which an interval is given.
 pub const MIN_PAIRS: usize = 3;
 
-/// How often the interval holds the true median at least, 0 to 1, where there are pairs enough.
+/// Least probability that an interval contains the true median, given enough pairs.
 const CONFIDENCE: f64 = 0.95;
 
-/// What is known of a quantity that is not negative: the limits that it lies within.
+/// Known limits of a non-negative quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Limits {
     pub at_least: f64,
-    /// `None`: it has no upper limit.
+    /// `None`: no upper limit.
     pub at_most: Option<f64>,
 }
 
 impl Limits {
-    /// A quantity that was measured.
     pub fn exactly(value: f64) -> Limits {
         Limits { at_least: value, at_most: Some(value) }
     }
 
-    /// A time that was measured, or is longer than `observed` seconds: how long nothing came.
+    /// A time that was measured, or exceeds `observed` seconds.
     pub fn reached(value: Option<f64>, observed: f64) -> Limits {
         value.map_or(Limits { at_least: observed, at_most: None }, Limits::exactly)
     }
 
-    /// The quotient: as large as the largest dividend and the smallest divisor make it, as small as their opposites do.
     pub fn divided_by(self, divisor: Limits) -> Limits {
         let at_least = divisor.at_most.filter(|most| *most > 0.0).map_or(0.0, |most| self.at_least / most);
         let at_most = self.at_most.filter(|_| divisor.at_least > 0.0).map(|most| most / divisor.at_least);
@@ -42,30 +39,26 @@ impl Limits {
     }
 }
 
-/// A ratio over the rounds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Ratio {
-    /// Of the ratios of all pairs. Its limits differ where times were not reached.
+    /// Its limits differ if some times were not reached.
     pub median: Limits,
-    /// Where the true median is, in at least 95 % of cases; `None` with fewer than [`MIN_PAIRS`] pairs.
+    /// `None` with fewer than `MIN_PAIRS` pairs.
     pub interval: Option<Limits>,
-    /// How often such an interval holds the true median, 0 to 1: 0.97 with six pairs. Fewer than six do not allow 95 %:
-    /// the interval is their range then, which holds it in 0.75 of cases with three, 0.94 with five.
+    /// Probability that the interval contains the true median: 0.97 with six pairs. Fewer cannot reach 0.95; their
+    /// interval is the range, with 0.75 (three pairs) to 0.94 (five).
     pub coverage: f64,
     pub pairs: u32,
 }
 
-/// The ratio of dividends to divisors, each pair measured in one round. `None` without any pair.
+/// The ratio of dividends to divisors, each pair from one round.
 ///
-/// The interval lies between two of the ratios in their order, of which so many are left out at each end as chance
-/// allows: each ratio falls below the true median with a probability of one half, so how many do is binomial (the sign
-/// test's interval; no distribution is assumed). The percentile bootstrap was tried: of twelve uniform values its
-/// interval held the true median in 275 of 300 cases, which is less than it promises.
+/// The interval is that of the sign test: the number of ratios below the true median is binomial. The percentile
+/// bootstrap was rejected: with twelve uniform values its interval held the true median in only 275 of 300 cases.
 ///
-/// A ratio whose parts were not all reached is known within limits only. Median and ends grow with each of the ratios,
-/// so computed once of all lower limits and once of all upper ones they enclose what they would have been, had the
-/// trials lasted longer.
+/// Median and interval increase with each ratio. Computed from lower and from upper limits, they enclose the values
+/// of longer trials.
 pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     let ratios = pairs.iter().map(|(dividend, divisor)| dividend.divided_by(*divisor));
     let (mut lowest, mut highest): (Vec<f64>, Vec<f64>) =
@@ -79,11 +72,9 @@ pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     Some(Ratio { median, interval, coverage, pairs: pairs.len() as u32 })
 }
 
-/// How many of `count` values in their order lie beyond each end of the interval, and how often it then holds the true
-/// median: unless too few, or too many, of the values are below it.
+/// How many of `count` sorted values lie outside the interval at each end, and its coverage.
 pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
     let mut left_out = 0;
-    // Of `count` fair coins none shows heads; then at most one, and so on.
     let mut exactly = 0.5_f64.powi(count as i32);
     let mut at_most = exactly;
     loop {
@@ -96,18 +87,16 @@ pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
     }
 }
 
-/// An interval around a median of trials, between two of their figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct MedianInterval {
     pub low: f64,
     pub high: f64,
-    /// How often such an interval holds the true median, 0 to 1, whatever the distribution: 0.75 of three trials.
+    /// Probability that it contains the true median, for any distribution.
     pub coverage: f64,
 }
 
-/// The interval between two of these figures that holds the true median in 95 % of cases, as that of ratios does; `None` of fewer than
-/// three. Of three to five it is their range, which holds it less often.
+/// As in `compute_ratio`; `None` with fewer than three figures.
 pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> {
     let count = figures.len();
     if count < MIN_PAIRS {
@@ -118,30 +107,27 @@ pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> 
     Some(MedianInterval { low: figures[left_out], high: figures[count - 1 - left_out], coverage })
 }
 
-/// The middle and the ends of one quantity over the repeats. A repeat that did not get there counts as longer than
-/// every one that did, so the median is `None` when half of them or more did not, and `max` when any did not.
+/// A repeat that did not reach the event counts as the longest: the median is `None` if half of them did not, `max`
+/// if any did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Spread {
     pub median: Option<f64>,
     pub min: Option<f64>,
     pub max: Option<f64>,
-    /// Repeats that got there.
     pub reached: u32,
     pub repeats: u32,
-    /// Of the median; `None` of fewer than three repeats, and where one did not get there.
+    /// `None` with fewer than three repeats, or if one did not reach it.
     pub interval: Option<MedianInterval>,
 }
 
 impl Spread {
-    /// The spread of values of which the missing ones lie beyond all others.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Spread {
         let mut sorted: Vec<Option<f64>> = values.into_iter().collect();
         sorted.sort_by(|a, b| missing_last(*a, *b));
         let count = sorted.len();
         let median = match count {
             0 => None,
-            // The mean of the two in the middle, which are one and the same when the count is odd.
             _ => sorted[(count - 1) / 2].zip(sorted[count / 2]).map(|(low, high)| (low + high) / 2.0),
         };
         Spread {
@@ -155,7 +141,6 @@ impl Spread {
     }
 }
 
-/// Orders as numbers, `None` after all of them.
 pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => a.total_cmp(&b),
@@ -165,12 +150,12 @@ pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// Up to so many pairs every permutation is tried; of more a sample.
+/// With more pairs, permutations are sampled.
 const EXACT_PAIRS: usize = 16;
 const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
-/// Student's t by degrees of freedom from 1: the 97.5 % and the 80 % quantile, for a test at 5 % on two sides that finds
-/// a true difference in 80 % of studies. Beyond the tables those of the normal distribution are close.
+/// Quantiles of Student's t, 97.5 % and 80 %, by degrees of freedom from 1: a two-sided test at 5 % with a power of
+/// 80 %.
 const T_975: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086,
@@ -181,10 +166,10 @@ const T_80: [f64; 20] = [
 ];
 const NORMAL: (f64, f64) = (1.960, 0.842);
 
-/// The signs of the logarithms turned over in every way: the share in which their sum is at least as far from 0.
+/// Permutation test: the share of sign changes whose sum is at least as far from 0.
 pub fn compute_p(logs: &[f64]) -> f64 {
     let seen = logs.iter().sum::<f64>().abs();
-    // Sums of the same terms in another order differ in their last digits.
+    // The order of summation changes the last digits.
     let is_as_far = |sum: f64| sum.abs() >= seen * (1.0 - 1e-9);
     if logs.len() <= EXACT_PAIRS {
         let all = 1_u32 << logs.len();
@@ -197,11 +182,11 @@ pub fn compute_p(logs: &[f64]) -> f64 {
     let mut random = StdRng::seed_from_u64(0);
     let far = (0..SAMPLED_PERMUTATIONS)
         .filter(|_| is_as_far(logs.iter().map(|log| if random.random::<bool>() { -log } else { *log }).sum()));
-    // What was seen is one of the permutations.
+    // The observed signs are one of the permutations.
     (far.count() as f64 + 1.0) / (f64::from(SAMPLED_PERMUTATIONS) + 1.0)
 }
 
-/// The smallest ratio that so many pairs with this scatter find in 80 % of studies.
+/// The ratio that as many pairs with this scatter detect in 80 % of studies.
 pub fn compute_smallest_detectable(logs: &[f64]) -> Option<f64> {
     let freedom = logs.len().checked_sub(2)?;
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -210,8 +195,7 @@ pub fn compute_smallest_detectable(logs: &[f64]) -> Option<f64> {
     Some(((upper + power) * (variance / logs.len() as f64).sqrt()).exp())
 }
 
-/// Holm's step-down over the p-values of one study: the smallest counts as often as there are questions, the next once less,
-/// and none less than one before.
+/// Holm's step-down adjustment.
 pub fn compute_holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|one, other| p_values[*one].total_cmp(&p_values[*other]));
@@ -224,8 +208,7 @@ pub fn compute_holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The median, and where there is one its interval: `0.43` and `0.40–0.47`. What is only limited is told as that:
-/// `< 0.30`, `> 1.25`; `?` is anything.
+/// Renders `0.43` and `0.40–0.47`. Open limits are `< 0.30`, `> 1.25`, or `?` for any value.
 pub fn render_ratio(ratio: &Ratio) -> (String, Option<String>) {
     (render_limits(ratio.median), ratio.interval.map(render_limits))
 }
@@ -241,7 +224,6 @@ fn render_limits(limits: Limits) -> String {
     }
 }
 
-/// Two digits behind the point as far as they matter.
 fn render_number(ratio: f64) -> String {
     match ratio {
         0.0 => "0".to_owned(),
@@ -265,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_that_of_the_pairs_and_not_of_the_medians() {
-        // A machine that slows down from round to round: the medians' ratio would be 3.0 ÷ 4.0.
+        // The ratio of the medians would be 3.0 ÷ 4.0.
         let ratio = exact(&[(1.0, 2.0), (3.0, 4.0), (9.0, 10.0), (3.0, 6.0), (2.0, 4.0)]);
         assert_eq!(ratio.median, Limits::exactly(0.5));
         assert_eq!(ratio.interval, Some(Limits { at_least: 0.5, at_most: Some(0.9) }));
@@ -288,7 +270,7 @@ mod tests {
         assert_eq!(median((five, beyond)), Limits { at_least: 0.0, at_most: Some(0.25) });
         assert_eq!(median((beyond, five)), Limits { at_least: 4.0, at_most: None });
         assert_eq!(median((beyond, beyond)), Limits { at_least: 0.0, at_most: None });
-        // A time of 0 s is a time within the first reading: nothing can be said of a ratio to it.
+        // 0 s means "within the first reading".
         assert_eq!(median((five, Limits::exactly(0.0))), Limits { at_least: 0.0, at_most: None });
         assert_eq!(Limits::reached(Some(5.0), 20.0), five);
     }
@@ -304,8 +286,7 @@ mod tests {
     #[test]
     fn the_interval_holds_the_true_median_as_often_as_it_says() {
         assert_eq!(compute_left_out(5), (0, 0.9375));
-        // As tables of the sign test have it: the first and the last of 6, the third and the tenth of 12, the sixth and
-        // the fifteenth of 20.
+        // From tables of the sign test.
         assert_eq!([6, 12, 20].map(|count| compute_left_out(count).0), [0, 2, 5]);
         let mut random = StdRng::seed_from_u64(1);
         let mut holds = || {
@@ -319,7 +300,6 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the hidden times were, what is said of the censored pairs is true of them.
         #[test]
         fn censoring_widens_and_never_misleads(times in prop::collection::vec((0.1f64..40.0, 0.1f64..40.0), 3..8)) {
             let seen = |time: f64| Limits::reached((time <= 20.0).then_some(time), 20.0);
@@ -402,7 +382,7 @@ mod tests {
             compute_p(&logs) <= 0.05
         };
         let found = (0..1000).filter(|_| is_found()).count();
-        // 50 expected at most; three standard deviations are 21.
+        // At most 50 expected; three standard deviations are 21.
         assert!((20..=71).contains(&found), "{found} of 1000");
     }
 
@@ -416,7 +396,7 @@ mod tests {
             let shift = compute_smallest_detectable(&still).unwrap().ln();
             compute_p(&(0..8).map(|_| shift + noise()).collect::<Vec<_>>()) <= 0.05
         });
-        // 80 % where the scatter is known; it is estimated from eight.
+        // 80 % if the scatter were known, but it is estimated.
         let found = found.count();
         assert!((195..=285).contains(&found), "{found} of 300");
         assert_eq!(compute_smallest_detectable(&[0.1]), None);

@@ -1,4 +1,4 @@
-//! What the trials of each point say together.
+//! Summaries of the trials of each point.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,17 +13,14 @@ use crate::study::{MeasurementVerdict, SweepRun};
 use model::{Judgement, compute_median};
 use observe::time::TimeFigures;
 
-/// What speaks against trials of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PointVerdict {
     pub kind: &'static str,
-    /// Of how many trials it was told.
     pub trials: u32,
-    /// As of the first of them.
     pub sentence: String,
     pub remedy: String,
-    /// Was something else measured than was asked for?
+    /// Whether something other than the request was measured.
     pub is_refusing: bool,
 }
 
@@ -39,47 +36,43 @@ impl PointVerdict {
     }
 }
 
-/// One point of a sweep, with what its trials measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PointSummary {
     pub number: u32,
-    /// The point by what varies.
+    /// The values that vary.
     pub label: String,
-    /// Values of the axes that vary, in the order of [`SweepRun::varied`].
+    /// In the order of `SweepRun::varied`.
     pub values: Vec<String>,
-    /// Trials that ended, and those of them that have no figures.
+    /// Ended trials, and those of them without figures.
     pub trials: u32,
     pub failures: u32,
-    /// Over the trials that have the figure; a time that some did not reach is longer than all others there.
+    /// A time that was not reached counts as longer than all others.
     #[serde(flatten)]
     pub figures: ByMetric<Spread>,
-    /// Seconds that its cold trials, or those beside a job, were measured: what a time that was not reached is longer than.
+    /// Lower limit of times that were not reached.
     pub measured_seconds: Option<u32>,
-    /// Medians.
     pub background: Option<BackgroundWrites>,
-    /// Where the time of the server's processes went: the mean of its trials; `None` where nobody looked. `TimedPoint` tells it.
+    /// Mean of its trials, if available; published as `TimedPoint`.
     #[serde(skip)]
     pub time: Option<TimeFigures>,
-    /// What speaks against its trials.
     pub verdicts: Vec<PointVerdict>,
-    /// Failures that no verdict tells, each text once, with how many trials have it.
+    /// Failures without a verdict, by text, with the number of trials.
     pub warnings: BTreeMap<String, u32>,
 }
 
 impl PointSummary {
-    /// A figure over its trials; `None` when no trial has it.
     pub fn figure(&self, metric: Metric) -> Option<Spread> {
         self.figures.get(metric)
     }
 
-    /// The middle of a figure over its trials; `None` also when half of them did not reach it.
+    /// `None` also if half of the trials did not reach it.
     pub fn median(&self, metric: Metric) -> Option<f64> {
         self.figure(metric)?.median
     }
 }
 
-/// The points of which a trial has ended, in the order of their numbers; where the warmer is all that varies the soonest first.
+/// By number, or fastest first if only the warmer varies.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
@@ -92,7 +85,7 @@ pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<P
     points
 }
 
-/// By the median time, then by the soonest repeat; among those that did not get there, who served most comes first.
+/// By median, fastest repeat, then transactions.
 fn soonest_first(a: &PointSummary, b: &PointSummary) -> Ordering {
     let reached = |point: &PointSummary, of: fn(&Spread) -> Option<f64>| {
         let metrics = [Metric::Whole, Metric::ResidentAfter, Metric::WarmAfter];
@@ -104,7 +97,7 @@ fn soonest_first(a: &PointSummary, b: &PointSummary) -> Ordering {
         .then_with(|| a.number.cmp(&b.number))
 }
 
-/// `trials` are all of one point, and at least one.
+/// `trials` belong to one point and are not empty.
 fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     let good: Vec<&TrialOutline> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
@@ -135,8 +128,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     }
 }
 
-/// A trial that ended as it looked steady, which its whole curve does not bear out: pgbench tells of its seconds a little differently than
-/// the samples do.
+/// The trial ended early as steady, but its whole curve is not: pgbench's progress differs slightly from the samples.
 fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
@@ -148,7 +140,7 @@ fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     })
 }
 
-/// One of each kind and subject, the first that was told.
+/// One for each kind and subject.
 fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
@@ -195,31 +187,28 @@ fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
 
 const CLIENTS: &str = "clients";
 
-/// A point with the account of its trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TimedPoint {
     pub number: u32,
-    /// `None` of what was imported.
+    /// `None` for imports.
     pub clients: Option<u32>,
-    /// What varies beside the clients, or nothing.
+    /// Varying values other than clients.
     pub others: String,
-    /// Medians: transactions per second, and the mean response of a closed loop by that (clients ÷ tps), in microseconds; `None` under
-    /// a rate.
+    /// Medians. The response of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
     pub tps: Option<f64>,
     pub response_us: Option<f64>,
-    /// Of each client backend, by the sums of the source.
+    /// Per client backend.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Waiting for commands and receiving them.
+    /// Time waiting for commands and receiving them.
     pub reading_seconds: f64,
-    /// Processors that the server used in the mean.
+    /// Mean number of processors.
     pub processors_used: f64,
 }
 
-/// The points of which somebody looked, in their order.
 pub fn compute_timed_points(run: &SweepRun, points: &[PointSummary]) -> Vec<TimedPoint> {
     let axes = run.axes();
     let timed = |summary: &PointSummary| {

@@ -1,40 +1,31 @@
-//! When is a trial warm? Judged physically: from its first second in which fewer than 1 % of the transactions read from the
-//! device, if from then on until it ends any three seconds have fewer too. Three, so that a vacuum, or a page that the kernel took
-//! back, is no relapse; and a second of its own, so that the leap of a slow disk's throughput does not outvote the cold second before
-//! it.
-//!
-//! Throughput cannot say it: the cold plateau is as steady as the warm one, and the steady level itself moves with
-//! the neighbours' load. What the workload's own backends read from the device has a natural zero.
-//!
-//! Reads are counted in blocks, so a transaction that misses twice counts twice: the share is an upper bound.
+//! A trial is warm from the first second in which fewer than 1 % of transactions read from the device, if the same
+//! holds for any three seconds from then to its end. Three, so that a vacuum or a reclaimed page is no relapse.
+//! Throughput cannot decide: a cold plateau is as steady as a warm one. Misses count blocks, so the share is an upper
+//! bound.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Blocks that count as a miss: less than one comes from readings between which a block was shared out.
+/// Smaller amounts come from a block divided between two readings.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
 
-/// Seconds whose transactions are judged together; a trial must end in so many that are warm.
 pub const SUSTAINED_SECONDS: usize = 3;
 
-/// Blocks that the workload's backends read from the device per transaction. `None` in a second without any transaction.
+/// Blocks read from the device per transaction.
 pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
     let misses = sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64;
     (sample.transactions > 0).then(|| misses / sample.transactions as f64)
 }
 
-/// Seconds from the start of the workload until it was warm: 0 when it was so at once. `None` when the last
-/// [`SUSTAINED_SECONDS`] of the trial were not.
+/// Seconds until it was warm; `None` if the last `SUSTAINED_SECONDS` were not.
 ///
-/// Which seconds are warm is judged by whole seconds, for pgbench counts transactions so. The instant lies in the last
-/// second that was not warm or in the first that was: it is the end of the last tenth in which the workload read for at
-/// least 1 % of the transactions that it had served in a tenth before these two seconds, when it was slower than in
-/// them: rather late than early. A second that served nothing was cold to its end. `tenths` are the workload's reads in
-/// each tenth of a second; a read counts when it is issued.
+/// `tenths` (bytes read in each 0.1 s, counted at issue) refine `find_first_warm` within the last cold and the first
+/// warm second: the end of the last tenth with misses for at least 1 % of an earlier second's transactions per tenth.
+/// Rather late than early.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -48,8 +39,7 @@ pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Byte
     Some(last_cold.map_or(0.0, |tenth| (tenth + 1) as f64 / TENTHS as f64))
 }
 
-/// The index of the first second from which the trial stays warm to its end. Seconds that served nothing at all are not warm,
-/// however little they read.
+/// Seconds that served nothing are not warm.
 pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
     let is_warm = |seconds: &[Sample]| {
         let misses: f64 =
@@ -62,10 +52,9 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
     (sustained..windows.len()).find(|second| is_warm(&samples[*second..=*second]))
 }
 
-/// Seconds of the running median that a trial's throughput is smoothed with, so that one lucky second is no arrival.
 const WINDOW_SECONDS: usize = 3;
 
-/// Centred; at both ends over the seconds that there are.
+/// Over three seconds, so that a single lucky second does not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -74,7 +63,7 @@ pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     (0..samples.len()).filter_map(|index| median(window(index))).collect()
 }
 
-/// Transactions served by an instant, with the second that it falls into taken as even.
+/// Assumes an even pace within a second.
 pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
     seconds
         .iter()
@@ -83,37 +72,32 @@ pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
         .sum()
 }
 
-/// Seconds over which the present pace is measured.
 const PACE_SECONDS: usize = 4;
 
-/// The workload warms itself when so much of what becomes resident was read by it.
+/// Above this share of the growth, the workload warms itself.
 const OWN_SHARE: f64 = 0.5;
 
-/// What is known before the trial.
 #[derive(Clone, Copy, Debug)]
 pub struct WarmGoal {
-    /// In the page cache of the warm server.
+    /// Size of the warm server's page cache.
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
-    /// Transactions per second of the warm server; `None` when not known.
     pub warm_tps: Option<f64>,
-    /// Are all blocks equally likely? Of a script of one's own nobody knows.
+    /// Unknown for the user's own scripts.
     pub is_uniform: bool,
 }
 
-/// One second of a trial, as far as it is known while the trial runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassedSecond {
     pub transactions: f64,
-    /// By the workload.
+    /// Read by the workload.
     pub read_bytes: Bytes,
-    /// At its end.
+    /// At the end of the second.
     pub resident_bytes: Bytes,
 }
 
-/// Judges by the pace of the last seconds. Beside a warmer the rest becomes resident at that pace. Where the workload warms
-/// itself, it goes on so until the device is no longer what it waits for; from then on the share of transactions that
-/// read falls exponentially, with the pages divided by the reads that a warm server would make of them (docs/model.md).
+/// Extrapolates the last seconds. With a warmer, growth continues at its pace. A workload that warms itself keeps its
+/// pace until the device is no bottleneck; then its miss share decays exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;
@@ -139,7 +123,7 @@ pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm
     let (Some(warm_tps), true) = (goal.warm_tps, goal.is_uniform && tps > 0.0 && missing >= 1.0) else {
         return UntilWarm::Unknown;
     };
-    // Blocks of which each transaction misses one with the share that is missing.
+    // Blocks requested per transaction.
     let asked = own / tps * pages / missing;
     let falling = |from: f64, to: f64| pages / (asked * warm_tps) * (from / to).ln().max(0.0);
     let (at_warm, at_device_limit) = (WARM_SHARE / asked * pages, own / (asked * warm_tps) * pages);
@@ -155,12 +139,11 @@ pub(super) mod tests {
 
     const BLOCK: Bytes = Bytes(8192);
 
-    /// Seconds of 1000 transactions each, with the given misses.
+    /// 1000 transactions each.
     fn seconds(misses: &[u64]) -> Vec<Sample> {
         (1..).zip(misses).map(|(second, misses)| sample(second, 1000, misses * BLOCK.0)).collect()
     }
 
-    /// The same, spread evenly within each second.
     fn even_tenths(samples: &[Sample]) -> Vec<Bytes> {
         samples.iter().flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10]).collect()
     }
@@ -203,7 +186,7 @@ pub(super) mod tests {
     fn a_leap_of_the_throughput_does_not_make_the_seconds_before_it_warm() {
         let mut trial = seconds(&[200, 200, 200, 3, 0, 0, 0]);
         trial[4..].iter_mut().for_each(|sample| sample.transactions = 100_000);
-        // Of the third to the fifth second 203 of 102,000 read; the third is cold all the same.
+        // Seconds three to five have 203 misses in 102,000 transactions, but the third is cold.
         assert_eq!(find_first_warm(&trial, BLOCK), Some(3));
     }
 
@@ -239,14 +222,14 @@ pub(super) mod tests {
         let mut samples = seconds(&[900, 300, 5, 0, 0, 0]);
         samples[2].transactions = 40_000;
         let mut tenths = even_tenths(&samples);
-        // The second that was not warm read for its first three tenths; the warm one nothing worth a word.
+        // The cold second reads only in its first three tenths.
         tenths[10..20].copy_from_slice(&[100, 100, 100, 0, 0, 0, 0, 0, 0, 0].map(|misses| Bytes(misses * BLOCK.0)));
         assert_eq!(compute_warm_after(&samples, &tenths, BLOCK), Some(1.3));
     }
 
     #[test]
     fn a_second_that_made_up_for_its_cold_beginning_is_dated_to_the_end_of_it() {
-        // 250 misses in the first seven tenths are few against 30,000 transactions in the other three.
+        // 250 misses in seven tenths are few against 30,000 transactions in the other three.
         let mut samples = seconds(&[250, 0, 0, 0]);
         samples[0].transactions = 30_000;
         let mut tenths = even_tenths(&samples);
@@ -258,8 +241,6 @@ pub(super) mod tests {
         (1..).zip(transactions).map(|(second, count)| sample(second, *count, 0)).collect()
     }
 
-    /// Seconds from the start of the workload until its throughput, and its running median over three seconds with it, first
-    /// reaches `share` of `steady_tps`: the end of the last second before, 0 when it began there. `None` when it never does.
     pub fn compute_seconds_to(samples: &[Sample], share: f64, steady_tps: f64) -> Option<f64> {
         let smooth = compute_running_median(samples);
         let is_there = |(sample, smooth): (&Sample, &f64)| smooth.min(sample.transactions as f64) >= share * steady_tps;
@@ -284,7 +265,7 @@ pub(super) mod tests {
     const BLOCK_BYTES: f64 = 8192.0;
     const WARM_TPS: f64 = 40_000.0;
 
-    /// A trial at scale 50 on a common cloud volume, as the model forecasts it, and when it is warm.
+    /// Scale 50 on a common cloud volume.
     fn forecast(is_warmed: bool) -> (WarmGoal, Vec<PassedSecond>, f64) {
         let class = |name: &str, pages| PageClass {
             name: name.into(),

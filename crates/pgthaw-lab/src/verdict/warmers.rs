@@ -1,4 +1,4 @@
-//! Compares the warmers of a study: ratios within the rounds, and their effect on the traffic meanwhile. Pure.
+//! Compares the warmers of a study: ratios within rounds, and effects on the traffic. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,35 +12,32 @@ use super::warm::served_by;
 use super::warming::{group_of, limits_of};
 use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
-/// Divisor of ratios, beside `nothing`, `cat` and pgthaw.
 const BOUND: &str = "bound";
 
-/// Deadline by which the transactions of all warmers are compared, as a multiple of the bound.
+/// Multiple of the bound at which transactions are compared.
 const DEADLINE_BOUNDS: f64 = 1.25;
 
-/// `dividend ÷ divisor`, of the trials of the same round.
+/// `dividend ÷ divisor`, from trials of the same round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmerRatio {
-    /// What else varies in the study, by its values; empty where nothing does.
+    /// Values of the other axes that vary.
     pub cell: String,
     pub dividend: String,
     /// A warmer, or `bound`.
     pub divisor: String,
-    /// The figure of the dividend, and of the divisor.
+    /// Metrics of dividend and divisor.
     pub of: Metric,
     pub to: Metric,
     #[serde(flatten)]
     pub ratio: Ratio,
 }
 
-/// The ratios of every warmer to the bound, to `nothing`, to `cat` and to pgthaw, cell by cell.
 pub fn compute_warmer_ratios(run: &SweepRun, trials: &[TrialOutline]) -> Vec<WarmerRatio> {
     let mut cells: BTreeMap<String, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.failure.is_none() && trial.warming.is_some()) {
         cells.entry(group_of(&trial.point)).or_default().push(trial);
     }
-    // In the order of the study, which is not that of the words.
     let mut cells: Vec<Vec<&TrialOutline>> = cells.into_values().collect();
     cells.sort_by_key(|trials| trials.iter().map(|trial| trial.number).min());
     let other_axes: Vec<String> =
@@ -48,7 +45,7 @@ pub fn compute_warmer_ratios(run: &SweepRun, trials: &[TrialOutline]) -> Vec<War
     cells.iter().flat_map(|trials| Cell::new(trials, &other_axes).ratios()).collect()
 }
 
-/// The trials of all warmers under otherwise equal circumstances.
+/// The trials of all warmers at otherwise equal points.
 struct Cell<'a> {
     trials: &'a [&'a TrialOutline],
     label: String,
@@ -69,7 +66,7 @@ impl Cell<'_> {
         let mut known = BTreeSet::new();
         names.retain(|(_, name)| known.insert(*name));
         let has = |name: &&str| names.iter().any(|(_, one)| one == name);
-        // Without a load both warm the page cache, and pgthaw fills shared_buffers too.
+        // pgthaw also fills shared_buffers, so without a load pgthaw-os is its fair stand-in.
         let owns = if self.is_idle { [Strategy::PgthawOs.name(), PGTHAW] } else { [PGTHAW, Strategy::PgthawOs.name()] };
         let own = owns.into_iter().find(has);
         let mut peers = vec![BOUND];
@@ -85,13 +82,12 @@ impl Cell<'_> {
         ratios
     }
 
-    /// Which figure of a warmer is divided by which of its peer.
     fn figures(&self, name: &str, peer: &str, own: Option<&str>) -> Vec<(Metric, Metric)> {
         use Metric::{Bound, BuffersAfter, LoadRate, ResidentAfter, To50, WarmAfter};
         match (self.is_idle, peer == BOUND, name.parse::<Strategy>()) {
             (true, true, _) => vec![(ResidentAfter, Bound)],
             (false, true, _) => vec![(WarmAfter, Bound)],
-            // fio leaves nothing in the page cache, and what fills shared_buffers is done when they are back.
+            // fio leaves nothing in the page cache. Warmers of shared_buffers are done when those are back.
             (true, false, Ok(one)) if one.is_fio() => vec![(LoadRate, LoadRate)],
             (true, false, Ok(one)) if one.fills_buffers() && own != Some(name) => vec![(BuffersAfter, ResidentAfter)],
             (true, false, _) => vec![(ResidentAfter, ResidentAfter)],
@@ -106,7 +102,7 @@ impl Cell<'_> {
             let is_other = |other: &&&TrialOutline| {
                 (other.repeat, &other.point.side) == (one.repeat, &one.point.side) && is_of(other, divisor)
             };
-            // The bound is known of each trial.
+            // The bound belongs to the trial itself.
             let other = if divisor == BOUND { *one } else { *self.trials.iter().find(is_other)? };
             Some((limits_of(one, of)?, limits_of(other, to)?))
         };
@@ -122,58 +118,52 @@ impl Cell<'_> {
     }
 }
 
-/// Transactions of each second of a trial, by its point's number and its repeat.
+/// By point number and repeat.
 pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
 
-/// What the traffic got beside the warmers of a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Traffic {
-    /// 1.25 × the bound; `None` where that is not known, or longer than a trial.
+    /// 1.25 × the bound; `None` if unknown or longer than a trial.
     pub deadline_seconds: Option<f64>,
-    /// Of every warmer but `nothing`; none where `nothing` was not measured.
+    /// All warmers but `nothing`; empty if that was not measured.
     pub warmers: Vec<Interference>,
 }
 
-/// What a warmer does to the traffic: each second beside the same second of `nothing` in the same round.
+/// Each second is compared with the same second of `nothing` in the same round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Interference {
     pub strategy: String,
-    /// The second with the least share by the median of the rounds, the first of several.
+    /// The second with the least share, by the median over the rounds.
     pub lowest: Option<LeastShare>,
-    /// The least share of any second in any round.
     pub least: Option<LeastShare>,
-    /// The least share that the warmer promises for every second; `None` when it promises none.
+    /// The least share that the warmer guarantees.
     pub floor: Option<f64>,
-    /// Is no second's share below the floor, in any round?
     pub is_floor_held: Option<bool>,
-    /// The first second from whose end on more was served in total than by `nothing`, up to the end (medians of the
-    /// rounds' differences); `None`: at the end it was not more.
+    /// The first second after which the total exceeds that of `nothing` to the end (medians over rounds).
     pub ahead_from_second: Option<u32>,
-    /// Transactions that `nothing` had served by this warmer's median warm time, or by the end of the trial where it has none.
-    /// `None` when `nothing` was not measured for so long.
+    /// Transactions within this warmer's median warm time, or the trial. `None` if `nothing` was measured for less.
     pub nothing_served_by_then: Option<Spread>,
-    /// Those in all ÷ those of `nothing`, of the shorter one of the two.
+    /// Total ÷ that of `nothing`, over the shorter trial.
     pub served_ratio: Option<Ratio>,
-    /// Those served by the deadline; ÷ those of `nothing`; and those of pgthaw ÷ these, but of pgthaw itself.
+    /// Transactions by the deadline; their ratio to those of `nothing`; and pgthaw's ratio to them.
     pub served_by_deadline: Option<Spread>,
     pub deadline_ratio: Option<Ratio>,
     pub pgthaw_ratio: Option<Ratio>,
 }
 
-/// Transactions of one second ÷ those of `nothing`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LeastShare {
     /// From 1.
     pub second: u32,
-    /// From 1; `None` of the median of all rounds.
+    /// From 1; `None` for the median of all rounds.
     pub repeat: Option<u32>,
     pub share: f64,
 }
 
-/// Holds the warmers of a study against `nothing`, in the order of its points. Nothing of a study that varies more.
+/// Empty for studies that vary anything else.
 pub fn compute_traffic(
     run: &SweepRun,
     points: &[PointSummary],
@@ -199,7 +189,6 @@ pub fn compute_traffic(
     Traffic { deadline_seconds: deadline, warmers: warmers.collect() }
 }
 
-/// Seconds of the trials by round.
 type Rounds<'a> = BTreeMap<u32, &'a [u64]>;
 
 fn find_seconds<'a>(number: u32, trials: &[TrialOutline], served: &'a ServedSeconds) -> Rounds<'a> {
@@ -222,7 +211,7 @@ impl Beside<'_> {
         let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
         let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
         let then = warm.unwrap_or(f64::INFINITY);
-        // A trial that ended when it was steady says nothing of later instants.
+        // A trial that ended early, when steady, has no later seconds.
         let is_long = self.nothing.values().all(|one| one.len() >= needed);
         let by_deadline = |one: &Rounds<'_>, other: &Rounds<'_>| {
             let at = deadline?;
@@ -245,7 +234,6 @@ impl Beside<'_> {
     }
 }
 
-/// Two trials of a round.
 type Pair<'a> = (u32, &'a [u64], &'a [u64]);
 
 fn pair_rounds<'a>(one: &Rounds<'a>, other: &Rounds<'a>) -> Vec<Pair<'a>> {
@@ -260,12 +248,11 @@ fn compute_served_ratio(rounds: &[Pair<'_>], at: impl Fn(&[u64], &[u64]) -> f64)
     compute_ratio(&rounds.iter().map(pair).collect::<Vec<_>>())
 }
 
-/// Seconds that every trial of the rounds has.
 fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
-/// The least share by the median of the rounds, and of all rounds. A second in which `nothing` served nothing has none.
+/// The least share by the median over rounds, and over all rounds.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)
@@ -358,7 +345,7 @@ mod tests {
                 // Buffers are back after 10 s.
                 ("scale 1", "pgthaw", "cat", exactly(1.25)),
                 ("scale 1", "pgthaw", "pgthaw-os", exactly(2.5)),
-                // 400 bytes in 2 s, and 0.99 × 1000 in 8 and in 4.
+                // 400 bytes in 2 s, and 0.99 × 1000 in 8 s and in 4 s.
                 ("scale 1", "fio-direct", "cat", exactly(200.0 / 123.75)),
                 ("scale 1", "fio-direct", "pgthaw-os", exactly(200.0 / 247.5)),
                 ("scale 2", "cat", "bound", at_least(30.0)),
@@ -369,7 +356,6 @@ mod tests {
         );
     }
 
-    /// Ten seconds with a bound of 5; half of the steady throughput after half of the time until warm.
     fn loaded(strategy: &str, number: u32, warm_after: [Option<f64>; 3]) -> Vec<SweepTrial> {
         let of = |(repeat, warm_after_seconds): (u32, Option<f64>)| {
             let half = warm_after_seconds.map(|seconds| Climb { seconds: seconds / 2.0, tps: 50.0 });
@@ -399,7 +385,7 @@ mod tests {
         let to_cat = to(Metric::WarmAfter, "cat");
         assert_eq!(to_cat.median, Limits::exactly(0.5));
         assert_eq!(to_cat.interval, Some(Limits { at_least: 3.0 / 9.0, at_most: Some(0.75) }));
-        // A trial of 10 s that was not warm at its end had a cold second among its last three.
+        // One of its last three seconds was cold.
         assert_eq!(to(Metric::WarmAfter, "nothing").median, Limits { at_least: 0.0, at_most: Some(0.5) });
         assert_eq!(to(Metric::WarmAfter, BOUND).median, Limits::exactly(1.75));
         assert_eq!(to(Metric::To50, "cat").median, Limits::exactly(0.5));
@@ -408,7 +394,6 @@ mod tests {
         assert_eq!(order, ["pgthaw", "cat", "nothing"], "the soonest first, and what never got warm last");
         let warm = points[1].figure(Metric::WarmAfter).unwrap();
         assert_eq!((warm.median, warm.min, warm.max, warm.reached), (Some(8.0), Some(7.0), Some(9.0), 3));
-        // Each serves 100 transactions a second.
         let served = trials.iter().map(|trial| ((trial.number, trial.repeat), vec![100; 10])).collect();
         let traffic = compute_traffic(&run, &points, &outline_trials(&trials), &served);
         let (pgthaw, cat) = (&traffic.warmers[0], &traffic.warmers[1]);
@@ -437,7 +422,7 @@ mod tests {
         assert_eq!(pgthaw.lowest, Some(lowest));
         assert_eq!(pgthaw.least, Some(LeastShare { second: 2, repeat: Some(2), share: 0.2 }));
         assert_eq!((pgthaw.floor, pgthaw.is_floor_held), (Some(0.3), Some(false)));
-        // 95 and 95 of 200 by the middle of the third second, in which nothing served nothing.
+        // 95 and 95 of 200 by the middle of the third second.
         assert_eq!(pgthaw.deadline_ratio.map(|ratio| ratio.median), Some(Limits::exactly(95.0 / 200.0)));
         assert_eq!((pgthaw.pgthaw_ratio, pgthaw.ahead_from_second), (None, Some(4)));
     }

@@ -1,4 +1,4 @@
-//! How a cold trial got warm, and when it reached shares of a level that other trials decide. Pure.
+//! How cold trials became warm. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,20 @@ use crate::study::{
 use host::units::Bytes;
 use model::{Collector, Facts, Judgement, Series, judge};
 
-/// What a trial that began cold has measured.
 #[derive(Debug)]
 pub struct ColdTrial<'a> {
     pub samples: &'a [Sample],
-    /// Read by the workload's own backends in each tenth of a second.
+    /// Read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
-    /// Of the server's blocks.
+    /// The server's block size.
     pub block_size: Bytes,
-    /// Of the warm state in the page cache, and the least time in which the disk can bring it, where these are known.
+    /// Size of the warm page cache, and the shortest time in which the disk can load it.
     pub wanted_bytes: Option<Bytes>,
     pub bound_seconds: Option<f64>,
     pub residency: Vec<RelationResidency>,
-    /// What the model says of the curve, or why it says nothing.
     pub judgement: Result<Judgement, String>,
 }
 
-/// What is kept of it.
 pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
     let ColdTrial { samples, foreground_tenths, wanted_bytes, bound_seconds, residency, .. } = cold;
     let warm_after_seconds = compute_warm_after(samples, &foreground_tenths, cold.block_size);
@@ -54,7 +51,7 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
     Warming { figures, foreground_tenths, residency, looks: Vec::new() }
 }
 
-/// The median over the seconds that began when it was warm.
+/// Median over the seconds that began warm.
 fn compute_warm_tps(samples: &[Sample], warm_after: f64) -> Option<f64> {
     let warm = samples.iter().filter(|sample| f64::from(sample.second) - 1.0 >= warm_after);
     compute_median(warm.map(|sample| sample.transactions as f64).collect())
@@ -72,18 +69,16 @@ fn compute_climb(samples: &[Sample]) -> Vec<Climb> {
     climb
 }
 
-/// The trials of one sweep, with the figures that follow from all of them.
 pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> Vec<TrialOutline> {
     let mut outlines: Vec<TrialOutline> = trials.into_iter().map(TrialOutline::from).collect();
     add_warming_figures(&mut outlines);
     outlines
 }
 
-/// A trial that was warm before this part of the bound did not need all the bytes of the bound.
+/// A trial that is warm sooner did not need all the bytes of the bound.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
-/// Gives cold trials the figures that follow from how they got warm. The steady throughput that shares are of is common to
-/// trials that differ in nothing but what warmed the server: the median of their `warm_tps`, of those that got warm.
+/// Steady throughput is common to trials that differ only in their warmer: the median of their `warm_tps`.
 pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     let mut warm: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.failure.is_none()) {
@@ -127,7 +122,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::Bound, bound),
         ]);
     }
-    // The bound of trials that differ by their warmer is of the same bytes: one that beats it refutes it for all of them.
+    // These bounds cover the same bytes, so one beaten bound refutes all.
     let is_beaten = |trial: &&TrialOutline| {
         let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
         ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
@@ -138,7 +133,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
-/// Of a trial without a load, in which nobody served anything. fio's direct reads leave nothing to see, and are believed.
+/// fio's direct reads leave nothing in the cache, so its own figures are used.
 fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
@@ -156,7 +151,7 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
     ]);
 }
 
-/// Would a trial have this figure, had it lasted long enough? Shares need a level, and quotients a bound.
+/// Whether a longer trial could have this figure.
 pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     if metric == Metric::Warmer {
         return trial.figures.get(metric).is_some() || job_limit(trial).is_some();
@@ -176,12 +171,12 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
-/// Seconds that a job beside the load may take to be seen to end; `None` where there is none, or the trial lasts as long as its load does.
+/// Time limit in seconds of a job beside the load.
 pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// What is known of a figure of a trial: the number, or that it is larger than what was seen. `None` when it has none.
+/// The value, or a lower limit if it was not reached.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
@@ -189,7 +184,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
-        // One that was not warm at its end had a cold second among its last three, and so was at least not warm before.
+        // One of its last three seconds was cold, so it was not warm before these.
         let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,
@@ -198,17 +193,17 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
         };
         return Some(Limits::reached(None, observed.max(0.0)));
     }
-    // Nothing can be divided by nothing.
+    // A ratio of 0 to 0 is undefined.
     value.filter(|value| *value > 0.0).map(Limits::exactly)
 }
 
-/// All of a point but its warmer, and which of two equal sides it is on.
+/// All values of a point except warmer and side.
 pub fn group_of(point: &Point) -> String {
     let of_all = point.values().into_iter().filter(|(axis, _)| axis != "strategy" && axis != "side");
     of_all.map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The transactions of each second, with the reads of the workload's own backends in blocks of this size; `None`: nobody saw them.
+/// Without `block_size`, reads are unknown.
 fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Series, model::Error> {
     let mut collector = Collector::new(1.0);
     for sample in samples {
@@ -219,25 +214,18 @@ fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -
     collector.finish(facts, Vec::new()).check()
 }
 
-/// What the model says of a trial's seconds, with reads in blocks of this size; `None`: nobody saw them.
-///
-/// # Errors
-/// When they are too few, or none of them served anything.
+/// Fails with too few seconds, or if none served anything.
 pub fn judge_samples(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Judgement, model::Error> {
     Ok(judge(&compute_series(samples, block_size, facts)?, None))
 }
 
-/// A trial's curve and what is said of it among the trials of its study, with so many `pages` where somebody knows.
-///
-/// # Errors
-/// When its seconds are too few, or none of them served anything.
+/// Fails like `judge_samples`.
 pub fn judge_curve(
     run: &SweepRun,
     trial: &SweepTrial,
     outline: &TrialOutline,
     pages: Option<f64>,
 ) -> Result<(Series, Judgement), model::Error> {
-    // What a script of one's own reads is not known by the scale.
     let is_builtin = ["select-only", "simple-update", "tpcb-like"].contains(&trial.point.script_name().as_str());
     let block_size = Bytes(run.server.block_size.into());
     let series = compute_series(&trial.samples, Some(block_size), trial.point.facts(!is_builtin))?;
@@ -246,7 +234,7 @@ pub fn judge_curve(
     Ok((series, judgement))
 }
 
-/// Takes back what the time to 95 % of the `common` level contradicts, and tells of a level that never gets there.
+/// Withdraws verdicts that the time to 95 % of the `common` level contradicts.
 pub fn settle(judgement: &mut Judgement, common: Option<f64>, to_95_seconds: Option<f64>) {
     judgement.settle(judgement.to_95_seconds);
     judgement.settle(to_95_seconds);
@@ -279,7 +267,7 @@ mod tests {
 
     const BLOCK: Bytes = Bytes(8192);
 
-    /// Six seconds, of which the first three read 100, 50 and 10 blocks.
+    /// The first three seconds read 100, 50 and 10 blocks.
     fn cold() -> Warming {
         let seconds = [(100, 100), (200, 50), (400, 10), (400, 0), (420, 0), (380, 0)];
         let samples: Vec<Sample> =
@@ -302,7 +290,7 @@ mod tests {
         let climb = [(0.0, 100.0), (1.0, 200.0), (2.0, 400.0)].map(|(seconds, tps)| Climb { seconds, tps });
         let by_hand = WarmingFigures {
             measured_seconds: 6,
-            // The last tenth with a read is the fourth of the third second.
+            // The fourth tenth of the third second is the last with a read.
             warm_after_seconds: Some(2.4),
             // 100 + 200 + 0.4 × 400.
             served_until_warm: 460,
@@ -329,7 +317,7 @@ mod tests {
             one.warming = Some(Warming { figures, ..Warming::default() });
             one
         };
-        // The median of 400, 440 and 800 is 440; nothing of another scale counts.
+        // The median of 400, 440 and 800 is 440.
         let mut trials =
             [of("cat", 1, Some(440.0)), of("nothing", 1, Some(400.0)), of("cat", 1, Some(800.0)), of("cat", 2, None)];
         trials[3].warming.as_mut().unwrap().figures.warm_after_seconds = None;
@@ -342,7 +330,7 @@ mod tests {
             assert!((figure(number, Metric::BoundRatio).unwrap() - 2.0).abs() < 1e-9);
             assert_eq!(figure(number, Metric::ServedUntilWarm), Some(460.0));
         }
-        // One warmer was there before 0.95 × of its own bound: that is none for the others of its group either.
+        // A warmer that beats its own bound invalidates that of its group.
         let mut beaten = trials.clone();
         beaten[0].warming.as_mut().unwrap().figures.bound_seconds = Some(3.0);
         let bounds = outline_trials(&beaten);
@@ -351,10 +339,9 @@ mod tests {
         assert_eq!(bounds.collect::<Vec<_>>(), [(None, None), (None, None), (None, None), (Some(1.2), None)]);
         let missed = [Metric::WarmAfter, Metric::To50, Metric::BoundRatio].map(|metric| figure(3, metric));
         assert_eq!(missed, [None; 3]);
-        // Its last three seconds were not all warm, so it was not warm within the first three.
+        // Its last three seconds were not all warm.
         let at_least = limits_of(&outlines[3], Metric::WarmAfter);
         assert_eq!(at_least, Some(Limits::reached(None, 3.0)));
-        // Nobody knows half of what.
         assert_eq!(limits_of(&outlines[3], Metric::To50), None);
         assert_eq!(limits_of(&outlines[0], Metric::To95), Some(Limits::reached(None, 6.0)));
     }

@@ -1,4 +1,4 @@
-//! What speaks against a measurement, each with its remedy. Pure: the trial hands over what it measured.
+//! Findings against a measurement, each with its remedy. Pure functions.
 
 use std::time::Duration;
 
@@ -6,27 +6,24 @@ use crate::study::{Disk, Finding, NOTHING, Others, Sample, StudyForecast, SweepR
 use host::units::Bytes;
 use observe::{DeviceUse, OthersUse, Second};
 
-/// A reading later than this counts as late.
 const LATE: Duration = Duration::from_millis(100);
 
-/// A device faster than its limit by more than this, over [`RATE_SECONDS`], is not limited.
+/// A device is not limited if it exceeds the limit by this factor during `RATE_SECONDS`.
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
 
-/// Fewest bytes of a read through the page cache.
+/// Smallest read through the page cache, in bytes.
 const SMALLEST_READ: f64 = 4096.0;
 
-/// Share of the database whose reads before the start count as a head start.
 const HEAD_START_SHARE: f64 = 0.05;
 
-/// Readings that came late, if there are any.
 pub fn find_late_readings(seconds: &[Second]) -> Option<Finding> {
     let late: Vec<Duration> = seconds.iter().map(|one| one.lateness).filter(|lateness| *lateness > LATE).collect();
     let worst_ms = late.iter().max()?.as_millis() as u64;
     Some(Finding::LateReadings { late: late.len(), readings: seconds.len(), worst_ms })
 }
 
-/// What a device read or wrote per second at most, over [`RATE_SECONDS`].
+/// Highest rates per second over `RATE_SECONDS`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceRates {
     pub bytes: Bytes,
@@ -43,7 +40,7 @@ impl DeviceRates {
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
     }
 
-    /// What of it is nobody else's, if those who read so much in all did so just then, in the smallest reads there are.
+    /// Assumes that all their reads fell into this window and were as small as possible.
     fn without(self, others: Bytes) -> DeviceRates {
         let others = others.0 as f64 / RATE_SECONDS as f64;
         DeviceRates {
@@ -58,14 +55,13 @@ impl DeviceRates {
     }
 }
 
-/// The rates of a device that did not keep to its limit on reads. The limit is that of those who are measured, and `others`, who read so
-/// much in all, read past it: what they may have read counts for it.
+/// Reads by `others` bypass the limit and are deducted.
 pub fn find_missing_limit(samples: &[Sample], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
     let rates = DeviceRates::highest(samples, |one| one.device_read_bytes.0, |one| one.device_reads);
     exceeding(rates, disk, others)
 }
 
-/// The same of one device of several, by its own seconds.
+/// For one of several devices.
 pub fn find_missing_read_limit(device: &[DeviceUse], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
     exceeding(DeviceRates::highest(device, |one| one.read_bytes.0, |one| one.reads), disk, others)
 }
@@ -74,13 +70,11 @@ fn exceeding(rates: DeviceRates, disk: &Disk, others: Bytes) -> Option<DeviceRat
     (disk.not_enforced.is_none() && rates.without(others).exceeds(disk.rbps, disk.riops)).then_some(rates)
 }
 
-/// The rates of a device that did not keep to its limit on writes.
 pub fn find_missing_write_limit(device: &[DeviceUse], disk: &Disk) -> Option<DeviceRates> {
     let rates = DeviceRates::highest(device, |one| one.written_bytes.0, |one| one.writes);
     (disk.writes_not_enforced.is_none() && rates.exceeds(disk.wbps, disk.wiops)).then_some(rates)
 }
 
-/// What speaks against a study of ways to warm, by what was found of it before its trials.
 pub fn warn_of_warmup(run: &SweepRun) -> Vec<String> {
     let Some(found) = &run.warmup else { return Vec::new() };
     let until_steady = run.study["until"] == "steady";
@@ -102,7 +96,6 @@ pub fn warn_of_warmup(run: &SweepRun) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// Trials in which doing nothing will not get warm, by the forecast.
 fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bool) -> Option<String> {
     let warm = forecast.warm_after_seconds.filter(|warm| f64::from(seconds) < warm.seconds)?;
     let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
@@ -115,20 +108,19 @@ fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bo
     ))
 }
 
-/// What was read before the clock started, when it is worth a word: of the database's `total`.
+/// `total` is the size of the database.
 pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Finding> {
     let read = read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64);
     read.map(|bytes| Finding::HeadStart { bytes })
 }
 
-/// Reads of others that no disk notices: below both, in all and per second.
+/// Reads by other processes below either limit are ignored.
 const UNNOTICED_BYTES: Bytes = Bytes(20_000_000);
 const UNNOTICED_BYTES_PER_SECOND: f64 = 1e6;
 
-/// Processor time that readings of clocks of 10 ms may invent.
+/// Processor time within the resolution of clocks of 10 ms.
 const UNSURE_CPU_SECONDS: f64 = 0.1;
 
-/// The others, if they had more than can be borne. `None` where nobody looked.
 pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {
     let used = used?;
     let sure = |processors: f64| if processors * used.seconds < UNSURE_CPU_SECONDS { 0.0 } else { processors };
@@ -140,7 +132,7 @@ pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {
         device_read_bytes: used.device_read_bytes,
         programs: Vec::new(),
     };
-    // In a long trial a disk bears more.
+    // In a long trial a disk tolerates more.
     let unnoticed = (used.seconds * UNNOTICED_BYTES_PER_SECOND).max(UNNOTICED_BYTES.0 as f64);
     if used.read_bytes.0 as f64 <= unnoticed {
         others.read_bytes = Bytes(0);
@@ -192,7 +184,6 @@ mod tests {
         let gp3 = named("gp3");
         let limit = gp3.rbps.unwrap().0;
         let fast: Vec<Sample> = (1..=10).map(|second| sample(second, 1, limit * 2)).collect();
-        // Others may have had all of their reads within the three seconds.
         for (others, is_missing) in [(0, true), (limit, true), (3 * limit, false), (10 * limit, false)] {
             assert_eq!(find_missing_limit(&fast, &gp3, Bytes(others)).is_some(), is_missing, "{others}");
         }
@@ -276,7 +267,6 @@ mod tests {
     #[test]
     fn what_a_comparison_bears_is_not_told() {
         assert_eq!(find_others(Some(&used(0.09, 0.09, 39_000_000))), None);
-        // Much of what little was read, and a disk does not notice it.
         let quiet = OthersUse { device_read_bytes: Bytes(10_000_000), ..used(0.0, 0.0, 9_000_000) };
         assert_eq!(find_others(Some(&quiet)), None);
         let short = OthersUse { seconds: 0.1, ..used(0.9, 0.9, 0) };

@@ -1,4 +1,4 @@
-//! The verdict over a curve, for people, and forecasts beside what was measured.
+//! Verdicts over curves, and comparisons of forecasts with measurements.
 
 use super::figures::render_instant;
 use crate::study::StudyForecast;
@@ -11,7 +11,7 @@ use terminal::{
     Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short, stdout_width,
 };
 
-/// The verdict, the curve with its fit, and the figures. `name` stands above where there are several.
+/// Verdict, curve with fit, and figures. `name` distinguishes several curves.
 pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
     let mut lines: Vec<String> = name.map(|name| printable(name).into_owned()).into_iter().collect();
     lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
@@ -41,7 +41,6 @@ fn render_verdict(judgement: &Judgement) -> String {
     }
 }
 
-/// The verdict in few words.
 pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
     match judgement.verdict {
         Verdict::Steady => "steady",
@@ -52,7 +51,6 @@ pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
     }
 }
 
-/// The second answer in few words.
 fn warmth_name(warmth: &Warmth) -> &'static str {
     match warmth.is_warm {
         Some(true) => "warm",
@@ -68,7 +66,7 @@ fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
     let mut curves = vec![Curve { name: "measured".into(), points }];
     if let Some(fit) = judgement.fit.as_ref().and_then(|fit| fit.curve().ok()) {
         let at = |place: usize| (middle(place), fit.throughput(fit.transactions_after(middle(place))));
-        // As many points as a drawing has columns are enough.
+        // A drawing has fewer columns than this.
         let step = (series.buckets.len() / 200).max(1);
         let points = (0..series.buckets.len()).step_by(step).map(at).collect();
         curves.push(Curve { name: "fitted".into(), points });
@@ -106,10 +104,10 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     lines
 }
 
-/// Td, Tc and P with their intervals, and how far off the curve is.
+/// Td, Tc and P with intervals, and the residual.
 pub(super) fn render_fit(fit: &Fit) -> String {
     let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
-    // A value without bounds is any value.
+    // Without bounds, the value is undetermined.
     let range = |estimate: Estimate, render: &dyn Fn(f64) -> String| {
         estimate.low.zip(estimate.high).map_or("not known".to_owned(), |(low, high)| {
             format!("{} ({} to {})", render(estimate.value), render(low), render(high))
@@ -124,7 +122,6 @@ pub(super) fn render_fit(fit: &Fit) -> String {
     )
 }
 
-/// Before the trial, with what it assumes.
 pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
     let sentence = format!(
         "forecast at {}: half of {:.0} tps {}, warm {}",
@@ -149,7 +146,6 @@ pub fn render_study_forecast(forecast: &StudyForecast) -> String {
     format!("half of {} tps {half}, warm {warm}", render_short(forecast.steady_tps))
 }
 
-/// A row for each point: forecast, measured and error, of half the throughput and of warm.
 pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
     let cells = |cell: &dyn Fn(&JudgedForecast) -> String| points.iter().map(cell).collect::<Vec<_>>();
     let columns = vec![
@@ -164,7 +160,6 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
     render_columns(columns, stdout_width(), "…").join("\n")
 }
 
-/// One sentence about all of them.
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! The figures of the points of a study, as columns of a table.
+//! Table columns for the figures of points.
 
 use crate::verdict::{BackgroundWrites, Metric, PointSummary};
 use host::units::Bytes;
@@ -7,24 +7,23 @@ use terminal::Column;
 
 type Write = fn(f64) -> String;
 
-/// What of a figure stands in its column.
 #[derive(Clone, Copy)]
 enum Show {
     Median(Write),
-    /// The same where any trial has more than 0.
+    /// The median, if any trial exceeds 0.
     Rare(Write),
-    /// The smallest and the largest; nothing of a single trial, nor where none got there.
+    /// Minimum and maximum. Empty for a single trial, or if none reached it.
     Ends(Write),
-    /// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
+    /// Interval of the median, such as `9800–10200`. Empty with too few trials, whose range is shown anyway.
     Interval(Write),
 }
 
 use Show::{Ends, Interval, Median, Rare};
 
-/// A figure in a table: title, priority, which it is, and how it is written.
+/// Title, priority, metric and format.
 type FigureColumn = (&'static str, u8, Metric, Show);
 
-/// Of points that were cold, beside a load, and differ by their warmer alone.
+/// For cold starts under load that differ only by warmer.
 const OF_WARMERS: [FigureColumn; 11] = [
     ("warm after, s", 0, Metric::WarmAfter, Median(render_instant)),
     ("from–to", 1, Metric::WarmAfter, Ends(render_instant)),
@@ -39,7 +38,6 @@ const OF_WARMERS: [FigureColumn; 11] = [
     ("worst second", 9, Metric::WorstSecond, Median(render_figure)),
 ];
 
-/// Of the load where one ran.
 const OF_LOAD: [FigureColumn; 20] = [
     ("tps", 0, Metric::Tps, Median(render_figure)),
     ("resident after, s", 0, Metric::ResidentAfter, Median(hundredths)),
@@ -63,7 +61,6 @@ const OF_LOAD: [FigureColumn; 20] = [
     ("checkpoints", 6, Metric::Checkpoints, Median(render_figure)),
 ];
 
-/// Of how its server got warm.
 const OF_WARMING: [FigureColumn; 11] = [
     ("command took, s", 1, Metric::Warmer, Median(hundredths)),
     ("from–to", 3, Metric::Warmer, Ends(hundredths)),
@@ -78,7 +75,6 @@ const OF_WARMING: [FigureColumn; 11] = [
     ("skipped", 3, Metric::Skipped, Rare(render_figure)),
 ];
 
-/// The figures that any of the points has.
 pub fn figure_columns(points: &[PointSummary], is_of_warmers: bool) -> Vec<Column> {
     if is_of_warmers {
         return OF_WARMERS.iter().filter_map(|column| render_column(points, column)).collect();
@@ -97,7 +93,7 @@ fn render_column(points: &[PointSummary], (title, priority, metric, show): &Figu
 
 fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     let Some(spread) = point.figure(metric) else { return String::new() };
-    // What was not reached took longer than the trial; of a ratio to the bound, as many times as long as that is.
+    // A time not reached exceeds the trial; its ratio to the bound is computed accordingly.
     let measured = point.measured_seconds.unwrap_or_default();
     let limit = || match point.median(Metric::Bound).filter(|_| metric == Metric::BoundRatio) {
         Some(bound) => hundredths(f64::from(measured) / bound),
@@ -118,7 +114,6 @@ fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     }
 }
 
-/// Buffers by who wrote them out, where anybody did.
 fn background_columns(points: &[PointSummary]) -> Vec<Column> {
     type Of = fn(&BackgroundWrites) -> f64;
     let by: [(&str, Of); 3] = [
@@ -146,17 +141,16 @@ fn render_figure(figure: f64) -> String {
     if figure < 10.0 && figure.fract() != 0.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }
 
-/// Of seconds that often differ by less than a tenth.
+/// Seconds often differ by less than a tenth.
 fn hundredths(figure: f64) -> String {
     format!("{figure:.2}")
 }
 
-/// `6.1`, or at once.
 pub fn render_instant(seconds: f64) -> String {
     if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{seconds:.1}") }
 }
 
-/// A count of transactions in at most four figures.
+/// At most four digits.
 pub fn render_count(count: f64) -> String {
     match count {
         ..9_999.5 => format!("{count:.0}"),

@@ -1,5 +1,4 @@
-//! A study while it runs: what is being done, how fast the server is now, and how long the whole still takes. Of `demo` also what it is
-//! about, and where the memory was cold and got warm.
+//! Live display of a running study, and text of the demo.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -16,13 +15,12 @@ use host::units::{Bytes, counted};
 use model::tell_after;
 use terminal::{MovingLine, Part, printable, render_duration, stdout_width, time_left};
 
-/// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
+/// Prints a line per step and trial if standard error is not a terminal.
 #[derive(Debug)]
 pub struct StudyDisplay {
     line: MovingLine,
     is_shown: bool,
     is_drawn: bool,
-    /// What is being prepared.
     step: String,
     current: Option<(SweepTrialStarted, Instant)>,
 }
@@ -33,7 +31,6 @@ impl StudyDisplay {
         StudyDisplay { line: MovingLine::new(is_drawn), is_shown, is_drawn, step: String::new(), current: None }
     }
 
-    /// Shows one event.
     pub fn show(&mut self, event: &Event) {
         match event {
             Event::Step(what) => {
@@ -75,7 +72,6 @@ impl StudyDisplay {
         }
     }
 
-    /// Removes the bar.
     pub fn finish(&self) {
         self.line.finish();
     }
@@ -100,8 +96,8 @@ fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
     ]
 }
 
-/// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
-/// 3 min 20 s left`
+/// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB
+/// resident, 3 min 20 s left`
 fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
     let at_most = if trial.until.is_some() { "at most " } else { "" };
     let of = trial.seconds.map(|seconds| format!(" of {at_most}{seconds}")).unwrap_or_default();
@@ -114,7 +110,6 @@ fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration
     }
     let read = Some(second.device_read_bytes).filter(|bytes| bytes.0 > 0);
     parts.extend(read.map(|read| Part::text(", ", 7, format!("{} from the device", read.per_second()))));
-    // Where pgbench runs on other hosts nobody counts.
     let resident = Some(second.os_resident_bytes).filter(|bytes| bytes.0 > 0);
     parts.extend(resident.map(|bytes| Part::figure(format!("{bytes} resident"), bytes.to_string())));
     let left = (trial.left_seconds - elapsed.as_secs_f64()).max(0.0);
@@ -122,7 +117,7 @@ fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration
     parts
 }
 
-/// `warm in about 12 s`, with what that means when the trial ends before.
+/// `warm in about 12 s`, with a note if the trial ends before.
 fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
     let in_about = |left: f64| format!("warm in about {}", render_duration(Duration::from_secs_f64(left)));
     let ends_before = |left: f64| trial.seconds.is_some_and(|seconds| f64::from(second.second) + left > seconds.into());
@@ -134,7 +129,7 @@ fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
     }
 }
 
-/// ` (repeat 2)`; nothing where there is but one.
+/// ` (repeat 2)`; empty with one repeat.
 fn render_repeat(trial: &SweepTrialStarted) -> String {
     if trial.repeats > 1 { format!(" (repeat {})", trial.repeat) } else { String::new() }
 }
@@ -147,7 +142,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
         return format!("{head}  FAILED: {}", printable(failure));
     }
     if let Some(warming) = &ended.warming {
-        // The longest name of a strategy, and its repeat.
+        // The longest strategy name with its repeat.
         let width = if trial.repeats > 1 { 40 } else { 29 };
         return format!("{head:<width$}  {}", render_warmed(ended, warming));
     }
@@ -197,7 +192,6 @@ fn render_brought(brought: &Brought) -> String {
     resident + &back.unwrap_or_default()
 }
 
-/// A line per strategy that is left out, and the one command that gets everything.
 fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     let left_out: Vec<&MeasurementVerdict> =
         verdicts.iter().filter(|one| matches!(one.finding, Finding::StrategyLeftOut { .. })).collect();
@@ -214,17 +208,15 @@ fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     lines
 }
 
-/// Eighths of a character, from empty to full.
+/// Eighths of a character.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Characters of a strip, where there is room for as many, and of what else stands in its line.
+/// Maximum width of a strip, and width of the rest of its line.
 const STRIP_CHARACTERS: usize = 32;
 const BESIDE_STRIPS: usize = "    shared_buffers  []  []".len();
 
-/// Relations that are shown: the largest.
 const RELATIONS: usize = 4;
 
-/// What is going to happen, in a few lines.
 pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     let disk = super::sweep::render_disk(disk);
     format!(
@@ -235,7 +227,7 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     )
 }
 
-/// What users got in an act, who served most first: `served in all, everything is needed: cat 898 k, pgthaw 861 k, …`.
+/// Most transactions first: `served in all, everything is needed: cat 898 k, pgthaw 861 k, …`.
 pub fn render_served(title: &str, points: &[PointSummary]) -> String {
     let mut served: Vec<(&str, f64)> =
         points.iter().filter_map(|one| Some((one.label.as_str(), one.median(Metric::Served)?))).collect();
@@ -244,12 +236,10 @@ pub fn render_served(title: &str, points: &[PointSummary]) -> String {
     format!("served in all, {title}: {}", served.join(", "))
 }
 
-/// The largest relations before a trial and after it, each as a strip from its first block to its last.
 pub fn render_before_and_after(trial: &SweepTrial) -> String {
     let room = stdout_width().map_or(STRIP_CHARACTERS, |width| width.saturating_sub(BESIDE_STRIPS) / 2);
     let mut text = format!("in memory before and after {}:", trial.point.strategy);
     for one in trial.warming.iter().flat_map(|warming| &warming.residency).take(RELATIONS) {
-        // Writing to a String cannot fail.
         let _ = write!(text, "\n{}", render_relation(one, room.clamp(1, STRIP_CHARACTERS)));
     }
     text
@@ -265,7 +255,7 @@ fn render_relation(one: &RelationResidency, characters: usize) -> String {
     format!("  {}, {}\n{os}\n{buffers}", one.relation, one.total_bytes)
 }
 
-/// Shares 0 to 1 as levels; a piece that is not quite empty is never drawn as empty, nor one not quite full as full.
+/// Only an empty piece is drawn as empty, and only a full one as full.
 fn render_strip(shares: &[f32], characters: usize) -> String {
     let each = shares.len().div_ceil(characters).max(1);
     shares.chunks(each).map(|chunk| LEVELS[level(chunk.iter().sum::<f32>() / chunk.len() as f32)]).collect()

@@ -1,4 +1,4 @@
-//! What the laboratory shows a person: studies while they run, tables of results, verdicts.
+//! Terminal output: running studies, tables and verdicts.
 
 mod curves;
 mod figures;
@@ -19,7 +19,7 @@ pub use sweep::{
     render_sweep_points,
 };
 
-/// Text of the study file, with nothing that a terminal would obey.
+/// Removes control characters from a study file's text.
 fn told(text: &str) -> String {
     printable(text).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Where the time of the servers of a study went, point by point: commands read and handled, waits, and the check of the sums.
+//! Time accounts of a study's servers by point, with a check of the sums.
 
 use console::measure_text_width;
 
@@ -7,7 +7,6 @@ use host::units::counted;
 use observe::time::TimeFigures;
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// The tables of the points, wide or one below the other, and what the sums say. `processors` are those of the machine.
 pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<usize>) -> String {
     if points.is_empty() {
         return "nobody looked where the time of its servers went: the study has time = false".to_owned();
@@ -22,7 +21,6 @@ pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<u
     lines.join("\n")
 }
 
-/// Side by side where there is room; else one below the other.
 fn render_groups(points: &[TimedPoint], groups: Vec<Vec<Column>>, width: Option<usize>) -> Vec<String> {
     let all: Vec<Column> = keys(points).into_iter().chain(groups.iter().flatten().cloned()).collect();
     let side_by_side = render_columns(all, None, "…");
@@ -40,7 +38,6 @@ fn render_groups(points: &[TimedPoint], groups: Vec<Vec<Column>>, width: Option<
     lines
 }
 
-/// Which point it is: its clients, and what else varies.
 fn keys(points: &[TimedPoint]) -> Vec<Column> {
     let users = column(points, "USERS", |one| or_dash(one.clients, |clients| clients.to_string()));
     match points.iter().any(|one| !one.others.is_empty()) {
@@ -57,12 +54,10 @@ fn column(points: &[TimedPoint], title: &str, cell: impl Fn(&TimedPoint) -> Stri
     Column::number(title, 0, cells(points, cell))
 }
 
-/// The value as it is written, or a dash where there is none.
 fn or_dash<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), write)
 }
 
-/// Count, total and mean of one thing.
 fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Option<f64>, f64)) -> Vec<Column> {
     let of = &of;
     let mean = |one: &TimedPoint| match of(one) {
@@ -76,7 +71,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
     ]
 }
 
-/// Who looks now and then counts neither commands nor switches.
+/// Samples count neither commands nor switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
     one.time.total.is_exact().then_some(number)
 }
@@ -106,7 +101,6 @@ fn kinds(points: &[TimedPoint]) -> Vec<Column> {
     KINDS.iter().enumerate().map(|(place, title)| column(points, title, mean(place))).collect()
 }
 
-/// What the kinds add up to, what processors were used, and what the looking took.
 fn sums(points: &[TimedPoint], processors: u32) -> Vec<Column> {
     let percent = |ratio: f64| format!("{:.2} %", 100.0 * ratio);
     let range = |one: &TimedPoint| {

@@ -1,4 +1,4 @@
-//! Sweeps: the plan of one, what its points showed, and two sides held against each other.
+//! Text of sweeps: plan, results and comparisons.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::verdict::{
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, printable, render_columns, render_duration};
 
-/// Lines of the points and of the order; `--json` has all of them.
+/// Limit of lines; `--json` has all.
 const LINES_MAX: usize = 60;
 
-/// What `bench --dry-run` prints.
+/// Output of `bench --dry-run`.
 pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
     let cells = |cell: &dyn Fn(&crate::study::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
@@ -61,13 +61,12 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     lines.join("\n")
 }
 
-/// What a sweep was: study, machine, server, and what it says against itself.
 pub fn render_sweep_head(study: &StudyData) -> String {
     let (run, trials) = (&study.sweep, study.trials.len());
     let took = study.total_seconds.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
-        // Points of a warmer that could not run have none.
+        // Points of an unavailable warmer have no trials.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
         None => format!("{trials} of {}: the same command goes on with it{took}", counted(planned, "trial")),
     };
@@ -89,7 +88,6 @@ pub fn render_sweep_head(study: &StudyData) -> String {
     lines.join("\n")
 }
 
-/// What was found of a study of ways to warm before its trials.
 fn render_warmup(run: &SweepRun) -> Vec<String> {
     let (Some(found), Some(axes)) = (&run.warmup, run.axes()) else { return Vec::new() };
     let point = axes.point(0);
@@ -113,7 +111,7 @@ fn render_warmup(run: &SweepRun) -> Vec<String> {
     lines
 }
 
-/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why that is not in force.
+/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why it is not in force.
 pub fn render_disk(disk: &Disk) -> String {
     let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
     let bandwidth = disk.rbps.map(Bytes::per_second);
@@ -123,7 +121,7 @@ pub fn render_disk(disk: &Disk) -> String {
         Some(why) => format!("{} ({limits}) is NOT in force: {why}", disk.name),
         None => format!("{}: {limits}", disk.name),
     };
-    // In the kernel's unit, which is that of /sys/block/NAME/queue/read_ahead_kb.
+    // In the unit of /sys/block/NAME/queue/read_ahead_kb.
     let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {bytes}")) else {
         return limits;
     };
@@ -133,7 +131,6 @@ pub fn render_disk(disk: &Disk) -> String {
     }
 }
 
-/// A study in the list of results, and what it showed.
 pub fn render_sweep_line(run: &SweepRun, trials: usize, headline: &str) -> String {
     let when = run.started_at.strftime("%Y-%m-%d %H:%M");
     let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
@@ -146,7 +143,6 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize, headline: &str) -> Strin
     format!("{}  {when}  {}  {trials}{subject}\n  {}", run.id, told(&what), told(headline))
 }
 
-/// The answer, a row per point, how warmers compare, and below what their trials say against themselves.
 pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
     let StudyData { sweep: run, points, .. } = study;
     let is_of_warmers = run.compares_warmers() && points.iter().any(|point| point.figure(Metric::WarmAfter).is_some());
@@ -174,7 +170,7 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
         lines.extend(render_trial_verdicts(points, &study.trials));
     }
     lines.push(String::new());
-    // What the head has said of the whole sweep stands there alone, and once what every point would say.
+    // Skips verdicts of the head, and prints common ones once.
     let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     let render = |of: &str, PointVerdict { trials, sentence, remedy, .. }: &PointVerdict, all: u32| {
@@ -194,7 +190,7 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
     lines.join("\n")
 }
 
-/// What is said of every point in the same words, with how many trials say so in all; nothing of one point alone.
+/// Sums up the trials of each common verdict.
 fn find_common(points: &[PointSummary]) -> Vec<PointVerdict> {
     let [first, others @ ..] = points else { return Vec::new() };
     let told = first.verdicts.iter().filter(|_| !others.is_empty()).filter_map(|verdict| {
@@ -213,10 +209,9 @@ fn render_seconds(seconds: f64) -> String {
     render_duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
 }
 
-/// Databases that are shown; `--json` has all of them.
 const SHOWN_MAX: usize = 10;
 
-/// A line for each database: `made     scale 10 in 3.2 s: client-side generate 2.1 s, vacuum 0.1 s, …`.
+/// `made     scale 10 in 3.2 s: client-side generate 2.1 s, vacuum 0.1 s, …`.
 pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
     let mut lines: Vec<String> = all.iter().take(SHOWN_MAX).map(|one| render_making(one, all)).collect();
     if all.len() > SHOWN_MAX {
@@ -225,10 +220,9 @@ pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
     lines
 }
 
-/// What a database has in common with others, or not.
 type Part = fn(&DatabaseMaking) -> &str;
 
-/// Named by what it does not have in common with the others.
+/// Names only properties that differ between databases.
 fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
     let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
     let mut name = format!("scale {}", making.scale);
@@ -245,7 +239,6 @@ fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
     format!("made     {name} in {:.2} s{steps}", making.seconds)
 }
 
-/// A row per cell, and what speaks against the comparison.
 pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize>) -> String {
     let cells = |cell: &dyn Fn(&CellComparison) -> String| comparison.cells.iter().map(cell).collect::<Vec<_>>();
     let columns = vec![
@@ -273,7 +266,6 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
     lines.join("\n")
 }
 
-/// What equal sides differ by: a row per figure and cell.
 pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> String {
     let rows: Vec<(&Noise, &NoiseCell)> =
         noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
@@ -294,12 +286,11 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     lines.join("\n")
 }
 
-/// The share of studies of eight pairs that take equal sides for different, in percent.
+/// Percentage of studies with eight pairs that report a difference of equal sides.
 fn render_false_share(cell: &NoiseCell) -> String {
     cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default()
 }
 
-/// Whole cycles of checkpoints that the trials were cut to.
 fn render_cycles(cycles: u32) -> String {
     if cycles == 0 { String::new() } else { cycles.to_string() }
 }
@@ -308,14 +299,14 @@ fn render_label(label: &str) -> String {
     if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
 }
 
-/// A larger ratio is as good as any.
+/// Larger ratios are not distinguished.
 const TOLD_RATIO: f64 = 10.0;
 
-/// `± 3.1 %`: a ratio above 1, in either direction.
+/// `± 3.1 %` for a ratio above 1 in either direction.
 fn render_change(ratio: Option<f64>) -> String {
     let told = |ratio: f64| match ratio {
         ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),
-        // So few pairs that any figure would be one of chance.
+        // Too few pairs for a meaningful figure.
         _ => "> 10 ×".to_owned(),
     };
     ratio.map(told).unwrap_or_default()

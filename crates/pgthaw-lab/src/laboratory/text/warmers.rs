@@ -1,5 +1,4 @@
-//! Warmers of a study beside each other: their times, their ratios over the rounds, what the traffic got meanwhile, and the model's
-//! verdicts over their curves.
+//! Comparison of warmers: ratios over rounds, effects on the load, and verdicts over curves.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +14,13 @@ use host::units::counted;
 use model::{Judgement, Verdict, tell_from};
 use terminal::{Column, printable, render_columns, render_seconds};
 
-/// What warm means, and the bound where there is one.
 pub fn render_warm_legend(points: &[PointSummary]) -> String {
     let bound = points.iter().find_map(|point| point.median(Metric::Bound));
     let bound = bound.map(|bound| format!(" · bound: {bound:.1} s = bytes ÷ bandwidth")).unwrap_or_default();
     format!("medians · warm: fewer than 1 % of transactions read from the device, sustained{bound}")
 }
 
-/// A table of the ratios, a row for each warmer and a column for each of its peers; nothing before there are three rounds.
+/// One row per warmer, one column per peer. Empty below three rounds.
 pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String> {
     let Some(fewest) = ratios.iter().map(|one| one.ratio).min_by_key(|ratio| ratio.pairs) else { return Vec::new() };
     if (fewest.pairs as usize) < MIN_PAIRS {
@@ -39,7 +37,7 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     columns.sort_by_key(|column| !column.starts_with('÷'));
     let cell = |row: &str, column: &str| {
         let one = ratios.iter().find(|one| row_of(one) == row && column_of(one) == column)?;
-        // Of what other figures are divided they are named.
+        // Names figures other than the usual.
         let what = match one.of {
             Metric::LoadRate => " loaded",
             Metric::BuffersAfter => " buffers",
@@ -62,7 +60,6 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     lines
 }
 
-/// Each once, in their order.
 fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     all.filter(|one| seen.insert(one.clone())).collect()
@@ -75,7 +72,6 @@ fn render_ratio_cell(ratio: Option<Ratio>) -> String {
     median + &interval.unwrap_or_default()
 }
 
-/// What the traffic got beside each warmer; nothing where `nothing` was not measured.
 pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     let all = &traffic.warmers;
     if all.is_empty() {
@@ -114,10 +110,10 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// What is said of trials whose level is not that of the others, to which the times beside it are.
+/// For trials whose level differs from the others.
 const OTHER_LEVEL: &str = ", below the study's steady level";
 
-/// Which verdicts the trials of each warmer got, in the order of the table, and the fits where nothing warmed beside.
+/// Verdicts by warmer in table order, with fits for `nothing`.
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =
@@ -127,7 +123,7 @@ pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -
         let own: Vec<&TrialOutline> = trials.iter().filter(is_own).collect();
         let judged: Vec<&Judgement> = own.iter().filter_map(|trial| trial.judgement.as_ref()).collect();
         let no_verdict = own.iter().find_map(|trial| trial.no_verdict.as_deref());
-        // The colon keeps `nothing` from being read with what follows.
+        // The colon separates `nothing` from the following words.
         let name = format!("{}:", printable(&point.label));
         lines.push(format!("  {name:<width$}  {}", render_counts(&judged, no_verdict, own.len())));
         if point.label == NOTHING {
@@ -158,12 +154,11 @@ fn render_counts(judged: &[&Judgement], no_verdict: Option<&str>, trials: usize)
     counted.join("; ")
 }
 
-/// Is it of a level that is not that of the others, or open rather than seen?
 fn is_of_other_kind(judgement: &Judgement) -> bool {
     judgement.level_share.is_some() || judgement.undecided.is_some()
 }
 
-/// ` from 6 s`, ` from 6 s to 8 s`, ` at once`, ` at once to 3.0 s`, or nothing.
+/// ` from 6 s`, ` from 6 s to 8 s`, ` at once`, ` at once to 3.0 s`, or empty.
 fn render_from(judgements: &[&Judgement]) -> String {
     let from: Vec<f64> = judgements.iter().filter_map(|one| one.steady_from_seconds).collect();
     let (low, high) = (from.iter().copied().reduce(f64::min), from.iter().copied().reduce(f64::max));

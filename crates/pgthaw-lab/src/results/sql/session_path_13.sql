@@ -1,2 +1,2 @@
--- The first statement of each session: where it looks for names, as its startup packet asked.
+-- The session's search_path, to verify the startup packet's value.
 SELECT pg_catalog.current_setting('search_path')

@@ -1,6 +1,7 @@
--- The first object of schema pgthaw that an untrusted role owns or may change, or that has no owner and that pgthaw does not create.
--- Trusted roles: superusers, the login role and, unless the login role is a superuser, the roles it acts as or is a member of.
--- The login role counts, not current_user: a trigger may RESET ROLE. Runs with an empty search_path.
+-- The first object of schema pgthaw that an untrusted role owns or may change, or that has no owner and is not
+-- pgthaw's.
+-- Trusted: superusers, the login role and, unless that is a superuser, roles it acts as or is a member of.
+-- The login role counts, not current_user: a trigger may RESET ROLE. Requires an empty search_path.
 WITH RECURSIVE me AS (
     SELECT login.oid, login.rolsuper, acting.oid AS acting_oid
     FROM pg_catalog.pg_roles login
@@ -26,8 +27,8 @@ strangers AS (
     UNION ALL
     SELECT 0, 'everybody'
 ),
--- The objects of the schema; their parts (defaults, constraints, indexes, triggers); tables that inherit from them or reference them;
--- event triggers; and everything that these use.
+-- Objects of the schema, their parts, tables that inherit from or reference them, event triggers, and all objects
+-- that these use.
 parts AS (
     SELECT d.classid, d.objid
     FROM pg_catalog.pg_depend d
@@ -89,7 +90,7 @@ SELECT f.rank, f.what, f.how, strangers.name AS role, CASE strangers.oid WHEN 0 
 FROM findings f
 JOIN strangers ON strangers.oid = f.role
 UNION ALL
--- A trigger, rule or policy has no owner.
+-- Triggers, rules and policies have no owner.
 SELECT 5, pg_catalog.pg_describe_object(o.classid, o.oid, 0), 'was not created by', 'pgthaw', ''
 FROM (
     SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid, t.tgrelid FROM pg_catalog.pg_trigger t WHERE NOT t.tgisinternal

@@ -1,6 +1,7 @@
--- A transaction that has not ended and that holds the lock of somebody who adds an object to schema pgthaw, or a trigger, rule or
--- foreign key to a table of it: what it adds is not visible yet. Functions and operators take no lock; our statements never call one of
--- this schema, because pg_catalog is searched first and has one for exactly these types. Runs with an empty search_path.
+-- A transaction with a lock that may be adding an object to schema pgthaw, or a trigger, rule or foreign key to its
+-- tables, not visible yet.
+-- Functions and operators take no lock, but pg_catalog comes first and has them for our types. Requires an empty
+-- search_path.
 SELECT
     coalesce(
         'process ' || l.pid::pg_catalog.text, 'prepared transaction ' || prepared.gid, 'a prepared transaction') AS what,

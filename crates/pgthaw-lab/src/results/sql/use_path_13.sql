@@ -1,2 +1,2 @@
--- Where names are looked up until the transaction ends.
+-- Sets search_path until the transaction ends.
 SELECT pg_catalog.set_config('search_path', $1, true)

@@ -1,4 +1,4 @@
-//! Which files belong to which trial: threads' logs by their names and by their clients, a log and a report by what they count.
+//! Groups files into trials: threads' logs by names and clients, a log and its report by their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,37 +17,33 @@ use pgbench::{
     parse_transaction,
 };
 
-/// The files of one trial.
 #[derive(Debug, Default)]
 pub struct TrialFiles {
-    /// What was named, or found below it.
     pub label: String,
-    /// What pgbench-tools calls the server.
+    /// Server name in pgbench-tools.
     pub server: Option<String>,
     pub report: Option<Named<PgbenchReport>>,
-    /// Logs of threads, all of one kind.
     pub log: Option<Log>,
     pub tools_seconds: Option<PathBuf>,
-    /// When the newest of them was changed: stands for a start that nothing tells.
+    /// Newest modification time. Replaces an unknown start.
     pub written_at: Timestamp,
     pub findings: Vec<Finding>,
 }
 
 impl TrialFiles {
-    /// As many as the log names, or a log of its kind must have.
+    /// Number named in the log, or implied by client numbers.
     pub fn clients(&self) -> Option<u32> {
         let (_, clients) = self.log.as_ref()?.holds.clients();
         (clients > 0).then_some(clients)
     }
 
-    /// As many as have logs, where there are several: one may be all there is of it.
+    /// `None` for a single log: others may be missing.
     pub fn threads(&self) -> Option<u32> {
         let logs = self.log.as_ref()?.paths.len() as u32;
         (logs > 1).then_some(logs)
     }
 }
 
-/// Files of one run, and what they hold.
 #[derive(Debug)]
 pub struct Named<T> {
     pub paths: Vec<PathBuf>,
@@ -55,13 +51,11 @@ pub struct Named<T> {
     pub holds: T,
 }
 
-/// The log of one run.
 pub type Log = Named<Survey>;
 
 type Report = Named<PgbenchReport>;
 
 impl<T> Named<T> {
-    /// Adds files of the same run.
     fn join(&mut self, other: Named<T>, add: impl FnOnce(&mut T, T)) {
         self.paths.extend(other.paths);
         self.written_at = self.written_at.max(other.written_at);
@@ -69,7 +63,7 @@ impl<T> Named<T> {
     }
 }
 
-/// The trials of the paths: each directory with results by itself, and all files that are named. What is named twice is there once.
+/// Groups each directory separately, and all named files together. Duplicates count once.
 pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
     let (mut known, mut scopes, mut named) = (BTreeSet::new(), Vec::new(), Scope::default());
     let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
@@ -98,7 +92,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
         true => vec![take_tools(logs, reports)],
         false => {
             let mut reports = join_progress(reports);
-            // What is named has to be a result; beside others it is passed over, as what is none of pgbench's.
+            // A named file must be a result. In a directory, others are ignored.
             reports.retain(|report| directory.is_none() || report.holds.is_result());
             pair(join_threads(logs), reports, directory.is_some())?
         }
@@ -108,7 +102,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
             one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
             one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
-        // A table says nothing of which of several it is.
+        // A table cannot be matched to one of several trials.
         _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
             label: path.display().to_string(),
             written_at,
@@ -120,7 +114,6 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
     Ok(trials)
 }
 
-/// The files' names, for people.
 pub fn name_files(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -134,7 +127,6 @@ fn trial_of(report: Option<Report>, log: Option<Log>) -> TrialFiles {
     TrialFiles { label, written_at, report, log, ..TrialFiles::default() }
 }
 
-/// A directory of pgbench-tools is one trial, whose report has a name.
 fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
     let (mut named, others): (Vec<_>, Vec<_>) =
         reports.into_iter().partition(|report| report.paths[0].ends_with(TOOLS_REPORT));
@@ -146,7 +138,7 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         how: "import it by itself".to_owned(),
     });
     let findings = findings.collect();
-    // Transactions are finer than intervals.
+    // Transactions are more detailed than intervals.
     let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
     let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
     TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(add_thread)) }
@@ -157,12 +149,11 @@ fn add_thread(mut run: Log, thread: Log) -> Log {
     run
 }
 
-/// A name, and how it ends if the file is compressed.
 fn split_packed(name: &str) -> (&str, &str) {
     name.strip_suffix(".gz").map_or((name, ""), |bare| (bare, ".gz"))
 }
 
-/// The log that this one continues by its name: pgbench calls them `pgbench_log.4711`, `pgbench_log.4711.1`, `pgbench_log.4711.2`.
+/// The first thread's log: `pgbench_log.4711` for `pgbench_log.4711.1`.
 pub fn first_thread(path: &Path) -> Option<PathBuf> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (name, packed) = split_packed(path.file_name()?.to_str()?);
@@ -171,21 +162,19 @@ pub fn first_thread(path: &Path) -> Option<PathBuf> {
     (is_number(thread) && has_number).then(|| path.with_file_name(format!("{first}{packed}")))
 }
 
-/// The log of another thread, by that of the first.
 fn name_thread(first: &Path, thread: usize) -> PathBuf {
     let name = first.to_string_lossy();
     let (name, packed) = split_packed(&name);
     format!("{name}.{thread}{packed}").into()
 }
 
-/// The logs of one run: this one, and the others of its threads that are beside it. More than so many threads help nobody.
 pub fn threads_of(first: &Path) -> Vec<PathBuf> {
     let others = (1..1024).map(|thread| name_thread(first, thread));
     let others = others.filter(|other| first_thread(other).as_deref() == Some(first) && other.is_file());
     std::iter::once(first.to_owned()).chain(others).collect()
 }
 
-/// The remark on a missing log of a run, if one is missing: pgbench numbers them without a gap.
+/// pgbench numbers threads' logs without gaps.
 pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     let first = paths.iter().find_map(|path| first_thread(path).filter(|first| paths.contains(first)))?;
     let others = paths.iter().filter(|path| first_thread(path).as_ref() == Some(&first)).count();
@@ -193,13 +182,13 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     Some(format!("{} is missing, and its transactions are not counted", missing.display()))
 }
 
-/// Logs of the threads of one run: by their names, or by clients that are not in the other, at the same time.
+/// Joins by name, or by simultaneous and disjoint clients.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
-    // Every run has a first client.
+    // Every run has a client 0.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
-    // Whole runs come before what may belong to them.
+    // Whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
     let mut runs: Vec<Log> = Vec::new();
     for log in logs {
@@ -221,7 +210,6 @@ fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     runs
 }
 
-/// The transactions that progress tells of.
 fn sum_progress(progress: &[Progress]) -> f64 {
     let beginning = Beginning::of(progress.iter().map(|one| (one.until_seconds, one.tps)));
     let mut before = beginning.map_or(0.0, |beginning| beginning.start_seconds);
@@ -233,13 +221,13 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Progress has one digit behind the point, and its last line may be missing.
+/// Progress has one decimal, and its last line may be missing.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
 }
 
-/// pgbench tells its progress on another stream than its report: one file for each is one run.
+/// pgbench writes progress and report to different streams, perhaps two files of one run.
 fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     let (streams, mut reports): (Vec<Report>, Vec<Report>) =
         reports.into_iter().partition(|report| report.holds.outcome.is_none());
@@ -248,7 +236,6 @@ fn join_progress(reports: Vec<Report>) -> Vec<Report> {
         let (progress, report) = (&streams[stream].holds.progress, &reports[report].holds);
         let counted = report.outcome.filter(|_| report.progress.is_empty())?.transactions;
         match progress.is_empty() {
-            // Messages alone.
             true => is_only.then_some(0.0),
             false => is_counted_by(progress, counted).then(|| (sum_progress(progress) - counted as f64).abs()),
         }
@@ -265,8 +252,7 @@ fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     reports
 }
 
-/// Of each of the first kind the nearest of the second kind, if it is the nearest of that too. An error: these two are as near as each
-/// other.
+/// Mutually nearest pairs. An error returns two equally near ones.
 fn choose_partners(
     ones: usize,
     others: usize,
@@ -288,12 +274,11 @@ fn choose_partners(
     (0..ones).map(choose).collect()
 }
 
-/// How near a log that is a part of its run is to its report: farther than any whole one. By its name, as of `--log-prefix=a` and
-/// `> a.out`; without one it takes a question.
+/// Distances of a partial log, beyond those of whole logs. A name such as `--log-prefix=a` and `> a.out` decides;
+/// otherwise it is ambiguous.
 const PART_NAMED: f64 = 1e100;
 const PART_NAMELESS: f64 = 1e101;
 
-/// Logs and reports of the same runs, and those that stand alone.
 fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>, Error> {
     let is_only = logs.len() == 1 && reports.len() == 1;
     let distance = |log: usize, report: usize| {
@@ -331,13 +316,13 @@ fn count(report: &Report) -> u64 {
     report.holds.outcome.map_or_else(|| sum_progress(&report.holds.progress) as u64, |outcome| outcome.transactions)
 }
 
-/// How far the times are apart that a log and a report with as many transactions tell of, in seconds; `None`: they are of two runs.
+/// Difference of the durations in seconds. `None` for different runs.
 fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
     let survey = &log.holds;
     let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
     let is_same = match report.holds.outcome {
         Some(outcome) if log.holds.is_of_intervals => {
-            // Before 15 intervals count what was skipped too.
+            // Before 15, intervals also count skipped transactions.
             let skipped = survey.transactions.saturating_sub(outcome.transactions).min(outcome.skipped);
             return compute_missing(survey, outcome.transactions.saturating_add(skipped), told?);
         }
@@ -345,22 +330,21 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
         None => is_counted_by(&report.holds.progress, survey.transactions),
     };
     let off = told.map_or(0.0, |told| (told - lasted).abs());
-    // Runs that were asked for so many transactions all have as many.
+    // Runs with a fixed number of transactions have equal counts.
     let may_differ = report.holds.transactions.is_none() || told.is_none_or(|told| off <= tolerated_seconds(told));
     (is_same && may_differ).then_some(off)
 }
 
-/// More than this does not end in the interval that pgbench ends in.
+/// Maximum share of transactions in the unlogged last interval.
 const LAST_SHARE_MAX: f64 = 0.5;
 
-/// Seconds' worth of so many transactions that the log does not hold. pgbench logs no interval that it ends in.
+/// Missing transactions, in seconds. pgbench does not log its last interval.
 fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
     let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
     let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
     (missing <= OFF_SHARE / 2.0 + last.min(LAST_SHARE_MAX)).then_some(missing * told_seconds)
 }
 
-/// Seconds that a log may be shorter or longer than its run, and the share of it.
 const OFF_SECONDS: f64 = 2.0;
 const OFF_SHARE: f64 = 0.1;
 
@@ -374,7 +358,6 @@ fn have_one_name(log: &Log, report: &Report) -> bool {
     report.paths.iter().any(|report| report.with_extension("") == log)
 }
 
-/// Does the log look as if it held a part of the transactions that the report counts?
 fn is_sample(log: &Log, report: &Report) -> bool {
     let survey = &log.holds;
     let (_, clients) = survey.clients();
@@ -388,14 +371,12 @@ fn is_sample(log: &Log, report: &Report) -> bool {
 
 // ---- what a file holds ----
 
-/// Of a report: one with a day of progress has less.
 const REPORT_BYTES_MAX: u64 = 64 << 20;
 
-/// A line of a log is short.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// Shows what each line of a file means. One that means nothing is told. The last one counts where it ends as a line does: one that is
-/// torn may still look like another. `true`: the file was cut.
+/// Visits parsed lines; an unparsable line is an error. Skips a last line without newline: a torn line may still parse.
+/// Returns whether the file was cut.
 pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
@@ -417,33 +398,27 @@ pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: im
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// A transaction that took longer, a month, is none that began when its log says.
+/// One month. A longer latency does not give a start time.
 const LATENCY_US_MAX: u64 = 31 * 24 * 3600 * 1_000_000;
 
-/// A log, or several of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Or of transactions one by one.
     pub is_of_intervals: bool,
-    /// Is it compressed, and lacks its end?
+    /// Whether it is compressed and truncated.
     pub is_cut: bool,
-    /// Transactions that ended well, that failed, and that were due too long ago.
     pub transactions: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// As many as it names.
     pub scripts: u32,
     clients: BTreeMap<u32, Numbers>,
-    /// From the beginning of the first transaction to the end of the last, in microseconds since 1970; of intervals their own.
-    /// `None` of a log without a line.
+    /// First begin to last end, in microseconds since 1970.
     pub span_us: Option<(i64, i64)>,
-    /// How far back the time goes from one line to a later one at most, in microseconds.
+    /// Maximum backward step between lines, in microseconds.
     pub back_us: i64,
-    /// Seconds that an interval lasts; `None` where it has but one.
+    /// Seconds of an interval; `None` if there is only one.
     pub width: Option<i64>,
 }
 
-/// Of one client: how many lines there are, and from which to which number they run.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     lines: u64,
@@ -452,7 +427,6 @@ struct Numbers {
 }
 
 impl Survey {
-    /// Of a log of transactions.
     pub fn of_transactions(path: &Path) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         let mut latest_us = i64::MIN;
@@ -494,7 +468,6 @@ impl Survey {
         self.span_us = Some((begun.min(begun_us), ended.max(ended_us)));
     }
 
-    /// Of a log of intervals.
     pub fn of_intervals(path: &Path) -> Result<Survey, Error> {
         let mut survey = Survey { is_of_intervals: true, ..Survey::default() };
         let mut latest = i64::MIN;
@@ -510,13 +483,12 @@ impl Survey {
             survey.widen(begun_us, begun_us);
         })?;
         survey.is_cut = is_cut;
-        // The last one begins there.
+        // The last interval begins there.
         let width_us = survey.width.unwrap_or(1).saturating_mul(MICROSECONDS);
         survey.span_us = survey.span_us.map(|(begun, last)| (begun, last.saturating_add(width_us)));
         Ok(survey)
     }
 
-    /// Adds what another thread of the same run logged.
     pub fn merge(&mut self, other: &Survey) {
         self.transactions = self.transactions.saturating_add(other.transactions);
         self.is_cut |= other.is_cut;
@@ -533,29 +505,27 @@ impl Survey {
         self.width = self.width.into_iter().chain(other.width).min();
     }
 
-    /// How long it lasted.
     pub fn lasted_seconds(&self) -> f64 {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// Microseconds of its second in which the first transaction began: whole seconds of the run begin there.
+    /// Begin of the first transaction within its second. The run's whole seconds begin there.
     pub fn offset_us(&self) -> i64 {
         self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
     }
 
-    /// When the first transaction began.
     pub fn begun_at(&self) -> Option<Timestamp> {
         Timestamp::from_microsecond(self.span_us?.0).ok()
     }
 
-    /// From which second until which, by a clock that is [`Survey::offset_us`] behind.
+    /// First second, and the one after the last, by a clock that is [`Survey::offset_us`] behind.
     pub fn seconds(&self) -> Option<(i64, i64)> {
         let (begun_us, ended_us) = self.span_us?;
         let ended_us = ended_us.saturating_sub(self.offset_us());
         Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
     }
 
-    /// As many clients as it names, and as many as there must have been; both 0 of intervals, which name none.
+    /// Clients named, and implied by the highest number. Both are 0 for intervals.
     pub fn clients(&self) -> (u32, u32) {
         (self.clients.len() as u32, self.clients.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)))
     }
@@ -564,12 +534,11 @@ impl Survey {
         self.clients.contains_key(&0)
     }
 
-    /// Has it clients that the other has too?
     pub fn shares_clients(&self, other: &Survey) -> bool {
         self.clients.keys().any(|client| other.clients.contains_key(client))
     }
 
-    /// Did one begin before the other ended? A log without a line may be of any time.
+    /// A log without lines overlaps with any.
     pub fn overlaps(&self, other: &Survey) -> bool {
         let (Some((begun, ended)), Some((other_begun, other_ended))) = (self.span_us, other.span_us) else {
             return true;
@@ -577,52 +546,44 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// As many transactions as the clients have numbered: each counts its own, without a gap. More than the lines where a part of them
-    /// is not there.
+    /// Transactions by the clients' own gapless numbering. Exceeds the lines if some are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)
     }
 
-    /// All lines, of transactions.
     pub fn lines(&self) -> u64 {
         self.clients.values().map(|numbers| numbers.lines).sum()
     }
 }
 
-/// By these pgbench-tools knows a trial's directory.
 pub const TOOLS_REPORT: &str = "results.txt";
 const TOOLS_SECONDS: &str = "collected,samples,min_latency,avg_latency,max_latency";
 
-/// Its directory of results: `results/SERVER/TEST/`, formerly `results/TEST/`.
+/// `results/SERVER/TEST/`, formerly `results/TEST/`.
 const TOOLS_RESULTS: &str = "results";
 
-/// How a log's name begins unless pgbench is told otherwise. One without a line is known by it alone.
+/// Default prefix, and the only sign of an empty log.
 const LOG_PREFIX: &str = "pgbench_log.";
 
-/// How lines begin that pgbench prints.
 const REPORT_LINES: [&str; 4] = ["progress: ", "transaction type: ", "pgbench (", "pgbench: error: "];
 
-/// Files that were found beside each other.
 #[derive(Debug, Default)]
 struct Scope {
-    /// Their directory; `None` of those that are named one by one.
+    /// `None` for individually named files.
     directory: Option<PathBuf>,
-    /// Is it a trial of pgbench-tools?
     is_tools: bool,
-    /// What pgbench-tools calls the server, which may be a set of tests of it.
+    /// In pgbench-tools, it may be a set of tests.
     server: Option<String>,
     logs: Vec<Log>,
-    /// pgbench's report, its progress, what it had to say of errors, or all of it.
     reports: Vec<Report>,
-    /// pgbench-tools' tables of seconds, and when each was changed.
     tables: Vec<(PathBuf, Timestamp)>,
 }
 
-/// pgbench-tools nests two levels: the server's name, and the trial's number.
+/// pgbench-tools nests two levels: server and test.
 const DEPTH_MAX: usize = 8;
 
-/// Is there any result, known already or not?
+/// Returns whether there is any result, even a known one.
 fn find_below(
     directory: &Path,
     depth: usize,
@@ -633,14 +594,13 @@ fn find_below(
     let entries = fs::read_dir(directory).map_err(failed)?;
     let mut paths: Vec<PathBuf> =
         entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect::<Result<_, Error>>()?;
-    // Files that a name with a dot hides are not looked at.
     paths.retain(|path| path.file_name().is_none_or(|name| !name.to_string_lossy().starts_with('.')));
     paths.sort();
     let (directories, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir());
     let is_tools = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
     let mut scope = Scope { directory: Some(directory.to_owned()), is_tools, ..Scope::default() };
     let mut is_any = false;
-    // A pipe among them is none of pgbench's.
+    // Pipes are ignored.
     for file in files.iter().filter(|file| file.is_file()) {
         is_any |= scope.add(file, known)?;
     }
@@ -648,7 +608,6 @@ fn find_below(
         scope.server = if is_tools { read_server_name(directory) } else { None };
         found.push(scope);
     }
-    // Below a trial of pgbench-tools there are none.
     if !is_tools && depth < DEPTH_MAX {
         for below in directories {
             is_any |= find_below(&below, depth + 1, known, found)?;
@@ -657,7 +616,6 @@ fn find_below(
     Ok(is_any)
 }
 
-/// By the directory that the trial's is in.
 fn read_server_name(trial: &Path) -> Option<String> {
     let trial = fs::canonicalize(trial).ok()?;
     let name = trial.parent()?.file_name()?.to_string_lossy().into_owned();
@@ -665,7 +623,7 @@ fn read_server_name(trial: &Path) -> Option<String> {
 }
 
 impl Scope {
-    /// Adds what a file holds that is not `known` yet, by whichever way it is named. `false`: it is none of pgbench's.
+    /// Skips a file `known` by any name. Returns false for files that are not pgbench's.
     fn add(&mut self, path: &Path, known: &mut BTreeSet<PathBuf>) -> Result<bool, Error> {
         let metadata = open_regular(path).and_then(|file| file.metadata());
         let metadata = metadata.map_err(|source| Error::file("read", path, source))?;
@@ -699,11 +657,10 @@ enum Kind {
     Other,
 }
 
-/// Errors of a compressed file that was torn, or only looks like one.
+/// Errors of truncated or not really compressed files.
 const TORN: [io::ErrorKind; 3] =
     [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 
-/// By the first lines.
 fn recognize(path: &Path) -> Result<Kind, Error> {
     let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
     let mut lines = Vec::new();
@@ -737,7 +694,7 @@ fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     let read = open_regular(path).and_then(decode).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text);
     note_cut(read, &mut is_cut).map_err(failed)?;
     let text = String::from_utf8_lossy(&text);
-    // Of several nobody knows whose progress and whose logs are whose.
+    // The progress and logs of several reports cannot be distinguished.
     let mut prefix = Prefix::default();
     let is_count = |line: &&str| prefix.strip(line).starts_with("number of transactions actually processed: ");
     let reports = text.lines().filter(is_count).count();
@@ -751,11 +708,10 @@ fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     Ok(report)
 }
 
-/// pgbench takes no greater number (`option_parse_int` in pgbench.c), and no server more clients (`MAX_BACKENDS` in postmaster.h).
+/// `option_parse_int` in pgbench.c, and `MAX_BACKENDS` in postmaster.h.
 const NUMBER_MAX: u32 = i32::MAX as u32;
 const CLIENTS_MAX: u32 = 262_143;
 
-/// Refuses what no pgbench was run with.
 fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
     let figures = [
         ("scaling factor", report.scale, NUMBER_MAX),

@@ -1,7 +1,4 @@
-//! Results that others measured: pgbench's logs, its progress and its report, and directories of pgbench-tools.
-//!
-//! Everything becomes one sweep, whose points are what the reports say was run. What only pgthaw measures is not there:
-//! the start state, what was read, the server's statistics.
+//! Import of results of pgbench and pgbench-tools as one sweep.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -30,16 +27,13 @@ pub use files::{first_thread, missing_thread, threads_of};
 use seconds::{Measured, read_trial};
 pub use text::{decode, note_cut};
 
-/// What is kept of it.
 #[derive(Debug)]
 pub struct Imported {
     pub run: SweepRun,
     pub trials: Vec<SweepTrial>,
-    /// What judges of the trials' curves have to know, trial by trial.
     pub facts: Vec<Facts>,
 }
 
-/// Reads what others measured.
 pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     let (mut all, mut meanings) = (Vec::new(), Vec::new());
     for files in find_trials(&options.paths)? {
@@ -56,7 +50,6 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
         meanings.push(compute_meaning(&trial, is_dated));
         all.push((trial, facts, report.version));
     }
-    // However they were named.
     all.sort_by(|(one, ..), (other, ..)| (one.started_at, &one.command).cmp(&(other.started_at, &other.command)));
     if all.is_empty() {
         return Err(Error::Import(format!("{} holds no result of pgbench", name_files(&options.paths))));
@@ -70,7 +63,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
             remedy: "leave rate= out: pgbench tells of every rate by its schedule lag".to_owned(),
         });
     }
-    // In whatever order they are named.
+    // Independent of the order of the paths.
     meanings.sort();
     let digest = render_digest(&meanings.concat());
     number_trials(&mut trials, options.rate.is_none());
@@ -79,8 +72,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     Ok(Imported { run, trials, facts })
 }
 
-/// Of what a trial says, however its files and directories are named, and whenever they were copied: a trial that is not dated has
-/// the time of its files.
+/// Ignores names and modification times of files and directories.
 fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
     let nameless = SweepTrial {
@@ -95,7 +87,7 @@ fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }
 
-/// Were transactions due at times, by the report or by who imports it? pgbench's report and its progress tell of every rate.
+/// Whether transactions had a schedule. pgbench's reports and progress always show a rate.
 fn has_rate(options: &ImportOptions, report: &PgbenchReport) -> bool {
     let tells = report.outcome.is_some() || !report.progress.is_empty();
     report.has_rate || options.rate.is_some() && !tells
@@ -135,7 +127,7 @@ fn describe_trial(
         transactions: counted.transactions,
         asked_transactions: report.asked_transactions,
     });
-    // It counts among its repeats as little as one that a study saw fail.
+    // Like a failed trial of a study, it does not count as a repeat.
     let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
@@ -147,7 +139,6 @@ fn describe_trial(
     measured.findings.extend(missing.map(|what| Finding::Assumed { what, how: how.clone() }));
     let (point, facts) = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
     let started_at = measured.started_at.unwrap_or(files.written_at);
-    // The sweep, and which of its trials it is, are known when all are read.
     let turn = Turn { point: 0, repeat: 1, position: 1 };
     let trial = SweepTrial {
         ended_at: started_at.checked_add(SignedDuration::try_from_secs_f64(lasted_seconds).unwrap_or_default()).ok(),
@@ -171,7 +162,7 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// By the report; without one by the log, or by the seconds.
+/// From the report, else from the log, else from the seconds.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
     let by_log = files.log.as_ref().map(|log| {
         let Survey { transactions, failed, skipped, .. } = log.holds;
@@ -181,13 +172,12 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
         transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
         ..PgbenchOutcome::default()
     };
-    // Progress counts all of a run of which the log is a sample.
+    // Progress counts the whole run, of which the log is a sample.
     let is_sample = measured.findings.iter().any(|finding| matches!(finding, Finding::LogPartial { .. }));
     report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
 }
 
-/// What was measured, as far as it is known: so many transactions were due in so many seconds. What stands for something that is
-/// not known is told among the findings.
+/// Each assumption becomes a finding.
 fn describe_point(
     options: &ImportOptions,
     files: &TrialFiles,
@@ -211,7 +201,7 @@ fn describe_point(
         jobs: known("jobs", options.jobs.or(report.threads).or(files.threads()), 1, findings),
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
         rate: if has_rate { choose_rate(options, missed.unwrap_or(due_per_second), findings) } else { None },
-        // pgbench's own default.
+        // pgbench's default.
         query_mode: known("query_mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
         seconds: report.transactions.is_none().then(|| lasted_seconds.round().max(1.0) as u32),
         transactions: report.transactions,
@@ -231,7 +221,6 @@ fn describe_point(
     (point, Facts { clients, scale, is_rate_limited, is_own_script, ..Facts::default() })
 }
 
-/// What is known of it, or what stands for it, which is told.
 fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut Vec<Finding>) -> T {
     said.unwrap_or_else(|| {
         let name = match option {
@@ -245,7 +234,7 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
     })
 }
 
-/// No report says which rate was asked for. What was due stands for it, and where the lag grew, what that says.
+/// pgbench reports no requested rate. Due transactions per second estimate it.
 fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<Finding>) -> Option<f64> {
     if options.rate.is_some() {
         return options.rate;
@@ -258,14 +247,14 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     (rate > 0.0).then_some(due_per_second)
 }
 
-/// A rate in two digits, as somebody may have asked for it.
+/// To two digits, like a requested rate.
 fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
-/// Points by what they are, in the order in which they come first; trials of one point are its repeats.
+/// Orders points by first appearance; trials of one point are its repeats.
 fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
-    // Each with how long its first trial was asked to last, and how many trials it has.
+    // Point, requested seconds of its first trial, number of trials.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
     for (position, trial) in (1..).zip(trials) {
         let asked_seconds = trial.point.seconds.take();
@@ -287,7 +276,7 @@ fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     }
 }
 
-/// A log ends with its last transaction, so that one without a report may seem to be a second or two longer or shorter.
+/// A log ends with its last transaction, so its length varies by a second or two.
 fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.abs_diff(other) <= (one / 50).clamp(1, 2),
@@ -295,7 +284,7 @@ fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
     }
 }
 
-/// pgbench draws the moments at which transactions are due, so repeats of one rate have different counts.
+/// pgbench schedules transactions at random, so counts differ at the same rate.
 fn are_one_rate(one: Option<f64>, other: Option<f64>, due: u64) -> bool {
     match one.zip(other) {
         Some((one, other)) => (one / other - 1.0).abs() <= SAME_RATE.max(SCATTER * (2.0 / due.max(1) as f64).sqrt()),
@@ -348,14 +337,13 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
     }
 }
 
-/// Names of what the points differ in.
 fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     let differs = |axis: &&str| trials.windows(2).any(|two| two[0].point.value(axis) != two[1].point.value(axis));
     let axes = FIXED_AXES.iter().map(|axis| axis.name).chain([CONNECT]);
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// Refuses what a report says otherwise. What a script of one's own is called, and the scale of its tables, is not in a report.
+/// A report states neither an own script's name nor the scale of its tables.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<(), Error> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
@@ -394,13 +382,12 @@ fn refuse(label: &str, said: &str) -> Error {
     }
 }
 
-/// Seconds by which a log may be longer than its run was asked to last: transactions under way are finished.
+/// Transactions in flight finish after the requested end.
 const LONGER_SECONDS: f64 = 2.0;
 
-/// A run may have stood still at its end for so many seconds and as long as its log before. What is longer was another run.
+/// A run may stall at its end for this long plus its log's length. Beyond that, it was another run.
 const SILENT_SECONDS: f64 = 60.0;
 
-/// Refuses seconds that a log contradicts which no report belongs to.
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
     let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
     if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
@@ -409,17 +396,17 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
     Ok(())
 }
 
-/// So much more than the rate is no chance: pgbench draws the moments at random, and their number scatters by the root of it.
+/// Deviation from the rate beyond chance: a number of random moments scatters by its square root.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
 
-/// Rates that are computed from the schedule lag differ by this share between repeats.
+/// Between repeats, if computed from the schedule lag.
 const SAME_RATE: f64 = 0.03;
 
-/// Of the time by which the last transactions must have been late, what the report tells of at least.
+/// Minimum share of the expected lag that the report must show.
 const LAG_SHARE: f64 = 0.5;
 
-/// Refuses a rate that was not asked for: more was due, or less, and nothing was late.
+/// Rejects a rate if more transactions were due, or fewer and none late.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,
@@ -446,10 +433,8 @@ pub fn check_rate(
     }
 }
 
-/// What is imported, and what is known of it beside what the files say.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Files, and directories with the files of one trial or of many.
     pub paths: Vec<PathBuf>,
     pub question: Option<String>,
     pub scale: Option<u32>,
@@ -458,11 +443,10 @@ pub struct ImportOptions {
     pub jobs: Option<u32>,
     pub script: Option<String>,
     pub query_mode: Option<QueryMode>,
-    /// How long pgbench was asked to run.
+    /// Requested duration.
     pub seconds: Option<u32>,
-    /// Did each transaction have a connection of its own?
     pub connect: bool,
-    /// Transactions per second that were asked for, of all trials but those whose files tell that there was no rate.
+    /// Per second. Ignored for trials without a rate.
     pub rate: Option<f64>,
     pub start: Option<StartAsked>,
 }

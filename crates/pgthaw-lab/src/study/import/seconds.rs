@@ -1,4 +1,4 @@
-//! From the files of a trial to its seconds and latencies: from the finest that there is.
+//! Computes seconds and latencies from a trial's most detailed files.
 
 use std::path::{Path, PathBuf};
 
@@ -14,38 +14,32 @@ use pgbench::{
     parse_transaction,
 };
 
-/// A trial that lasts longer was put together of several.
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// So many seconds may be told by files of no size, and by each of their bytes: a line of 40 bytes that stands for an hour is
-/// believed. Every second takes memory, whatever little was written of it.
+/// Maximum seconds for an empty file and per byte. Each second takes memory, however small the file.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
-/// pgbench takes at most so many scripts (MAX_SCRIPTS in pgbench.c).
+/// MAX_SCRIPTS in pgbench.c.
 const SCRIPTS_MAX: u32 = 128;
 
-/// What the files say of the time.
 #[derive(Debug, Default)]
 pub struct Measured {
     pub started_at: Option<Timestamp>,
     pub samples: Vec<Sample>,
     pub latency: Option<LatencyHistogram>,
     pub scripts: Vec<ScriptLatency>,
-    /// By the log, from the beginning of its first transaction to the end of its last.
+    /// From the first begin to the last end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Seconds of which something is told, where nothing is of the run's end: what was counted was counted in these.
+    /// Seconds that the counts refer to, if the end is missing.
     pub told_seconds: Option<f64>,
-    /// Does the log tell that transactions were due at times?
     pub has_rate: bool,
-    /// Is a second what was counted within it, and not a part of a longer interval?
+    /// Whether seconds were counted singly, not in longer intervals.
     pub is_by_second: bool,
-    /// What speaks against it already.
     pub findings: Vec<Finding>,
 }
 
-/// Reads the trial, which was asked to last so many seconds. `has_rate`: is it known that transactions were due at times, whatever
-/// the log tells of it?
+/// `seconds` is the requested duration. `has_rate`: the caller knows of a schedule.
 pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured, Error> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
@@ -62,7 +56,6 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
         true => read_intervals(log, seconds.or_else(|| Some(report?.lasted_seconds()? as u32)))?,
         false => read_transactions(log, report, seconds.filter(|_| partial.is_none()), has_rate)?,
     };
-    // The seconds of a sample are those of pgbench's progress, where that is there.
     if partial.is_some() && report.is_some_and(|report| !report.progress.is_empty()) {
         let Measured { samples, is_by_second, findings, told_seconds, .. } = by_progress();
         measured = Measured { samples, is_by_second, findings, told_seconds, ..measured };
@@ -74,10 +67,10 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
     Ok(measured)
 }
 
-/// Of so many transactions and more a part that is not there is told from this share on.
+/// Below this share of transactions, a log is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
-/// What the log does not hold, by the report's count or, without one, by the numbers that clients give their transactions.
+/// Uses the report's count or, without one, the clients' transaction numbers.
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
@@ -85,7 +78,7 @@ fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Findi
         Some(counted) => counted,
         None => survey.transactions.saturating_add(survey.numbered().saturating_sub(survey.lines())),
     };
-    // The interval that pgbench ends in is not logged.
+    // pgbench does not log its last interval.
     let last = survey.width.zip(report.and_then(PgbenchReport::lasted_seconds));
     let last_share = last.map_or(0.0, |(width, lasted)| width as f64 / lasted.max(1.0));
     let is_told =
@@ -93,14 +86,14 @@ fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Findi
     is_told.then_some(Finding::LogPartial { logged: survey.transactions, transactions, clients, of_clients })
 }
 
-/// A clock that is set by less does no harm to whole seconds.
+/// Smaller clock steps do not distort whole seconds.
 const BACK_SECONDS: f64 = 0.5;
 
 fn find_back(seconds: f64) -> Option<Finding> {
     (seconds > BACK_SECONDS).then_some(Finding::ClockSetBack { seconds })
 }
 
-/// `seconds`: as long as it was asked to last, of a log that is no sample.
+/// `seconds` is the requested duration, for a complete log.
 fn read_transactions(
     log: &Log,
     report: Option<&PgbenchReport>,
@@ -108,8 +101,7 @@ fn read_transactions(
     has_rate: bool,
 ) -> Result<Measured, Error> {
     let survey = &log.holds;
-    // Without a report only transactions that were due too long ago tell of a rate: the last column is the waiting or the
-    // retries.
+    // Without a report, only skipped transactions prove a rate: the last column may be lag or retries.
     let has_rate = has_rate || survey.skipped > 0;
     let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
@@ -129,7 +121,7 @@ fn read_transactions(
     let until = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
     if counted.is_some_and(|counted| survey.transactions >= counted) {
-        // What ended in no second was not served: the log would tell.
+        // A complete log proves that nothing ended later.
         extent.1 = until;
     }
     let measured = from_intervals(&latencies.intervals, 1, extent, until, &log.paths)?;
@@ -153,10 +145,9 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
         return Ok(Measured::default());
     };
-    // One that is alone may be as long as the run.
+    // A single interval may cover the run.
     let width = log.holds.width.or(seconds.map(i64::from));
     let asked = seconds.map_or(i64::MAX, |seconds| first.saturating_add(seconds.into()));
-    // The last ends with the run.
     let end = last.saturating_add(width.unwrap_or(1)).min(asked.max(last.saturating_add(1)));
     let until = if seconds.is_some() { asked.max(end) } else { end };
     let mut measured = from_intervals(&intervals, width.unwrap_or(1), (*first, end), until, &log.paths)?;
@@ -167,18 +158,17 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     Ok(measured)
 }
 
-/// How long a trial may have lasted of which no more than this is told.
+/// Maximum duration for files of this size.
 fn longest(paths: &[PathBuf]) -> i64 {
     let bytes: u64 = paths.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
     let seconds = SECONDS_MIN + bytes.saturating_mul(SECONDS_PER_BYTE);
     i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// What is known of a second: an interval is spread over all of its own.
+/// A second with its share of the intervals that cover it.
 #[derive(Clone, Debug, Default)]
 struct Second {
     transactions: u64,
-    /// The share of intervals, in transactions, and the latencies of that share.
     weight: f64,
     latency_us_sum: f64,
     latency_us_squares: f64,
@@ -200,11 +190,10 @@ impl Second {
     }
 }
 
-/// An end of so few seconds of which nothing is told is a matter of course: of when the log began, and of transactions under way.
+/// Missing seconds that are normal at an end: the log began late, or transactions were in flight.
 const END_SECONDS: i64 = 1;
 
-/// Intervals of so many seconds, of a log that lasted from one second since 1970 until another, and a trial that did `until` then. A
-/// wide one is spread over its seconds.
+/// `extent`: first second of the log and its end, since 1970. `until`: end of the trial.
 fn from_intervals(
     intervals: &Intervals,
     width: i64,
@@ -224,12 +213,12 @@ fn from_intervals(
         let until = place.saturating_add(width as usize).min(seconds.len());
         spread(interval, seconds.get_mut(place..until).unwrap_or_default());
     }
-    // Before the first one is told, a transaction was under way; after the last, nothing ended.
+    // Before the first record a transaction was in flight; after the last none ended.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
     let gaps = find_stretches(&seconds[begins..ends], begins as i64);
     let samples: Vec<Sample> = (0..).zip(&seconds).map(|(second, one)| one.to_sample(second, first)).collect();
-    // pgbench never writes the interval that it ends in.
+    // pgbench never writes its last interval.
     let has_end = until.saturating_sub(end) <= END_SECONDS.max(width);
     let asked = if has_end { lasted } else { until - first };
     let measured = conclude(samples, width as f64, gaps, asked);
@@ -237,8 +226,7 @@ fn from_intervals(
     Ok(Measured { started_at: Timestamp::from_second(first).ok(), told_seconds, ..measured })
 }
 
-/// A trial that was logged by intervals of so many seconds, with stretches of which nothing is told. It was asked to last longer than its
-/// seconds where nothing is told of its end.
+/// `asked` exceeds the samples if the end is missing.
 fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: i64) -> Measured {
     let lasted = samples.len() as i64;
     gaps.push((lasted, asked));
@@ -257,7 +245,6 @@ fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: 
     }
 }
 
-/// Stretches of which nothing is told, of seconds that begin with this one.
 fn find_stretches(seconds: &[Second], first: i64) -> Vec<(i64, i64)> {
     let mut stretches: Vec<(i64, i64)> = Vec::new();
     for (second, _) in (first..).zip(seconds).filter(|(_, one)| !one.is_told) {
@@ -269,10 +256,9 @@ fn find_stretches(seconds: &[Second], first: i64) -> Vec<(i64, i64)> {
     stretches
 }
 
-/// A stretch in which fewer transactions than this would have ended, by the mean, may be without one by chance.
+/// With fewer expected transactions, a gap may be chance.
 const EXPECTED_MIN: f64 = 20.0;
 
-/// Stretches of which nothing is told, each from one second after the start to another, of so many seconds that the trial lasted.
 fn find_gaps(mut gaps: Vec<(i64, i64)>, samples: &[Sample], of_seconds: i64) -> Option<Finding> {
     let transactions: f64 = samples.iter().map(|sample| sample.transactions as f64).sum();
     let per_second = transactions / samples.len().max(1) as f64;
@@ -286,7 +272,6 @@ fn find_gaps(mut gaps: Vec<(i64, i64)>, samples: &[Sample], of_seconds: i64) -> 
     })
 }
 
-/// As even as whole transactions are.
 fn spread(interval: &Interval, seconds: &mut [Second]) {
     let width = seconds.len() as u128;
     let counted_until = |place: u128| (u128::from(interval.transactions) * place / width) as u64;
@@ -304,7 +289,7 @@ fn spread(interval: &Interval, seconds: &mut [Second]) {
     }
 }
 
-/// A second, from 0, of a trial that began at this second since 1970.
+/// `second` from 0; `begun_at` since 1970.
 fn empty_sample(second: i64, begun_at: i64) -> Sample {
     Sample {
         second: second as u32 + 1,
@@ -314,7 +299,7 @@ fn empty_sample(second: i64, begun_at: i64) -> Sample {
     }
 }
 
-/// pgbench-tools' table: second since 1970, transactions, and latencies in milliseconds.
+/// Second since 1970, transactions, latencies in milliseconds.
 fn read_tools_seconds(path: &Path) -> Result<Measured, Error> {
     let mut intervals = Intervals::new();
     let parse = |line: &str| match line.starts_with("collected") {
@@ -350,7 +335,6 @@ fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
     Some((*second as i64, interval))
 }
 
-/// The lines of `--progress`, however far apart, of the first `seconds_max` seconds of a run that was asked to last so many `seconds`.
 fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) -> Measured {
     let Some(beginning) = Beginning::of(progress.iter().map(|one| (one.until_seconds, one.tps))) else {
         return Measured::default();
@@ -369,7 +353,7 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
             continue;
         }
         let from = samples.len();
-        // pgbench tells late rather than early: a line that stands for twice the time follows on others that are missing.
+        // pgbench reports rather late. Twice the step means missing lines.
         if until - from as f64 >= 2.0 * step.max(1.0) {
             gaps.push((from as i64, (until - step) as i64));
         }
@@ -382,7 +366,7 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
             second.latency_us_mean = one.latency_ms_mean.map(|latency| latency * 1000.0);
         }
     }
-    // The last line may be missing of a run that ended between two.
+    // A run may end between two lines.
     let before = if is_dated { 0 } else { start as i64 };
     let (lasted, asked) = (samples.len() as i64, (i64::from(seconds.unwrap_or_default()) - before).min(seconds_max));
     let has_end = ((asked - lasted) as f64) < 2.0 * step.max(1.0);
@@ -440,12 +424,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let one = write(directory.path(), "log.1", "1650260550 100 50 0 5 5\n1650260560 3 50 0 5 5\n");
         let other = write(directory.path(), "log.1.1", "1650260551 100 50 0 5 5\n");
-        // What a run of 10 s logged with --aggregate-interval=10.
         let both = log(vec![one.clone(), other], true);
         let measured = read_intervals(&both, Some(10)).unwrap();
         assert_eq!((measured.samples.len(), counts(&measured).iter().sum::<u64>()), (11, 203));
         assert!(measured.findings.iter().all(|finding| finding.kind() == "assumed"), "{:?}", measured.findings);
-        // Of one alone nothing says how long its interval is but the report.
+        // Only the report states the length of a single interval.
         let single = log(vec![write(directory.path(), "log.2", "1650260550 100 50 0 5 5\n")], true);
         assert_eq!(read_intervals(&single, Some(10)).unwrap().samples.len(), 10);
         let assumed = read_intervals(&single, None).unwrap();
@@ -465,7 +448,6 @@ mod tests {
         assert_eq!(counts(&measured), [2, 0, 1]);
         assert_eq!(measured.scripts.len(), 2);
         assert_eq!((measured.scripts[1].failed, measured.latency.unwrap().count), (1, 3));
-        // When the transaction began that ended first.
         assert_eq!(measured.started_at.unwrap().as_microsecond(), 1_650_260_549_999_702);
     }
 
@@ -477,7 +459,6 @@ mod tests {
         let measured = read_transactions(&few, None, None, false).unwrap();
         assert_eq!((counts(&measured), measured.lasted_seconds), (vec![0, 0, 0, 0, 0, 0, 0, 1, 1], Some(8.6)));
         assert!(measured.findings.is_empty(), "{:?}", measured.findings);
-        // A log that is whole tells that nothing ended after its last line; another does not.
         let report = |transactions| PgbenchReport {
             outcome: Some(PgbenchOutcome { transactions, ..PgbenchOutcome::default() }),
             ..PgbenchReport::default()
@@ -506,7 +487,7 @@ mod tests {
         assert_eq!(progress.findings, [gap]);
         let ended = from_progress(&[1.0, 2.0, 3.0].map(line), Some(10), SECONDS_MAX);
         let gap = Finding::LogGaps { seconds: 7, of_seconds: 10, longest_seconds: 7, longest_after_seconds: 3 };
-        // What is not there is no second without a transaction.
+        // A missing second is not a second without transactions.
         assert_eq!((ended.findings, ended.samples.len(), ended.told_seconds), (vec![gap], 3, Some(3.0)));
         let twice = from_progress(&[1.0, 2.0, 1.0, 2.0].map(line), Some(2), SECONDS_MAX);
         assert_eq!(twice.findings, [Finding::ClockSetBack { seconds: 1.0 }]);

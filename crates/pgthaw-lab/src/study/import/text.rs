@@ -1,4 +1,4 @@
-//! Text that others kept: compressed by gzip, or in an encoding of Windows.
+//! Decodes files compressed by gzip or in UTF-16.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -6,13 +6,11 @@ use encoding_rs::{UTF_16BE, UTF_16LE};
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use flate2::bufread::MultiGzDecoder;
 
-/// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// The beginning of what gzip wrote.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Returns the text of a source as UTF-8. What has no mark is passed on as it is.
+/// Returns UTF-8. Text that is neither compressed nor UTF-16 passes unchanged.
 pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     match source.fill_buf()?.starts_with(&GZIP) {
@@ -23,7 +21,7 @@ pub fn decode(source: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
 
 fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
     let encoding = match source.fill_buf()? {
-        // UTF-16 without its mark: of ASCII the other byte is 0.
+        // UTF-16 without a byte order mark: the high byte of ASCII is 0.
         [b'\t'..=b'~', 0, b'\t'..=b'~', 0, ..] => Some(UTF_16LE),
         [0, b'\t'..=b'~', 0, b'\t'..=b'~', ..] => Some(UTF_16BE),
         _ => None,
@@ -32,7 +30,7 @@ fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRe
     Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)))
 }
 
-/// A compressed file that was cut is read as far as it can be unpacked. The cut is noted, and is no error.
+/// Notes the cut of a compressed file and treats it as its end.
 pub fn note_cut(read: io::Result<usize>, is_cut: &mut bool) -> io::Result<usize> {
     *is_cut |= read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
     if *is_cut { Ok(0) } else { read }

@@ -1,40 +1,35 @@
-//! Was pgbench itself the limit? Judged by its threads and by who waits for whom, against what it does with an empty
-//! statement.
+//! Detects whether pgbench itself was the bottleneck, compared with its calibration by an empty statement.
 
 use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// A thread that uses this share of what it used with the empty statement is the limit, and so is one with this share
-/// of a core.
+/// Share of the calibrated use, or of a core.
 const NEAR: f64 = 0.9;
 
-/// With the empty statement the server may be the limit as well: a thread that used less says nothing.
+/// With less use, the server was probably the limit.
 const CALIBRATED_MIN: f64 = 0.7;
 
-/// Ready or running for so much of the time, a thread had hardly a moment to wait for the server.
+/// Running or ready for this share, a thread hardly waits for the server.
 const NEVER_IDLE: f64 = 0.9;
 
-/// With so many backends waiting for it, it is pgbench that clients wait for.
+/// Share of backends waiting for clients.
 const IDLE_BACKENDS: f64 = 0.5;
 
-/// Share of the response that transactions may spend waiting for their start.
 const LAG: f64 = 0.1;
 
-/// What of the generator is known of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorSigns<'a> {
     pub calibration: Option<&'a GeneratorCalibration>,
-    /// May a client pause by its script's own will? Then backends that wait for it say nothing.
+    /// Whether scripts may pause clients, which makes idle backends meaningless.
     pub may_pause: bool,
-    /// Had the machine no processor to spare? Then threads wait for one and not for each other, and a backend that was
-    /// asked for something and has no processor yet looks as if it waited for its client.
+    /// A backend without a processor looks as if it waited for its client.
     pub are_processors_full: bool,
-    /// Did others have so much of the processors that pgbench is not to blame for what it did not get?
+    /// Whether other processes took the processors.
     pub are_processors_taken: bool,
 }
 
-/// Was the generator the limit? `None`: it was not; where that cannot be known, this is what is found.
+/// Reports unseen hosts if the question cannot be decided.
 pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
     let point = &trial.point;
     let (threads, unseen_hosts) = match &trial.generators {
@@ -42,7 +37,7 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
         None => (point.jobs.min(point.clients), Vec::new()),
     };
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
-    // Under a rate clients wait for the next transaction to be due: only where it is late already that says something.
+    // Under a rate, idle clients are normal unless transactions are late.
     let says_something = point.rate.is_none() || !unseen_hosts.is_empty();
     let idle = (!signs.may_pause && says_something && trial.waits.looks > 0)
         .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
@@ -87,14 +82,13 @@ fn choose_sign(
     }
 }
 
-/// Transactions are due, and backends could have them.
 fn is_late_while_idle(idle: Option<f64>, lag: Option<f64>) -> bool {
     idle.is_some_and(|idle| idle >= IDLE_BACKENDS) && lag.is_some_and(|lag| lag >= LAG)
 }
 
-/// On a processor, and waiting for one: of the thread that was busiest in each second, medians over the whole seconds.
+/// Processor share and run delay of the busiest thread; medians over whole seconds.
 pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
-    // In the first second clients connect.
+    // Clients connect in the first second.
     let whole = if samples.len() > 2 { &samples[1..] } else { samples };
     let busiest = |sample: &OsSample| -> TaskShare {
         let busy = |share: &TaskShare| share.cpu_seconds + share.run_delay_seconds;
@@ -108,12 +102,11 @@ pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
     (median(|share| share.cpu_seconds), median(|share| share.run_delay_seconds))
 }
 
-/// Client backends, in the mean, that waited for their client to ask for something.
 fn idle_backends(waits: &Waits) -> f64 {
     waits.mean(|wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead"))
 }
 
-/// Of the time from when transactions were due to their answers, the part before they began; `None` without a rate.
+/// `None` without a rate.
 fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
     let (mut response, mut lag) = (0.0, 0.0);
     for script in &trial.scripts {
@@ -136,11 +129,11 @@ mod tests {
         let sign = |cpu, delay, idle| choose_sign(cpu, delay, 1.0, idle, None);
         assert_eq!(sign(0.95, 0.0, None), Some(SaturationSign::NearOneCore));
         assert_eq!(sign(0.6, 0.35, Some(0.8)), Some(SaturationSign::NeverIdle));
-        // It always has something to do, but so have the backends: there are too few processors for both.
+        // Thread and backends are all busy: there are too few processors.
         assert_eq!(sign(0.6, 0.35, Some(0.2)), None);
-        // Backends wait for it because it waits for them in turn.
+        // Each waits for the other in turn.
         assert_eq!(sign(0.3, 0.1, Some(0.8)), None);
-        // By what it can do here at most.
+        // By its calibrated maximum.
         assert_eq!(choose_sign(0.75, 0.0, 0.8, None, None), Some(SaturationSign::NearOneCore));
         assert_eq!(choose_sign(0.5, 0.45, 1.0, None, Some(0.3)), Some(SaturationSign::ScheduleLag));
         assert_eq!(choose_sign(0.1, 0.05, 1.0, None, Some(0.9)), None);
@@ -171,7 +164,7 @@ mod tests {
         let unseen = Finding::GeneratorsUnseen { hosts: vec!["there".into()] };
         assert_eq!(find_saturation(&with(vec![host(true), host(false)]), signs), Some(unseen));
         assert!(is_late_while_idle(Some(0.6), Some(0.2)));
-        // The backends are what it is late for.
+        // The backends are busy, which explains the delay.
         assert!(!is_late_while_idle(Some(0.1), Some(0.9)) && !is_late_while_idle(Some(0.9), None));
     }
 }

@@ -1,5 +1,4 @@
-//! Verdicts on the measurement itself, each with its remedy: against a trial (`trial`), against a whole sweep, before its first trial and
-//! after its last, and against what was imported.
+//! Findings against a trial, a whole sweep, or an import, each with its remedy.
 
 mod generator;
 mod trial;
@@ -19,8 +18,7 @@ use trial::{find_few, find_missed_rate, find_nothing_served, find_short_run, fin
 pub use generator::busiest_thread;
 pub use trial::{Circumstances, TableGrowth, compute_trial_verdicts};
 
-/// What can be told before the first trial. `disks` and `builds` are known by their names, those of the servers. Does the kernel page out
-/// what is idle?
+/// Findings before the first trial. `disks` and `builds` are by name of disk and server.
 pub fn compute_start_verdicts(
     sweep: &Sweep,
     disks: &BTreeMap<String, Disk>,
@@ -38,9 +36,8 @@ fn find_one_repeat(repeats: u32) -> Option<Finding> {
     (repeats < 2).then_some(Finding::OneRepeat)
 }
 
-/// Servers that were built to find mistakes, and not to be fast.
 fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
-    // Of one server alone its name says nothing.
+    // A single server's name adds nothing.
     let named =
         |servers: Vec<&String>| if builds.len() > 1 { servers.into_iter().cloned().collect() } else { Vec::new() };
     let asserting = builds.iter().filter(|(_, build)| build.has_assertions).map(|(name, _)| name);
@@ -61,7 +58,6 @@ fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
     findings
 }
 
-/// What the trials show together.
 pub fn compute_sweep_verdicts(run: &SweepRun, trials: &[SweepTrial]) -> Vec<MeasurementVerdict> {
     let good: Vec<&SweepTrial> = trials.iter().filter(|trial| trial.failure.is_none()).collect();
     let found = [find_unequal_checkpoints(&good), find_noise(&good), find_fitting(run, &good)];
@@ -79,7 +75,7 @@ fn find_unequal_checkpoints(trials: &[&SweepTrial]) -> Option<Finding> {
     differ.then_some(Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles })
 }
 
-/// Not where the study says what is to exceed which cache: then each trial is measured by that.
+/// Skipped if the study declares which caches to exceed; each trial is then checked against that.
 fn find_fitting(run: &SweepRun, trials: &[&SweepTrial]) -> Option<Finding> {
     if run.study["exceeds"].as_object().is_some_and(|exceeds| !exceeds.is_empty()) {
         return None;
@@ -116,13 +112,13 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     (ratio >= NOISE_TOLD).then_some(Finding::NoiseFloor { ratio, repeats })
 }
 
-/// Adds it to what was told while the files were read.
+/// Adds findings to those from parsing the files.
 pub fn judge_import(imported: &mut Imported) {
     let Imported { run, trials, facts } = imported;
     for (trial, facts) in trials.iter_mut().zip(facts) {
         let judgement = judge_samples(&trial.samples, None, *facts).ok();
         let unsteady = judgement.and_then(|judgement| find_unsteady(trial, judgement));
-        // Its figures are those of a part.
+        // Its figures cover only a part of the run.
         let is_part = trial.verdicts.iter().any(
             |verdict| matches!(verdict.finding, Finding::LogPartial { logged, .. } if logged == trial.transactions),
         );

@@ -1,4 +1,4 @@
-//! What speaks against one trial.
+//! The findings against a single trial.
 
 use std::collections::BTreeSet;
 
@@ -14,61 +14,50 @@ use observe::time::ACCOUNT_DEAR;
 use observe::{DeviceUse, OsSample};
 use postgres::{ServerStatistics, Wait};
 
-/// The percentile that tables show, and how many samples have to lie beyond it.
+/// Percentile shown in tables, and the number of samples that must lie beyond it.
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Processors this busy have nothing to spare; a generator that takes less of them is not worth a word.
+/// Processors this busy have no reserve; a generator using less than the minimum is not reported.
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
-/// A load that lasts longer or shorter by more than both, in seconds and as a share, is told.
+/// Reported only above both limits (seconds, share).
 const DURATION_OFF_MIN: f64 = 0.5;
 const DURATION_OFF_RATIO: f64 = 0.05;
 
-/// So much less than the rate that was asked for is told.
 const RATE_MISSED: f64 = 0.1;
 
-/// A trial is long enough that lasts so many seconds or serves so many transactions.
+/// Either makes a trial long enough.
 const LONG_SECONDS: f64 = 60.0;
 const LONG_TRANSACTIONS: u64 = 100_000;
 
-/// So large a share of the clients waiting for rows of others is told.
 const ROW_WAITERS: f64 = 0.1;
 
-/// Generators that began further apart than this are told.
 const START_SPREAD_MS_MAX: f64 = 100.0;
 
-/// What a trial was measured under, beside what is kept of it.
 #[derive(Debug)]
 pub struct Circumstances<'a> {
-    /// Found while its start state was made.
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
-    /// What limits each of several devices, by what lies on it; none where all of the server lies on one.
+    /// By the part on the device; empty if there is only one device.
     pub parts: Vec<(&'static str, Disk)>,
-    /// May it have ended before its time?
     pub may_end_early: bool,
-    /// What the sweep calls it.
     pub disk_name: String,
     pub seconds: &'a [Sample],
     pub measured: &'a Measured,
-    /// What the model says of its curve; `None` when that is too short.
+    /// The model's judgement of its curve; `None` if the curve is too short.
     pub judgement: Option<Judgement>,
-    /// May a client pause by the will of a script?
     pub may_pause: bool,
     pub calibration: Option<&'a GeneratorCalibration>,
-    /// Caches that a database of this scale is meant to exceed, with their sizes.
+    /// Caches that a database of this scale should exceed, with their sizes.
     pub exceeded: Vec<(Exceeded, Bytes)>,
-    /// What the server logged meanwhile.
     pub log: &'a str,
     pub tables: TableGrowth<'a>,
-    /// Of the machine.
     pub processors: u32,
     pub memory: Bytes,
 }
 
-/// Every verdict on a trial whose figures are known.
 pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
     let Circumstances { disk, measured, .. } = circumstances;
     let processors = circumstances.processors;
@@ -89,7 +78,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_other_start(trial, circumstances.memory),
         find_short_run(trial).filter(|_| unsteady.is_none()),
         unsteady,
-        // What several devices give together nobody knows.
+        // The combined speed of several devices is unknown.
         find_short(trial, disk).filter(|_| circumstances.parts.is_empty()),
         find_few(trial).filter(|_| !is_without_curve),
         find_nothing_served(trial),
@@ -127,7 +116,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     findings.map(MeasurementVerdict::from).collect()
 }
 
-/// By so much the clocks of an account and of a machine may differ.
+/// Tolerance for differing clocks.
 const ACCOUNT_CLOSED: f64 = 1.02;
 
 fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
@@ -136,7 +125,7 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// The arithmetic check of an account: seconds of processors used, by the time that there was. Looks cannot tell who runs from who is ready.
+/// Processor seconds used per second. Sampled accounts cannot distinguish running from runnable processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
@@ -154,7 +143,7 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
     })
 }
 
-/// By the same judge as `pgthaw judge`.
+/// By the same rule as `pgthaw judge`.
 pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     if judgement.is_steady() {
         return None;
@@ -170,7 +159,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
     })
 }
 
-/// The model knows of no warmer but the load: what was measured decides.
+/// The forecast covers only the load as warmer; a measurement takes precedence.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     let figures = trial.warming.as_ref().map(|warming| &warming.figures);
     if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {
@@ -182,19 +171,17 @@ fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
 
 pub(super) fn find_few(trial: &SweepTrial) -> Option<Finding> {
     let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
-    // Those whose latency is kept: with `logged_share` fewer than there were.
+    // With `logged_share`, fewer latencies than transactions are kept.
     let transactions = trial.latency.as_ref().filter(|_| trial.transactions > 0)?.count;
     (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
 }
 
-/// Of trials with a load: without one there is something else to bring.
 pub(super) fn find_nothing_served(trial: &SweepTrial) -> Option<Finding> {
     let is_idle = trial.warming.as_ref().is_some_and(|warming| warming.figures.brought.is_some());
     let is_told = trial.transactions == 0 && !is_idle;
     is_told.then_some(Finding::NothingServed { lasted_seconds: trial.lasted_seconds, failed: trial.failed })
 }
 
-/// Of trials that last so many seconds, not so many transactions.
 fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
     let (asked_seconds, lasted_seconds) = (f64::from(trial.point.seconds?), trial.lasted_seconds);
     let off = (lasted_seconds - asked_seconds).abs();
@@ -204,13 +191,13 @@ fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
 
 pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     let asked = trial.point.rate?;
-    // pgbench draws the moments at random: how many there are scatters by the root of them.
+    // pgbench's random start times make their number scatter by its square root.
     let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
     let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
     is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
 }
 
-/// Of a trial that started cold, how it got warm says whether it was long enough.
+/// Cold trials are checked by `find_short` instead.
 pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
     let &SweepTrial { lasted_seconds, transactions, .. } = trial;
     let is_short = lasted_seconds < LONG_SECONDS && transactions < LONG_TRANSACTIONS;
@@ -218,7 +205,7 @@ pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
     is_told.then_some(Finding::ShortRun { lasted_seconds, transactions })
 }
 
-/// pgbench's tpcb-like updates one of as many branches as the scale in each transaction, and keeps it until its end.
+/// tpcb-like updates one of `scale` branch rows in each transaction, and holds the lock to its end.
 fn find_row_waiters(trial: &SweepTrial) -> Option<Finding> {
     let &Point { clients, scale, ref script, .. } = &trial.point;
     let is_meant = clients > scale && script.contains("tpcb-like");
@@ -271,7 +258,7 @@ fn find_not_brought(trial: &SweepTrial) -> Option<Finding> {
     is_missed.then_some(Finding::NotBroughtBack { resident_bytes: brought.resident_bytes, wanted_bytes })
 }
 
-/// What was seen resident, and was not when all was over.
+/// Reports data that was resident during the trial, but not at its end.
 fn find_taken_back(trial: &SweepTrial) -> Option<Finding> {
     let Warming { figures, looks, .. } = trial.warming.as_ref()?;
     let (seen, left) = match &figures.brought {
@@ -292,7 +279,6 @@ fn find_taken_back(trial: &SweepTrial) -> Option<Finding> {
 fn find_autovacuum(log: &str) -> Option<Finding> {
     let table = |line: &str| {
         let rest = AUTOVACUUM.iter().find_map(|sign| line.split_once(sign))?.1;
-        // `"database.schema.table": index scans: 0`
         rest.split('"').nth(1).map(str::to_owned)
     };
     let tables: Vec<String> = log.lines().filter_map(table).collect();
@@ -301,7 +287,6 @@ fn find_autovacuum(log: &str) -> Option<Finding> {
     (runs > 0).then(|| Finding::Autovacuum { runs, tables: tables.into_iter().collect() })
 }
 
-/// What was asked of a disk and cannot be had here. `name` is what the sweep calls it.
 pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
     let asked = [
         ("limit", &disk.not_enforced),
@@ -314,7 +299,7 @@ pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
     asked.into_iter().filter_map(not_in_force).collect()
 }
 
-/// Limits that the server's device did not keep to, as far as it was not others who read past them; each of several has its own.
+/// Limits that a device exceeded, not counting reads by other processes.
 fn find_exceeded_limits(
     trial: &SweepTrial,
     (seconds, others): (&[Sample], Bytes),
@@ -345,20 +330,17 @@ fn find_exceeded_limits(
 
 const TABLES_VIEW: &str = "pg_stat_user_tables";
 
-/// So much of what the tables had before, or of their rows, is told.
 const BLOAT_SHARE: f64 = 0.1;
 
-/// Names of tables that are told, the worst first.
 const TABLES_MAX: usize = 3;
 
-/// The benchmark's tables around a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct TableGrowth<'a> {
     pub before: &'a ServerStatistics,
     pub after: &'a ServerStatistics,
 }
 
-/// A table that nothing was inserted into.
+/// Tables with inserts are expected to grow.
 struct Table<'a> {
     name: &'a str,
     bytes_before: f64,
@@ -368,7 +350,6 @@ struct Table<'a> {
 }
 
 impl TableGrowth<'_> {
-    /// A table with inserts grows by what it was asked for, and says nothing.
     pub fn find_bloat(&self) -> Option<Finding> {
         let column = |statistics: &ServerStatistics, name: &str, table: &str| {
             statistics.column(TABLES_VIEW, name).get(table).copied().unwrap_or(0.0)
@@ -431,7 +412,6 @@ mod tests {
             let found = find_exceeded_limits(&trial, (&[], Bytes(0)), &parts[0].1, &parts);
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        // Together they may exceed what one of them may.
         assert_eq!(told(100, 100), Vec::<String>::new());
         let exceeded = told(100, 200);
         assert!(exceeded.len() == 1 && exceeded[0].contains("log, of the device for the wal"), "{exceeded:?}");
@@ -457,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_plateau_beside_a_warmer_is_not_believed() {
-        // Each transaction reads two blocks from the device, and it stays so.
+        // Each transaction reads two blocks from the device throughout.
         let samples = (1..=30).map(|second| sample(second, 400, 800 * 8192)).collect();
         let flat = SweepTrial { samples, ..trial() };
         let beside = |strategy: &str| {
@@ -489,7 +469,6 @@ mod tests {
         };
         assert!(of(59.9, 99_999, StartAsked::Warm));
         assert!(!of(60.0, 99_999, StartAsked::Warm) && !of(10.0, 100_000, StartAsked::Warm));
-        // Its own rule says it of a cold one, and another of one that served nothing.
         assert!(!of(10.0, 5, StartAsked::Cold) && !of(10.0, 0, StartAsked::Warm));
     }
 
@@ -544,7 +523,6 @@ mod tests {
         assert_eq!(of(10.4, None, 5.0), (false, false));
         assert_eq!(of(12.0, Some(300.0), 95.0), (true, true));
         assert_eq!(of(10.0, Some(300.0), 285.0), (false, false));
-        // Of thirty transactions five less is chance.
         assert_eq!(of(10.0, Some(3.0), 2.5), (false, false));
     }
 
@@ -610,7 +588,6 @@ mod bloat_tests {
         let found =
             |after: &[(&str, u64, u64, u64, u64)]| TableGrowth { before: &before, after: &tables(after) }.find_bloat();
         assert_eq!(found(&[("a", 1000, 5, 100, 9), ("b", 1100, 0, 100, 9)]), None);
-        // What was inserted is no bloat.
         assert_eq!(found(&[("a", 9000, 500, 600, 0), ("b", 1000, 0, 100, 0)]), None);
         let Some(Finding::Bloat { grown_ratio, tables, .. }) = found(&[("a", 1000, 5, 100, 0), ("b", 1400, 0, 100, 1)])
         else {
