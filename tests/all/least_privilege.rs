@@ -1,4 +1,4 @@
-//! Each command with exactly the privileges that docs/security.md says it needs, and with one less.
+//! Each command with exactly the privileges that docs/privileges.md says it needs, and with one less.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
