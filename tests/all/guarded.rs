@@ -100,6 +100,10 @@ fn a_job_runs_whatever_the_settings_are_like() {
         (b"[[", true),
         (b"\xff\xfe", true),
         (b"[run]\nno_such = 1\n", true),
+        // An empty name, and a film that is not there, would be refused on the command line.
+        (b"[run]\nlike = ''\n", true),
+        (b"[run]\nfilm = 'no-such-film'\n", true),
+        (b"[run]\nrecord_only = true\n", true),
         (b"[connection]\nport = 'x'\n", false),
     ] {
         fs::write(&file, text).unwrap();
@@ -108,6 +112,8 @@ fn a_job_runs_whatever_the_settings_are_like() {
     }
     fs::remove_file(&file).unwrap();
     assert!(run_by(&server, &[], &named).stderr.contains("note: cannot read the settings"));
+    let told = run_by(&server, &[], &[("PGTHAW_MODE", "zz")]).stderr;
+    assert!(told.contains("'zz'") && told.contains("the job runs without the environment's"), "{told}");
     // The working directory is not searched: whoever can write to it could have put the file there.
     fs::write(&file, "[connection]\nhost = 'elsewhere.invalid'\n[run]\nno_such = 1\n").unwrap();
     let told = run_by(&server, &[], &[]).stderr;

@@ -31,6 +31,12 @@ use super::ConnectionArguments;
 /// Table whose keys apply to every command that connects.
 const CONNECTION: &str = "connection";
 
+/// Options of `run` that decide whether its job may run, so that a file cannot prevent it.
+const TYPED_ONLY: [&str; 4] = ["film", "like", "output", "record-only"];
+
+/// The command that runs a job whatever its settings are like.
+const RUN: &str = "run";
+
 /// Help and clap's errors end the program. Tables of the commands `elsewhere` are the other program's.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
     let file = SettingsFile::find(arguments);
@@ -39,7 +45,7 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
         // A broken file prevents neither help nor a job.
         Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
             Err(error) if !error.use_stderr() => error.exit(),
-            Ok(matches) if matches.subcommand_name() == Some("run") => {
+            Ok(matches) if matches.subcommand_name() == Some(RUN) => {
                 terminal::print_complaint(&format!("note: {problem}; the job runs without these settings"));
                 make_command::<C>()
             }
@@ -48,8 +54,30 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
     };
     know_commands(&command);
     let commands: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
-    let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
+    let parse = |command: Command| {
+        command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches))
+    };
+    let parsed = parse(command.clone()).or_else(|error| {
+        let typed = without_environment(command);
+        match typed.clone().try_get_matches_from(arguments) {
+            Ok(matches) if matches.subcommand_name() == Some(RUN) => {
+                let problem = first_line(&error);
+                terminal::print_complaint(&format!("note: {problem}; the job runs without the environment's settings"));
+                parse(typed)
+            }
+            _ => Err(error),
+        }
+    });
     parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(with_near(error, &commands)), Err))
+}
+
+fn without_environment(command: Command) -> Command {
+    command.mut_args(|argument| argument.env(None::<&str>)).mut_subcommands(without_environment)
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned()
 }
 
 /// Printed commands repeat this run's options.
@@ -129,6 +157,9 @@ pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&s
         if places.is_empty() {
             return Err(file.error(&setting.key(), unknown(&command, &setting)));
         }
+        if setting.table.as_deref() == Some(RUN) && TYPED_ONLY.contains(&&*setting.option) {
+            return Err(file.error(&setting.key(), "only the command line decides whether a job runs".into()));
+        }
         for place in &places {
             check(&command, place, &setting).map_err(|problem| file.error(&setting.key(), problem))?;
             command = with_default(command, place, &setting);
@@ -182,10 +213,7 @@ fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), S
     use clap::error::ErrorKind::{ArgumentConflict, InvalidValue, TooManyValues, ValueValidation};
     match command.clone().try_get_matches_from(arguments) {
         Err(error) if error.kind() == ArgumentConflict && typed.len() > 1 => Err("takes one value, not a list".into()),
-        Err(error) if [InvalidValue, TooManyValues, ValueValidation].contains(&error.kind()) => {
-            let text = error.to_string();
-            Err(text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned())
-        }
+        Err(error) if [InvalidValue, TooManyValues, ValueValidation].contains(&error.kind()) => Err(first_line(&error)),
         // Other errors, such as a missing option, belong to the real command line.
         _ => Ok(()),
     }

@@ -98,15 +98,11 @@ fn write_over(hide: impl Fn(&str) -> Option<String>) -> io::Result<()> {
     let process = Process::myself().map_err(io::Error::other)?;
     let Some(mut at) = process.stat().map_err(io::Error::other)?.arg_start else { return Ok(()) };
     let words = std::fs::read("/proc/self/cmdline")?;
-    let mut memory: Option<File> = None;
+    let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
     for word in words.split(|byte| *byte == 0) {
         if let Some(shown) = hide(&String::from_utf8_lossy(word)) {
             let mut bytes: Vec<u8> = shown.into_bytes();
             bytes.resize(word.len(), b' ');
-            let memory = match &mut memory {
-                Some(memory) => memory,
-                none => none.insert(OpenOptions::new().write(true).open("/proc/self/mem")?),
-            };
             memory.write_all_at(&bytes, at)?;
         }
         at += word.len() as u64 + 1;

@@ -93,14 +93,14 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 impl JudgedForecast {
     /// The definition of warm may have changed since.
     pub fn judged_again(self) -> JudgedForecast {
-        let block = Bytes(1);
+        // `seconds` has blocks, so each counts as one byte.
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
             transactions,
-            foreground_read_bytes: Bytes(read * block.0),
+            foreground_read_bytes: Bytes(read),
             ..Sample::default()
         };
         let samples: Vec<Sample> = self.seconds.iter().map(sample).collect();
-        let warm_after_seconds = compute_warm_crossing(&samples, block.0 as u32);
+        let warm_after_seconds = compute_warm_crossing(&samples, 1);
         let warm_after_error = compute_error(self.forecast.warm_after_seconds, warm_after_seconds);
         JudgedForecast { warm_after_seconds, warm_after_error, ..self }
     }
