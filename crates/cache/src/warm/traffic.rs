@@ -1,6 +1,6 @@
 //! Observes live traffic and decides the restore's share of the device. A saturated limit delays even single
 //! blocks: 80 ms at 100 % of the bandwidth under cgroup v1's limiter, 0.2 ms at 98 %
-//! (docs/journal/2026-11-22-a-saturated-limit.md). A server that rarely reads is hardly hurt just below saturation;
+//! (docs/decisions/below-saturation.md). A server that rarely reads is hardly hurt just below saturation;
 //! one that always waits for the disk gains most from a fast finish.
 
 use std::fmt;
@@ -38,8 +38,8 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
-/// Minimum reads in flight beside traffic: fewer do not saturate every cloud volume
-/// (docs/journal/2026-11-22-four-threads.md).
+/// Minimum reads in flight beside traffic: fewer do not reach the bandwidth while the server's misses take most reads
+/// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
 /// Minimum where fewer do. Each one delays the server's misses.
@@ -47,7 +47,7 @@ const REACHED_DEPTH_MIN: usize = 4;
 
 /// Initial depth, while a cold server's misses take most reads. With 11, the server's worst second reached 0.33 to
 /// 0.49 of its throughput without a restore. With 8 and the shares below, it reached 0.50 to 0.61, at the same
-/// restore rate (docs/journal/2026-11-26-a-larger-part-for-users.md).
+/// restore rate (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_FIRST: usize = 8;
 
 /// Flowing traffic has few misses.

@@ -464,7 +464,7 @@ impl Governor {
 // waited. Now and then another share is tried for a second. It is kept if the server works more beside less, or
 // hardly less beside more.
 
-/// Largest share; the rest keeps the device unsaturated (docs/journal/2026-11-22-a-saturated-limit.md).
+/// Largest share; the rest keeps the device unsaturated (docs/decisions/below-saturation.md).
 pub const SHARE_MAX: f64 = 0.93;
 const SHARE_MIN: f64 = 0.3;
 /// Ratio of neighbouring shares.

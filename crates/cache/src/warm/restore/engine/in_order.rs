@@ -1,5 +1,4 @@
-//! Reads long stretches in order when alone, for a third of the CPU time
-//! (docs/journal/2026-11-26-read-in-order.md).
+//! Reads long stretches in order when alone, for a third of the CPU time (docs/decisions/fill-engine.md).
 
 use std::sync::atomic::Ordering;
 
