@@ -39,7 +39,8 @@ pub fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
 
 /// Length of a leading `ESC [ … m`; 0 if colours are off.
 fn colour_length(text: &str) -> usize {
-    let Some(figures) = text.strip_prefix("\x1b[").filter(|_| console::colors_enabled()) else { return 0 };
+    let has_colours = console::colors_enabled() || console::colors_enabled_stderr();
+    let Some(figures) = text.strip_prefix("\x1b[").filter(|_| has_colours) else { return 0 };
     let end = figures.find(|c: char| !c.is_ascii_digit() && c != ';').filter(|end| figures[*end..].starts_with('m'));
     end.map_or(0, |end| "\x1b[".len() + end + 1)
 }

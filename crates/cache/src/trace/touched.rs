@@ -172,7 +172,9 @@ impl Touched {
     }
 
     fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
-        let (touched, found, resident) = (RoaringBitmap::new(), RoaringBitmap::new(), fork.os.clone());
+        let (touched, found) = (RoaringBitmap::new(), RoaringBitmap::new());
+        // The job requests no block that shared_buffers hold.
+        let resident = &fork.os | fork.all_buffers();
         self.forks.push(TouchedFork { relation, path, fork: fork.fork, blocks: fork.blocks, touched, found, resident });
         self.forks.len() as u32 - 1
     }
