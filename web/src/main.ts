@@ -40,7 +40,7 @@ function showStudies(source: Source): void {
     // Earlier charts are no longer on the page.
     appearance.forget();
     document.getElementById("page")?.replaceChildren(navigation(appearance, source.isServed), content);
-    const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "This cannot be shown"), alarm(error)]);
+    const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "Cannot show this page"), alarm(error)]);
     // Superseded by another navigation.
     if (mine !== turn) return;
     for (const chart of charts.values()) chart.dispose();
@@ -83,7 +83,7 @@ async function pageOf(source: Source, appearance: Appearance): Promise<HTMLEleme
   if (kind === "compare" && source.isServed) return comparePage(source, appearance);
   if (kind === "live" && source.isServed) return livePage(source, appearance);
   if (kind !== undefined) {
-    const missing = [element("h1", { tabindex: -1 }, "Nothing is here"), alarm(`There is no page ${path.join("/")}. What there is stands below.`)];
+    const missing = [element("h1", { tabindex: -1 }, "Page not found"), alarm(`There is no page ${path.join("/")}. The studies are listed below.`)];
     return [...missing, ...(await studiesPage(source, appearance)).slice(1)];
   }
   // A report of one study starts with it.

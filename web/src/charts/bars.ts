@@ -186,7 +186,7 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
     id: "ratios",
     title,
     explanation: explain(about, names.map((name) => first.find(name)).find((one) => one !== null)),
-    unit: (view) => `${chosen(view).id}; of times less is sooner, of all else more is better`,
+    unit: (view) => `${chosen(view).id}; for times less is better, for all else more`,
     controls: quantities.length === 1 ? [] : [{ name: "of", label: "Ratio", options: quantities.map(({ id }): Option => [id, id]) }],
     ...drawing<S>((view) => {
       const found = names.map((name) => ({ name, ratio: chosen(view).find(name) })).filter((one): one is { name: string; ratio: Ratio } => one.ratio !== null);
@@ -216,8 +216,8 @@ function ratioBar({ median: { at_least: low, at_most: high }, interval }: Ratio)
 }
 
 function explain(about: string, known: Ratio | null | undefined): string {
-  const base = `${about} The bar is the median, drawn from equality on.`;
+  const base = `${about} The bar is the median, drawn from 1.`;
   const open = "Open ends: a time was not reached within the trial.";
   if (!known?.interval) return `${base} ${open} With three rounds or more it has an interval.`;
-  return `${base} The whisker is where the true median is in ${Math.round(known.coverage * 100)} % of cases (${known.pairs} rounds). ${open}`;
+  return `${base} The whisker is the ${Math.round(known.coverage * 100)} % interval of the median (${known.pairs} rounds). ${open}`;
 }

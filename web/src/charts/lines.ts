@@ -34,7 +34,7 @@ function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: 
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
-  explanation: "Each line joins the medians of the points; an upright reaches from the lowest trial to the highest, and its broad part is the interval of the median, where there are three trials or more. A ring marks a point with something against it.",
+  explanation: "Each line joins the medians of the points; a vertical bar reaches from the lowest trial to the highest. Its broad part is the interval of the median, from three trials on. A ring marks a point with a verdict against it.",
   unit: ({ state }) => state.metric.unit,
   height: (view) => Math.ceil(facetsOf(view).length / columnsOf(view)) * panelHeight(view),
   legend: ({ state }) => coloursOf(state),
@@ -122,8 +122,8 @@ const signOf = (panel: number) => SIGNS[panel % SIGNS.length] ?? SYMBOLS.circle;
 
 export const tradeOff: ChartPlan<StudyState> = {
   id: "trade-off",
-  title: "Throughput and what it costs",
-  explanation: "Right is more transactions per second, up is longer to wait. A line joins the points along the first axis, whose values stand beside them. Where a line turns up and back, more load only made everybody wait.",
+  title: "Throughput and its price in latency",
+  explanation: "Further right is higher throughput, further up is higher latency. A line joins the points along the first axis, and labels show its values. Where a line turns up and back, more load only added latency.",
   unit: (view) => `${against(view).unit}, against transactions per second`,
   controls: [{ name: "against", label: "Against", options: [["p99", "99th percentile"], ["p50", "median"], ["worst", "worst second"]] satisfies Option[] }],
   height: ({ isNarrow }) => (isNarrow ? 320 : 440),

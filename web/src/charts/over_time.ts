@@ -36,10 +36,10 @@ const rates = (state: CurveStage, values: (series: TrialSeries) => Values): Curv
 
 const QUANTITIES: Record<string, { label: string; unit: string; scale: Scale; of: (series: TrialSeries) => Values }> = {
   throughput: { label: "transactions", unit: "transactions per second", scale: COUNTS, of: ({ tps }) => tps.mean },
-  writes: { label: "writes", unit: "writes per second, by anybody", scale: COUNTS, of: ({ machine }) => machine?.["device_writes"] ?? [] },
-  written: { label: "written", unit: "written per second, by anybody", scale: BANDWIDTHS, of: ({ machine }) => machine?.["device_written_bytes"] ?? [] },
-  reads: { label: "reads", unit: "reads per second, by anybody", scale: COUNTS, of: ({ device_reads: reads }) => reads },
-  read: { label: "read", unit: "read per second, by anybody", scale: BANDWIDTHS, of: ({ device_read_bytes: read }) => read.mean },
+  writes: { label: "writes", unit: "writes per second, all processes", scale: COUNTS, of: ({ machine }) => machine?.["device_writes"] ?? [] },
+  written: { label: "written", unit: "written per second, all processes", scale: BANDWIDTHS, of: ({ machine }) => machine?.["device_written_bytes"] ?? [] },
+  reads: { label: "reads", unit: "reads per second, all processes", scale: COUNTS, of: ({ device_reads: reads }) => reads },
+  read: { label: "read", unit: "read per second, all processes", scale: BANDWIDTHS, of: ({ device_read_bytes: read }) => read.mean },
 };
 
 const quantityOf = ({ choices }: View) => QUANTITIES[choices["quantity"] ?? ""] ?? (QUANTITIES["throughput"] as (typeof QUANTITIES)[string]);
@@ -60,7 +60,7 @@ const servedCurves = ({ state }: Warmers): Curve[] => curvesOf(state, (name) => 
 
 export const throughput: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "throughput", title: "Throughput",
-  explanation: "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm. A thin dashed line is the closed form that fits a trial best, where nothing but the workload warmed it.",
+  explanation: "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm. A thin dashed line is the closed form that fits a trial best, if only the workload warmed it.",
   unit: (view) => `transactions per second${view.choices["over"] === "transactions" ? ", over the transactions served" : `; from one tick on a line to the next it served ${count(transactionStep(servedCurves(view)))} transactions`}`,
   height: tall,
   controls: [control("axis", "Vertical axis", LINEAR, LOG), control("over", "Horizontal axis", ["seconds", "seconds"], ["transactions", "transactions"])],
@@ -118,8 +118,8 @@ const LOWEST_SHARE = 0.01;
  * Transactions relative to the same second of "nothing" in the same round. `null` without `nothing` or other warmers.
  */
 export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | null => warmers.length === 0 ? null : timePlan<WarmersStage>({
-  id: "interference", title: "What the traffic got meanwhile",
-  explanation: "Transactions of each second ÷ those of “nothing” in the same second of the same round; the line is the median of the rounds, the band reaches from the least to the most. Below 1 the warmer takes from the traffic, above it has paid off.",
+  id: "interference", title: "Throughput of the traffic meanwhile",
+  explanation: "Transactions of each second ÷ those of “nothing” in the same second of the same round; the line is the median of the rounds, the band reaches from the least to the most. Below 1 the warmer slows the traffic down, above 1 it pays off.",
   unit: () => "transactions ÷ those with nothing", height: ({ isNarrow }) => (isNarrow ? 280 : 360), controls: [control("axis", "Vertical axis", LOG, LINEAR)],
 }, ({ state, choices }) => {
   const curves = state.visible.filter((name) => name !== "nothing").map((name) => shareCurve(state.trials, name, "nothing"));
@@ -132,7 +132,7 @@ export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | nu
 
 export const served: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "served", title: "Transactions served since the start",
-  explanation: "What users got. A warmer that starves the workload falls behind doing nothing before it pulls ahead.",
+  explanation: "Transactions that users got. A warmer that starves the workload first falls behind “nothing”.",
   unit: ({ choices }) => (choices["as"] === "ahead" ? "transactions more than with nothing" : "transactions"), height: low,
   controls: [control("as", "Shown as", ["total", "total"], ["ahead", "ahead of nothing"])],
 }, (view) => {
@@ -152,9 +152,9 @@ export const resident: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
 });
 
 export const device: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
-  id: "device", title: "Reads from the device, by anybody",
-  explanation: "All that the kernel read from the device in each second, for whoever asked: the server, the strategy and everything else on this machine.",
-  unit: ({ choices }) => (choices["of"] === "reads" ? "reads of the device per second, by anybody" : "bytes read from the device per second, by anybody"), height: low,
+  id: "device", title: "Reads from the device, all processes",
+  explanation: "All reads from the device in each second: for the server, the strategy and every other process on this machine.",
+  unit: ({ choices }) => (choices["of"] === "reads" ? "reads from the device per second, all processes" : "bytes read from the device per second, all processes"), height: low,
   controls: [control("of", "Quantity", ["bytes", "bytes"], ["reads", "reads"])],
 }, ({ state, choices }) => {
   const { rbps, riops } = state.study.sweep.warmup?.disk ?? { rbps: null, riops: null };
@@ -166,7 +166,7 @@ export const device: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
 
 export const latencies: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "latency", title: "Latency of a transaction",
-  explanation: "The mean, or the longest, of each second. A second without any transaction has none: its line is drawn through.",
+  explanation: "The mean, or the longest, of each second. The line skips seconds without transactions.",
   unit: ({ choices }) => (choices["of"] === "max" ? "longest of the second" : "mean of the second"), height: low,
   controls: [control("of", "Statistic", ["mean", "mean"], ["max", "longest"]), control("axis", "Vertical axis", LOG, LINEAR)],
 }, ({ state, choices }) => chartOf(state, rates(state, (series) => (choices["of"] === "max" ? series.latency_us_max : series.latency_us_mean)), { ...LATENCIES, isLog: choices["axis"] === "log" }));

@@ -16,10 +16,10 @@ const GAP = 16;
 
 export const timeByUsers: ChartPlan<StudyState> = {
   id: "time-by-users",
-  title: "Throughput, response, and where the time went",
-  explanation: "The points side by side, medians and means of their trials. Below: what the client backends did with their lives, from the bottom on a processor, ready for one, waiting, and idle at the top.",
-  unit: () => "response is the mean of a closed loop: clients by transactions per second",
-  controls: [{ name: "scale", label: "How the time is told", options: [["share", "share of the time"], ["backends", "backends in the mean"]] }],
+  title: "Throughput, response time, and time by state",
+  explanation: "The points side by side, with medians and means of their trials. Below: client backends by state, from the bottom: on a processor, ready for one, waiting, and idle.",
+  unit: () => "response time is the mean of a closed loop: clients ÷ transactions per second",
+  controls: [{ name: "scale", label: "Unit of time", options: [["share", "share of the time"], ["backends", "mean number of backends"]] }],
   height: () => 2 * (HEIGHT + TITLE + GAP) + STACK_HEIGHT + TITLE + 48,
   legend: ({ state, theme }) => keys(kindsOf(state).map(({ label, hue }) => [swatch(hueStyle(hue, theme.isDark)), label])),
   option,
@@ -27,7 +27,7 @@ export const timeByUsers: ChartPlan<StudyState> = {
     const kinds = kindsOf(view.state);
     const all = (point: TimedPoint): number => kinds.reduce((sum, kind) => sum + valueOf(point, kind, false), 0);
     const rows = view.state.study.timed.map((point) => [nameOf(point), ...kinds.map((kind) => told(view, point, kind)), all(point).toFixed(2)]);
-    return table("Where the time of the client backends went", ["users", ...kinds.map(({ label }) => label), "in all (backends)"], rows);
+    return table("Time of the client backends", ["users", ...kinds.map(({ label }) => label), "in all (backends)"], rows);
   },
 };
 
@@ -58,7 +58,7 @@ function option(view: View<StudyState>): EChartsOption {
   const panels = [
     { title: "Transactions per minute", render: compact, values: timed.map(({ tps }) => (tps === null ? null : 60 * tps)) },
     { title: "Response", render: latency, values: timed.map(({ response_us: response }) => response) },
-    { title: `Where the time of the client backends went (${isShare ? "share" : "backends"})`, render: isShare ? percent : compact, values: null },
+    { title: `Time of the client backends (${isShare ? "share" : "backends"})`, render: isShare ? percent : compact, values: null },
   ].map((panel, place) => ({ ...panel, gridIndex: place, isLast: place === 2, top: (place + 1) * TITLE + place * (HEIGHT + GAP) }));
   const series = panels.flatMap(({ title, values, gridIndex: place }): SeriesOption[] => {
     const shared = { xAxisIndex: place, yAxisIndex: place, emphasis: { disabled: true } };

@@ -25,11 +25,11 @@ export class TrialStage extends Stage {
 
 export const trialChart: ChartPlan<TrialStage> = timePlan({
   id: "trial", title: "Second by second",
-  explanation: "All panels share the time axis. A band reaches from the least to the most. Grey uprights are checkpoints, darker while they synchronise files; yellow ones are stalls, each below a triangle.",
-  unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band holds the least and the most of them` : "each point is a second"),
+  explanation: "All panels share the time axis. A band reaches from the least to the most. Grey vertical areas are checkpoints, darker while they synchronise files. Yellow ones are stalls, each below a triangle.",
+  unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band reaches from the least to the most of them` : "each point is a second"),
   legend: ({ state: { other, trials }, theme }) => {
     if (other === null) return null;
-    return keys(trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other’s lines are dashed; areas and marks are of this one.");
+    return keys(trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other trial’s lines are dashed; areas and marks belong to this one.");
   },
 }, ({ state, theme }) => {
   const { shown, trials } = state;
@@ -164,9 +164,9 @@ function makePanels(measures: Measure[]): TrialPanel[] {
   // An idle server serves no transactions.
   const ofLoad = (curves: (series: TrialSeries) => TrialCurve[]) => ({ series, trial }: TrialData): TrialCurve[] => (looksOf(trial).length > 0 ? [] : curves(series));
   const own: TrialPanel[] = [
-    { id: "looks", title: "What is wanted, and is there", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
+    { id: "looks", title: "Wanted data, and its resident part", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
     { ...THROUGHPUT, curves: ofLoad((series) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }]) },
-    { id: "time", title: "Where the time of the client backends went (backends, in the mean)", ...BACKENDS, isStack: true, weight: 1.6, curves: measured(measures, "time") },
+    { id: "time", title: "Time of the client backends (mean number of backends)", ...BACKENDS, isStack: true, weight: 1.6, curves: measured(measures, "time") },
     {
       id: "latency", title: "Latency: shortest, mean and longest", ...LATENCIES, weight: 1.5,
       curves: ofLoad((series) => [
@@ -174,19 +174,19 @@ function makePanels(measures: Measure[]): TrialPanel[] {
         ...(hasAny(series.latency_us_deviation) ? [{ name: "standard deviation", values: series.latency_us_deviation }] : []),
       ]),
     },
-    { id: "waits", title: "What the backends did (backends, in the mean)", ...BACKENDS, render: oneDigit, isStack: true, weight: 1.4, curves: waitCurves },
+    { id: "waits", title: "Backends by state (mean number of backends)", ...BACKENDS, render: oneDigit, isStack: true, weight: 1.4, curves: waitCurves },
     { ...RESIDENT, curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []) },
     {
       ...DEVICE,
       curves: (data) => [
-        { name: "read by anybody", values: data.series.device_read_bytes.mean, ...ends(data.series, data.series.device_read_bytes.min, data.series.device_read_bytes.max) },
+        { name: "read by all processes", values: data.series.device_read_bytes.mean, ...ends(data.series, data.series.device_read_bytes.min, data.series.device_read_bytes.max) },
         { name: "read by the server’s backends", values: data.series.foreground_read_bytes },
         ...measured(measures, "device")(data),
       ].filter(({ values }) => hasAny(values)),
     },
     {
-      id: "requests", title: "Requests of the device (per second)", ...PER_SECOND, weight: 0.9,
-      curves: (data) => [{ name: "reads by anybody", values: data.series.device_reads }, ...measured(measures, "requests")(data)].filter(({ values }) => hasAny(values)),
+      id: "requests", title: "Device requests (per second)", ...PER_SECOND, weight: 0.9,
+      curves: (data) => [{ name: "reads by all processes", values: data.series.device_reads }, ...measured(measures, "requests")(data)].filter(({ values }) => hasAny(values)),
     },
   ];
   const declared = new Map(measures.flatMap(({ unit, curve }) => (curve === null ? [] : [[curve.panel.id, { unit, ...curve.panel }] as const])));
@@ -254,9 +254,9 @@ const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
 /** `null` without data per second. */
 export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
   if (second.length === 0) return null;
-  if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of what was usual around it by more than chance.");
+  if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of the usual rate by more than chance.");
   const rows = all.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.join("; ") || "nothing"]);
   return part(null, all.length === 1 ? "One stall" : `${all.length} stalls`,
-    "Seconds below half of what was usual around them, beyond what chance explains; marked in the chart.",
+    "Seconds below half of the usual rate around them, by more than chance; marked in the chart.",
     table("Stalls", ["stall", "slowest second (tps)", "usual around it (tps)", "seen meanwhile"], rows, { id: "stalls", className: "low stalls", texts: [0, 3] }));
 }

@@ -35,8 +35,8 @@ export async function comparePage(source: Source, appearance: Appearance): Promi
     element("button", { type: "submit" }, "Compare"));
   if (studies.length > 0 && (a.values !== "" || b.values !== "" || a.id !== b.id)) await show();
   return [
-    element("h1", { tabindex: -1 }, "Two sides held against each other"),
-    paragraph("lead", "B ÷ A in each cell, over the pairs of trials of one block, with what chance leaves open. A side is a study, or the part of it with certain values: clients=4, or clients=4,disk=gp3."),
+    element("h1", { tabindex: -1 }, "Two sides compared"),
+    paragraph("lead", "B ÷ A in each cell, over the pairs of trials of one block, with its interval. A side is a study, or its part with certain values: clients=4, or clients=4,disk=gp3."),
     form,
     result,
   ];
@@ -61,10 +61,10 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
     style: (_, isDark) => seriesStyle(0, isDark),
   });
   return [
-    ...(verdicts.length === 0 ? [] : [againstBox("What speaks against it", verdicts)]),
+    ...(verdicts.length === 0 ? [] : [againstBox("Verdicts against it", verdicts)]),
     ...(plan === null ? [] : [figure(plan, new Stage(appearance))]),
     ratioCells(comparison),
-    ...(a.id === b.id ? [] : [element("h3", {}, "What the two studies differ in"), differences(studyA, studyB)]),
+    ...(a.id === b.id ? [] : [element("h3", {}, "Differences of the two studies"), differences(studyA, studyB)]),
   ];
 }
 
@@ -78,7 +78,7 @@ function ratioCells({ cells }: SweepComparison): HTMLElement {
 }
 
 /** Facts of a study's run rather than its design. */
-const OF_RUN = ["id", "began", "ended", "its trials took", "seed of the order", "SHA-256 of its meaning"];
+const OF_RUN = ["id", "began", "ended", "duration of its trials", "seed of the order", "SHA-256 of its content"];
 
 function differences(a: StudyData, b: StudyData): HTMLElement {
   const [ofA, ofB] = [a, b].map((study) => new Map([
@@ -88,5 +88,5 @@ function differences(a: StudyData, b: StudyData): HTMLElement {
   const names = [...new Set([...ofA.keys(), ...ofB.keys()])].filter((name) => ofA.get(name) !== ofB.get(name));
   const link = ({ sweep }: StudyData): HTMLElement => element("a", { href: linkTo(["study", sweep.id]) }, sweep.id);
   const rows = names.map((name): Child[] => [name, code(ofA.get(name) ?? ""), code(ofB.get(name) ?? "")]);
-  return table("What the studies differ in", ["", "A", "B"], [["study", link(a), link(b)], ...rows], { className: "pairs", texts: [0, 1, 2] });
+  return table("Differences of the studies", ["", "A", "B"], [["study", link(a), link(b)], ...rows], { className: "pairs", texts: [0, 1, 2] });
 }

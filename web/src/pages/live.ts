@@ -31,7 +31,7 @@ class LiveStage extends Stage {
     const { seconds, samples, position, trials, label, repeat } = trial;
     const done = samples.at(-1);
     const served = done === undefined || done.tps === null ? "" : `, ${count(done.tps)} transactions per second`;
-    const second = done === undefined ? "the start state is being made" : `second ${done.second}${seconds === null ? "" : ` of ${seconds}`}${served}`;
+    const second = done === undefined ? "preparing the start state" : `second ${done.second}${seconds === null ? "" : ` of ${seconds}`}${served}`;
     this.#told.textContent = `trial ${position} of ${trials}: ${label}, repeat ${repeat} · ${second} · ${leftOf(trial)}`;
     this.#bar.hidden = seconds === null;
     this.#bar.max = seconds ?? 1;
@@ -46,7 +46,7 @@ class LiveStage extends Stage {
 export async function livePage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const content = element("div", {});
   const stages = new Map<string, LiveStage>();
-  const nothing = element("p", { id: "no-live", role: "status" }, "No study runs on this machine. One that begins appears here by itself.");
+  const nothing = element("p", { id: "no-live", role: "status" }, "No study runs on this machine. This page shows a study as soon as it starts.");
   const unanswered = alarm("");
   const update = async (): Promise<void> => {
     const trials = await source.live();
@@ -71,7 +71,7 @@ export async function livePage(source: Source, appearance: Appearance): Promise<
   await update();
   askWhileShown(content, 1000, update, () => {
     if (!unanswered.hidden) return;
-    unanswered.textContent = `pgthaw serve does not answer since ${new Date().toLocaleTimeString()}: what is shown is from before.`;
+    unanswered.textContent = `pgthaw serve has not answered since ${new Date().toLocaleTimeString()}: this page shows older data.`;
     unanswered.hidden = false;
   });
   return [element("h1", { tabindex: -1 }, "Running now"), nothing, unanswered, content];
@@ -85,7 +85,7 @@ export function leftOf({ left_seconds: left, began_at: began }: LiveTrial): stri
 
 const planOf = (id: string) => timePlan<LiveStage>({
   id: `live-${id}`, title: "Second by second", unit: () => "each point is a second",
-  explanation: "As pgbench and the kernel tell it; what is kept is counted from pgbench’s log when the trial has ended.",
+  explanation: "Live figures of pgbench and the kernel. After the trial pgthaw counts the stored figures from pgbench’s log.",
 }, ({ state: { trial: { samples, seconds } }, theme }) => {
   const line = (id: string, name: string, place: number, values: (number | null)[]): Line[] => [
     { id, name, style: seriesStyle(place, theme.isDark), points: values.map((median, index) => ({ at: samples[index]?.second ?? 0, median, min: null, max: null })) },
@@ -94,7 +94,7 @@ const planOf = (id: string) => timePlan<LiveStage>({
     panels: [
       { ...THROUGHPUT, lines: line("tps", "throughput", 0, samples.map(({ tps }) => tps)) },
       { ...RESIDENT, lines: line("resident", "resident", 2, samples.map(({ os_resident_bytes: resident }) => resident)) },
-      { ...DEVICE, lines: line("device", "read from the device, by anybody", 0, samples.map(({ device_read_bytes: read }) => read)) },
+      { ...DEVICE, lines: line("device", "read from the device, all processes", 0, samples.map(({ device_read_bytes: read }) => read)) },
     ],
     longest: Math.max(10, seconds ?? 0, samples.at(-1)?.second ?? 0),
     renderInstant: (at) => `second ${at}`,

@@ -41,9 +41,9 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
     ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
     // For ways to warm the first chart shows time.
     ...(!isOfWarmUp && isServing && study.points.length > 1 && hasCurves ? [overTime(new PointsStage(study, source, appearance))] : []),
-    ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
-    ...(ratios === null || isOfWarmers(study) || isOfWarmUp ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
-    ...(study.timed.length > 0 ? [fold("time", "Where the time of the server went", figure(timeByUsers, state), timeTable(state))] : []),
+    ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not everything", fooled(state), figure(tradeOff, state), noise(study))] : []),
+    ...(ratios === null || isOfWarmers(study) || isOfWarmUp ? [] : [fold("warmers", "Warmers compared", figure(ratios, state))]),
+    ...(study.timed.length > 0 ? [fold("time", "Time of the server", figure(timeByUsers, state), timeTable(state))] : []),
     fold("every-point", "Every point and every trial", everyPoint(study)),
     ...(isServing ? [fold("writes", "Checkpoints and settings", background(state), beside(state, source))] : []),
     facts(study),

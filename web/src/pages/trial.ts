@@ -25,12 +25,12 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const up = element("a", { href: linkTo(["study", study.sweep.id]) }, study.subject || study.sweep.id);
   const crumbs = element("nav", { class: "crumbs", "aria-label": "Where this is" }, up, " / ", label);
   const top = [crumbs, ...heading(label), paragraph("study", summary(outline)), siblings(study, outline, beside)];
-  if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
+  if (data === null) return [...top, element("p", {}, "This page has only the figures of its trials: pgthaw serve shows the curves too.")];
   const stage = new TrialStage(appearance, data, other, study.measures);
   const isIdle = looksOf(data.trial).length > 0;
   const parts = [
     warnings(data.trial),
-    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "No second of it was kept."),
+    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no second of it."),
     coursesOf(data).length > 0 ? figure(relationCourses, stage) : null,
     isIdle ? null : stalls(data),
     ...details(data, other),
@@ -66,19 +66,19 @@ function siblings({ sweep, trials, ...study }: StudyData, shown: TrialOutline, b
 
 function warnings(trial: SweepTrial): HTMLElement {
   const all = [...(trial.failure === null ? [] : [plainVerdict(`It failed: ${trial.failure}`)]), ...trial.verdicts];
-  return all.length === 0 ? paragraph("soft", "The trial says nothing against itself.") : againstBox("What the trial says against itself", all);
+  return all.length === 0 ? paragraph("soft", "No verdict against this trial.") : againstBox("Verdicts against this trial", all);
 }
 
 function details({ trial, series }: TrialData, other: TrialData | null): (HTMLElement | null)[] {
-  const differing = other === null ? [] : [element("h3", {}, "In which the two trials differ"), differencesOf(trial, other.trial, ["this one", "the one beside it"], "–")];
+  const differing = other === null ? [] : [element("h3", {}, "Differences of the two trials"), differencesOf(trial, other.trial, ["this one", "the one beside it"], "–")];
   return [
-    section("kept", "What was kept of it",
+    section("kept", "Stored data of the trial",
       element("div", { class: "cards" }, ...cardsOf(trial, series).map(([title, facts]) => facts.length > 0 && card(title, facts))),
       devices(trial), warmer(trial), ...(trial.command === "" ? [] : [element("h3", {}, "pgbench"), element("pre", {}, trial.command), hosts(trial)])),
     trial.latency === null ? null : section("latencies", "Latency", latencies(trial)),
     timeOfTrial(trial),
-    section("server", "What the server counted", checkpoints(trial), statistics(trial), buffers(trial)),
-    section("settings", "Settings", ...differing, element("h3", {}, "That are not the default"),
+    section("server", "Counters of the server", checkpoints(trial), statistics(trial), buffers(trial)),
+    section("settings", "Settings", ...differing, element("h3", {}, "Not at their default"),
       table("Settings of the server", ["setting", "value"], trial.settings.map((setting) => setting.map(code)), { className: "pairs low", texts: [0, 1] })),
   ];
 }
@@ -95,30 +95,30 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
       ["lasted", seconds(trial.lasted_seconds)],
       // Ended with its transactions, from a cold start.
       ...factsIf(job, ({ warmer_seconds: before, load_seconds: load, whole_seconds: whole }) => [
-        ...factsIf(trial.strategy_outcome && before, (took) => [["what warmed it took", seconds(took)]]), ["the job took", seconds(load)], ["in all, from the cold start", seconds(whole)],
+        ...factsIf(trial.strategy_outcome && before, (took) => [["duration of the warmer", seconds(took)]]), ["duration of the job", seconds(load)], ["in all, from the cold start", seconds(whole)],
       ]),
       ...factsIf(isIdle ? null : trial, ({ transactions, failed, skipped, retries, checkpoint_cycles: cycles }) => [
         ["transactions", count(transactions)], ["failed", count(failed)], ["skipped", count(skipped)], ["tried again", count(retries)],
-        ["whole cycles of checkpoints", cycle === null ? count(cycles) : `${count(cycles)}, with ${count(cycle)} transactions per second`],
+        ["complete checkpoint cycles", cycle === null ? count(cycles) : `${count(cycles)}, with ${count(cycle)} transactions per second`],
       ]),
     ]],
     ["Device and checkpoints", [
-      ["read from the device, by anybody", bytes(trial.device_read_bytes)], ["checkpoints that ended", count(all.length)],
-      ["buffers that they wrote", count(all.reduce((sum, one) => sum + one.buffers, 0))],
+      ["read from the device, all processes", bytes(trial.device_read_bytes)], ["checkpoints that ended", count(all.length)],
+      ["buffers written by checkpoints", count(all.reduce((sum, one) => sum + one.buffers, 0))],
       ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(Math.max(...all.map((one) => one.longest_sync_seconds)))],
       ...factsIf(fresh, ({ way, bytes: size, seconds: took }) => [["fresh copy of the databases", `${way} of ${bytes(size)} in ${seconds(took)}`]]),
     ]],
     // Concurrent transactions matter for commit_siblings.
-    ["Flushes of the log", factsIf(flushes, (found) => [
-      ["by everybody, as the server counts them", found.per_second === null ? "not counted" : `${found.per_second.toFixed(1)} per second`],
-      ["looks that saw one under way", `${count(found.seen)} of ${count(found.looks)}`],
-      ["other transactions under way then, in the mean", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
+    ["WAL flushes", factsIf(flushes, (found) => [
+      ["by all processes, counted by the server", found.per_second === null ? "not counted" : `${found.per_second.toFixed(1)} per second`],
+      ["samples with a flush in progress", `${count(found.seen)} of ${count(found.looks)}`],
+      ["mean number of other transactions then", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
     ])],
     // Ended when the wanted pages were resident.
-    ["What came back", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
-      ["wanted", `${warming?.wanted_bytes == null ? "" : `${bytes(warming.wanted_bytes)}: `}${count(pages)} pages in ${count(pieces)} pieces`], ["resident in the end", bytes(resident)],
-      ["the best merging", bound === null ? "not known: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
-      ["reads of the device, by anybody", reads === null ? "–" : count(reads)], ["the warmer’s own processors", cpu === null ? "–" : seconds(cpu)],
+    ["Restored data", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
+      ["wanted", `${warming?.wanted_bytes == null ? "" : `${bytes(warming.wanted_bytes)}: `}${count(pages)} pages in ${count(pieces)} pieces`], ["resident at the end", bytes(resident)],
+      ["the best merging", bound === null ? "unknown: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
+      ["device reads, all processes", reads === null ? "–" : count(reads)], ["processor time of the warmer", cpu === null ? "–" : seconds(cpu)],
     ])],
   ];
 }
@@ -132,7 +132,7 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
   const titles = ["part", "its disk", "device", "reads per second", "read", "writes per second", "written", "a write", "busy"];
-  return element("div", {}, element("h3", {}, "Devices of the server’s parts, means over the trial, by anybody"),
+  return element("div", {}, element("h3", {}, "Devices of the server’s parts, means over the trial, all processes"),
     table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
@@ -142,7 +142,7 @@ function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement |
   const { command, ended_after_seconds: ended, issued_bytes: issued, output } = outcome;
   const told = `It ${ended === null ? "did not end within the trial" : `ended after ${seconds(ended)}`}${issued === null ? "" : `, read ${bytes(issued)}`}.`;
   return element("div", { id: "warmer" }, element("h3", {}, `What ${String(point["strategy"])} did`), element("pre", {}, command), paragraph("soft", told),
-    output.trim() !== "" && folded("What it printed last", () => element("pre", {}, output.trim())));
+    output.trim() !== "" && folded("Its last output", () => element("pre", {}, output.trim())));
 }
 
 /** Only if other hosts generated load. */
@@ -154,7 +154,7 @@ function hosts({ generators }: SweepTrial): HTMLElement | null {
     `${milliseconds(one.clock_offset_ms)} ± ${milliseconds(one.clock_uncertainty_ms)}`, count(one.transactions), count(one.tps),
   ]);
   const titles = ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "throughput (tps)"];
-  return table("Hosts that made the load", titles, rows, { className: "low", texts: [0, 1] });
+  return table("Hosts that generated the load", titles, rows, { className: "low", texts: [0, 1] });
 }
 
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
@@ -183,7 +183,7 @@ function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {
 function statistics({ statistics: views }: SweepTrial): HTMLElement {
   const rows = Object.entries(views).flatMap(([view, all]) => all.flatMap(({ key, added }) =>
     Object.entries(added).map(([column, value]): Child[] => [view, Object.values(key).join(", "), column, Number.isInteger(value) ? count(value) : value.toFixed(2)])));
-  return folded("Everything that grew in the statistics views", () => table("Statistics views", ["view", "row", "column", "added"], rows, { texts: [0, 1, 2] }));
+  return folded("Increased counters of the statistics views", () => table("Statistics views", ["view", "row", "column", "added"], rows, { texts: [0, 1, 2] }));
 }
 
 function buffers({ buffers_before: before, buffers_after: after }: SweepTrial): HTMLElement {

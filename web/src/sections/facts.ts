@@ -10,7 +10,7 @@ import type { Source } from "../source";
 export function facts(study: StudyData): HTMLElement {
   const cards = Object.entries(factsOf(study)).map(([title, entries]) => card(title, entries));
   return fold("facts", "Machine, server and study", element("div", { class: "cards" }, ...cards),
-    element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(study.sweep.study, null, 2))));
+    element("details", { class: "numbers" }, element("summary", {}, "The study as parsed"), element("pre", {}, JSON.stringify(study.sweep.study, null, 2))));
 }
 
 /** By card title. */
@@ -61,7 +61,7 @@ export function disk({ name, riops, rbps, read_ahead: ahead, not_enforced: notLi
 }
 
 function forecast(told: StudyForecast | null): string {
-  if (told === null) return "none: the device's figures or the workload are not known";
+  if (told === null) return "none: the device's figures or the workload are unknown";
   const { to_50_seconds: half, warm_after_seconds: warm } = told;
   const ends = warm === null ? "" : ` (${warm.low.toFixed(0)} to ${warm.high === null ? "never" : warm.high.toFixed(0)})`;
   return `half of its throughput ${half === null ? "never" : after(half.seconds)}, warm ${warm === null ? "never" : after(warm.seconds)}${ends}`;
@@ -92,7 +92,7 @@ export function downloads(study: StudyData, source: Source, hasSeconds: boolean)
     return element("button", { type: "button", "data-file": file, click: () => void save() }, label);
   };
   return fold("downloads", "The numbers",
-    element("p", {}, "pgthaw results show --json prints everything that was stored, every second with it."),
+    element("p", {}, "pgthaw results show --json prints all stored data, including every second."),
     element("div", { class: "buttons" },
       download("The study (JSON)", ".json", "application/json", () => JSON.stringify(study)),
       download("Every point (CSV)", "-points.csv", "text/csv", everyPoint),

@@ -47,7 +47,7 @@ export function heatMap(state: StudyState): HTMLElement {
   };
   state.subscribe(draw);
   draw();
-  const explanation = "Each cell is the median of its trials; point at it, or move to it with the arrow keys, for the spread and what speaks against it. Below it stands the interval of the median, or with fewer than three trials their span. A hatched cell failed, is missing, or measured something else than was asked for; a folded corner is a lesser doubt. It opens its trials.";
+  const explanation = "Each cell is the median of its trials; point at it, or move to it with the arrow keys, for the spread and verdicts against it. Below the median is its interval, or with fewer than three trials their range. A hatched cell failed, is missing, or measured something other than requested; a folded corner marks a lesser doubt. A click opens its trials.";
   return element("figure", { id: "heat", class: "heat" }, element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, explanation)), scale, panels, bubble);
 }
 

@@ -51,7 +51,7 @@ export function fooled(state: StudyState): HTMLElement {
   const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
   const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
   return part("fooled", "Don’t be fooled by throughput",
-    "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point, and none that measured something else than was asked for. The worst second is that of the median trial, whose first and last are left out.",
+    "The fastest points, with their worst second and the latency of the slowest hundredth of transactions. The best of each column is marked, which is seldom the same point. Points that measured something other than requested are never marked. The worst second is that of the median trial, without its first and last second.",
     shown(points.slice(0, FIRST)),
     points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)));
 }
@@ -67,8 +67,8 @@ export function background({ study: { points } }: StudyState): HTMLElement {
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
   const rows = points.filter((point) => point.background !== null)
     .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);
-  return part(null, "Checkpoints, and who wrote the buffers",
-    "Counted by the server during a trial, the median of the trials. Buffers that backends wrote themselves made a user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages.",
+  return part(null, "Checkpoints, and writers of buffers",
+    "Counted by the server during a trial; medians of the trials. A backend that writes a buffer itself makes its user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages.",
     ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
 }
 
@@ -80,9 +80,9 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all",
     ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
   ]));
-  return part(null, "What equal sides differ by",
-    "Every point was measured twice, as A and A’, which are the same: what lies below the noise floor may be nothing. False alarms is how often a study of eight of these pairs would find a difference.",
-    table("What equal sides differ by", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
+  return part(null, "Differences of equal sides",
+    "Every point was measured twice, as A and A’, which are equal: a difference below the noise floor may be noise. “False alarms” is how often a study of eight such pairs would find a difference.",
+    table("Differences of equal sides", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
 }
 
 /** Two points with different figures and settings. `null` if there is only one. */
@@ -101,7 +101,7 @@ export function beside({ study }: StudyState, source: Source): HTMLElement | nul
   const show = async (): Promise<void> => {
     const { a, b } = chosen;
     const [ofA, ofB] = await Promise.all([detailOf(a), detailOf(b)]);
-    result.replaceChildren(figuresOf(metricsOf(study), a, b), ofA && ofB ? differencesOf(ofA, ofB, ["A", "B"], "the default") : paragraph("soft", `The settings of ${ofA ? b.label : a.label} are not here.`));
+    result.replaceChildren(figuresOf(metricsOf(study), a, b), ofA && ofB ? differencesOf(ofA, ofB, ["A", "B"], "the default") : paragraph("soft", `This page has no settings of ${ofA ? b.label : a.label}.`));
   };
   void show();
   const options = points.map((point): Option => [String(point.number), point.label]);
@@ -110,8 +110,8 @@ export function beside({ study }: StudyState, source: Source): HTMLElement | nul
     remember({ [name]: value });
     void show();
   });
-  return part("beside", "Two points beside each other",
-    "Medians, and what differs in the settings that the server said were in force. pgthaw results compare says whether chance could have made the difference.",
+  return part("beside", "Two points compared",
+    "Medians, and differences of the settings in force, as reported by the server. pgthaw results compare shows whether chance explains a difference.",
     element("div", { class: "pivot" }, side("a"), side("b")),
     result);
 }

@@ -8,8 +8,8 @@ import type { SweepTrial, TimedPoint } from "../../generated/record";
 
 const SOURCES: Record<string, string> = {
   bpf: "every switch of processes, counted in the kernel",
-  memory: "looks at the wait events in the processes’ memory: estimates",
-  sql: "looks at pg_stat_activity: estimates",
+  memory: "samples of the wait events in the processes’ memory: estimates",
+  sql: "samples of pg_stat_activity: estimates",
 };
 
 /** In nanoseconds. */
@@ -39,8 +39,8 @@ export function timeTable({ study }: StudyState): HTMLElement {
     ];
   };
   return element("div", {},
-    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity, beside what was waited for locks of the shared statistics. A command is read from the end of the one before until its receipt, and handled from there to its end. Explained are both by the number of users."),
-    ofPoints(study.timed.length, () => table("Where the time of the client backends went", titles, study.timed.map(row), { id: "times", className: "low" })));
+    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity, beside the wait for locks of the shared statistics. A command is read from the end of the previous one until its receipt, and handled from there to its end. Explained is the sum of both ÷ the number of users."),
+    ofPoints(study.timed.length, () => table("Time of the client backends", titles, study.timed.map(row), { id: "times", className: "low" })));
 }
 
 export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
@@ -48,12 +48,12 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   const [runs, kernel] = [time.programs.reduce((sum, one) => sum + one.runs, 0), time.programs.reduce((sum, one) => sum + one.total_ns, 0)];
   const share = (ratio: number | null): string => (ratio === null ? "–" : exactShare(ratio));
   const inKernel = runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : "";
-  const recovered = `${count(time.recovered)} beginnings on a processor that were not told (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`;
+  const recovered = `${count(time.recovered)} unreported starts on a processor (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`;
   const facts: Facts = [
     ["from", SOURCES[time.source] ?? time.source],
     ...time.refused.map(({ source, reason }): [string, string] => [`not from ${source}`, reason]),
-    ["explained", `${share(time.explained_ratio)} of the lives of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} of a second`],
-    ...(time.is_cut_short ? [["ended before the trial", "it took more than 2 % of all processors: time = true in the study file lets it go on"]] satisfies Facts : []),
+    ["explained", `${share(time.explained_ratio)} of the lifetime of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} of a second`],
+    ...(time.is_cut_short ? [["ended before the trial", "it used more than 2 % of all processors: time = true in the study file continues it"]] satisfies Facts : []),
     ["with an event that could not be read", seconds(time.unknown_seconds)],
     ["processes not followed", count(time.lost_processes)],
     ["processor time of the account itself", `${seconds(time.cost_seconds)}${inKernel}`],
@@ -64,6 +64,6 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   const rows = names.map(({ name, count: number, total_ns: total, max_ns: max }): Child[] => [
     code(name), number === 0 ? "–" : count(number), length(total), percent(total / (lived || 1)), number === 0 ? "–" : length(total / number), max === null ? "–" : length(max),
   ]);
-  return section("time-names", "Where the time of the server’s processes went", element("div", { class: "cards" }, card("The account", facts)),
-    folded(`All ${names.length} names`, () => table("Where the time went, by name", ["name", "count", "total", "share", "mean", "longest"], rows, { className: "low" })));
+  return section("time-names", "Time of the server’s processes", element("div", { class: "cards" }, card("The account", facts)),
+    folded(`All ${names.length} names`, () => table("Time by name", ["name", "count", "total", "share", "mean", "longest"], rows, { className: "low" })));
 }

@@ -18,7 +18,7 @@ const item = (className: string, mark: string, kind: string, ...text: (Node | st
 const goodItem = (text: string): HTMLElement => item("good", "✓", "In order: ", text);
 
 function badItem({ kind, sentence, remedy }: MeasurementVerdict, place = ""): HTMLElement {
-  const [className, name] = isRefused(kind) ? ["bad refused", "Not what was asked for: "] : ["bad", "Warning: "];
+  const [className, name] = isRefused(kind) ? ["bad refused", "Not as requested: "] : ["bad", "Warning: "];
   return item(className, "!", name, upper(sentence), place !== "" && ` (${place})`,
     remedy !== "" && element("span", { class: "remedy" }, element("span", { class: "unseen" }, "Remedy: "), remedy));
 }
@@ -33,21 +33,21 @@ export function trust(study: StudyData): HTMLElement {
   const { sweep, trials, remarks } = study;
   const planned = sweep.points * sweep.repeats;
   const hasEnded = sweep.ended_at !== null;
-  const unfinished = hasEnded ? [] : [plainVerdict(`The study has not ended: it still runs, or was stopped. So far ${count(trials.length)} of ${count(planned)} trials are here.`)];
+  const unfinished = hasEnded ? [] : [plainVerdict(`The study has not ended: it still runs, or was stopped. So far it has ${count(trials.length)} of ${count(planned)} trials.`)];
   const ofPoints = verdictsOf(study);
   const ofSweep = sweep.verdicts.filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
   const all = [...[...unfinished, ...ofSweep, ...remarks.map(plainVerdict)].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
   // Measurements that do not match the request come first.
   const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
   // Ticks must not contradict a warning, a different start or a head start.
-  const here = hasEnded ? `${count(trials.length)} of ${count(planned)} trials are here` : "Those that are here ran";
+  const here = hasEnded ? `${count(trials.length)} of ${count(planned)} trials ran` : "These trials ran";
   const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
   const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ sentence }) => sentence.includes("head start")));
   const allCold = trials.length > 0 && !hasHeadStart && trials.every((trial) => trial.start_verdict === "cold");
   const good = [
     `${here}, in random order within blocks (seed ${study.exact.seed}).`,
     ...(hasFailed ? [] : ["No trial failed."]),
-    ...(allCold ? ["Every trial began cold, as was measured right before it."] : []),
+    ...(allCold ? ["Every trial started cold, as measured right before it."] : []),
   ].map(goodItem);
   const title = bad.length === 0 ? "Nothing speaks against these numbers" : `${bad.length === 1 ? "One thing speaks" : `${count(bad.length)} things speak`} against these numbers`;
   const [shown, rest] = [bad.slice(0, SHOWN), bad.slice(SHOWN)];

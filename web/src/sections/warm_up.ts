@@ -22,7 +22,7 @@ export function warmUpSections(state: WarmersStage, study: StudyState): HTMLElem
   const legend = state.chips("Strategies in the charts", (name) => warmAfter(state, name), element("div", { class: "segments" }, show("all", state.names), show("the main three", few)));
   return [
     section("warming", "How it warmed up", legend, figure(throughput, state),
-      fold("meanwhile", "Meanwhile: what users got, memory and the device",
+      fold("meanwhile", "Meanwhile: transactions, memory and the device",
         figure(served, state), interferencePlan && figure(interferencePlan, state), interferencePlan && trafficTable(traffic),
         ...[resident, device, latencies].map((plan) => figure(plan, state)))),
     fold("result", "Times and ratios of every warmer", figure(timesOf(study.study), study), ratioPlan && figure(ratioPlan, study), achieved(state), verdicts(state)),
@@ -48,7 +48,7 @@ export async function firstChart(source: Source, appearance: Appearance, study: 
 
 function residency(state: WarmersStage): HTMLElement {
   const relations = relationsOf(state.trials);
-  return fold("residency", "What was in memory, before and after",
+  return fold("residency", "Data in memory, before and after",
     paragraph("lead", "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
     relations.length === 0 && paragraph("soft", "No residency is here."),
     ...heatMaps(state).map((plan) => figure(plan, state)),
@@ -63,7 +63,7 @@ function achieved(state: WarmersStage): HTMLElement {
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
     ["95 % after", "to_95_seconds", instant, limit], ["warm ÷ bound (×)", "bound_ratio", ratio, timesLimit],
     ["served by then (transactions)", "served_until_warm", count, ""], ["served in all (transactions)", "served", count, ""],
-    ["command took", "warmer_seconds", seconds, limit], ["read from the device (by anybody)", "device_read_bytes", bytes, ""],
+    ["command took", "warmer_seconds", seconds, limit], ["read from the device (all processes)", "device_read_bytes", bytes, ""],
   ];
   const measures = all.filter(([, key]) => bound !== null || key !== "bound_ratio");
   const nameOf = (name: string): HTMLElement => {
@@ -85,7 +85,7 @@ function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
   const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
   return element("div", {},
     element("h3", {}, "Was it ever steady?"),
-    paragraph("soft", "The verdict of pgthaw judge over each trial. Where nothing but the workload warmed, the closed form is fitted: what a client's transaction takes when nothing and when everything is cached, and the pages that the workload chooses from, each with its 95 % interval; off by is how far the measured throughput typically is from that curve."),
+    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the closed form: the time of a client's transaction when nothing and when everything is cached, and the number of pages that the workload chooses from, each with its 95 % interval. “Off by” is the typical deviation of the measured throughput from this curve."),
     table("Verdicts over the curves", ["warmer", "repeat", "verdict", "why", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
 }
 
@@ -121,21 +121,21 @@ function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLEle
   ]);
   const note = deadline === null ? "" : ` ${seconds(deadline)} are 1.25 × the bound.`;
   return element("div", {},
-    paragraph("soft", `The floor is judged by the least of any round. “Ahead”: from the end of that second on more was served in total than with nothing, to the end of the trial.${note}`),
-    table("What the traffic got meanwhile, in figures", [...titles, ...later], rows, { className: "low" }));
+    paragraph("soft", `The floor is compared with the lowest of all rounds. “Ahead”: from the end of this second to the end of the trial, it had served more in total than with nothing.${note}`),
+    table("Throughput of the traffic meanwhile, in figures", [...titles, ...later], rows, { className: "low" }));
 }
 
 const DEFINITIONS: [string, string][] = [
-  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts at the same moment as the strategy; within its second the moment is dated to a tenth by what the workload still read."],
-  ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached that share of the steady level, in whole seconds. The steady level is one for the whole run: the median over all warm seconds of all trials."],
-  ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be sooner."],
-  ["served by then", "Transactions served until the strategy was warm, over the whole trial when it never was. “Nothing by then” is what the trials of “nothing” had served by the same instant."],
-  ["medians and ranges", "Over the repeats. A repeat that did not get there counts as longer than all that did; a median or an end that is not known stands as “>” the trial's length."],
-  ["ratios", "Always between the two trials of one round, whose order is random, so that a drift of the machine falls on both. The interval runs between two of the ratios in their order, of which so many are left out at each end as chance allows (the sign test’s interval; no distribution is assumed). A time that was not reached makes a ratio a limit: “<” or “>”."],
-  ["device read", "Bytes that anybody read from the device in the whole trial, as the kernel counted them."],
-  ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only asks for read-ahead seems to be done long before its data arrives."],
+  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts together with the strategy. The remaining reads of the workload date the moment to a tenth of a second."],
+  ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached this share of the steady level, in whole seconds. The whole run has one steady level: the median over all warm seconds of all trials."],
+  ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be faster."],
+  ["served by then", "Transactions served until the strategy was warm, or over the whole trial if it never was. “Nothing by then” are those that the trials of “nothing” had served by the same time."],
+  ["medians and ranges", "Over the repeats. A repeat that did not get there counts as longer than all that did. An unknown median or end is shown as “>” the trial's length."],
+  ["ratios", "Always between the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: it omits as many of the sorted ratios at each end as chance allows. A time that was not reached makes a ratio a limit: “<” or “>”."],
+  ["device read", "Bytes that all processes read from the device in the whole trial, as counted by the kernel."],
+  ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only requests read-ahead seems to be done long before its data arrives."],
 ];
 
-export const method = ({ sweep }: StudyData): HTMLElement => fold("method", "How the numbers came about",
+export const method = ({ sweep }: StudyData): HTMLElement => fold("method", "How the numbers were measured",
   element("dl", { class: "method" }, ...DEFINITIONS.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)])),
-  paragraph("soft", `Made by pgthaw ${sweep.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`));
+  paragraph("soft", `Made by pgthaw ${sweep.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences are in its script.`));
