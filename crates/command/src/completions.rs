@@ -10,14 +10,16 @@ use clap_complete::Shell;
 use super::ExitStatus;
 use host::files::{FileMode, write_whole};
 
-/// Print the completions of a shell, or write the manual pages
+/// Print shell completions, or write manual pages
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// The shell to complete in: pgthaw completions bash > /etc/bash_completion.d/pgthaw. Or man: a manual page for every command
+    /// Shell to print completions for, or `man` to write a manual page per command
+    ///
+    /// pgthaw completions bash > /etc/bash_completion.d/pgthaw
     #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh", MAN])]
     shell: String,
 
-    /// Where manual pages are written
+    /// Directory for the manual pages
     #[arg(required_if_eq("shell", MAN))]
     directory: Option<PathBuf>,
 }

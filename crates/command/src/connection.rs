@@ -13,11 +13,11 @@ use terminal::PastedCommands;
 
 /// Which server, and which of its databases.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Connection (as psql's; PG* variables and ~/.pgpass count too)")]
+#[command(next_help_heading = "Connection (as in psql; PG* variables and ~/.pgpass apply)")]
 pub struct ConnectionArguments {
     /// Server's host, or the directory of its socket
     ///
-    /// Several are tried in turn: a,b
+    /// With several (a,b), pgthaw tries each in turn.
     #[arg(short = 'h', long, value_name = "HOST")]
     pub host: Option<String>,
 
@@ -27,18 +27,18 @@ pub struct ConnectionArguments {
 
     /// User to connect as
     ///
-    /// By default the operating system's; as root on a socket the server's owner.
+    /// Default: the operating system user. On a socket, root connects as the socket's owner.
     #[arg(short = 'U', long, value_name = "USER")]
     pub username: Option<String>,
 
     /// Only this database, or a connection string
     ///
-    /// With it the shared catalogs; may be repeated. Without it: every database of the cluster. Or a connection string or URI:
-    /// 'host=db user=app', postgresql://app@db/shop
+    /// The shared catalogs are included. May be repeated. Default: every database of the cluster. A connection string or URI also
+    /// works: 'host=db user=app', postgresql://app@db/shop
     #[arg(short = 'd', long = "dbname", value_name = "DATABASE")]
     pub databases: Vec<String>,
 
-    /// Ask for a password before connecting; without it, when the server wants one
+    /// Ask for a password before connecting (default: only if the server requires one)
     #[arg(short = 'W', long = "password", hide_short_help = true)]
     pub ask_password: bool,
 
@@ -46,11 +46,11 @@ pub struct ConnectionArguments {
     #[arg(short = 'w', long, conflicts_with = "ask_password", hide_short_help = true)]
     pub no_password: bool,
 
-    /// Connect as this user of the operating system, for peer authentication (needs root)
+    /// Connect as this operating system user, for peer authentication (needs root)
     #[arg(long = "as", value_name = "USER", hide_short_help = true)]
     pub system_user: Option<String>,
 
-    /// The data directory: of a stopped server, or of the one connected to when it is not where the server says
+    /// Data directory of a stopped server, or of a running server that reports a different path
     #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR", hide_short_help = true)]
     pub data_dir: Option<PathBuf>,
 
@@ -70,11 +70,11 @@ pub struct ConnectionArguments {
 /// What psql takes without an option, for commands that take nothing else so.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PositionalArguments {
-    /// As -d
+    /// Database, as -d
     #[arg(value_name = "DBNAME", hide_short_help = true)]
     database: Option<String>,
 
-    /// As -U
+    /// User, as -U
     #[arg(value_name = "USERNAME", hide_short_help = true)]
     user: Option<String>,
 }
@@ -126,7 +126,7 @@ impl ConnectionArguments {
         for text in &self.databases {
             match parse_connection_string(text)? {
                 Some(_) if string.is_some() => {
-                    let reason = "there are two of them, and one server is meant".into();
+                    let reason = "only one is allowed".into();
                     return Err(Error::ConnectionString { reason });
                 }
                 Some(parameters) => {
@@ -166,7 +166,7 @@ impl ConnectionArguments {
             let options = to(self.connect_options()?);
             match options.withheld_from()? {
                 Some(address) => terminal::print_remark(&format!(
-                    "no password is asked for (-W), for {address} would be told none: its address was read in a data directory (if it is your server, name it beside -D, with -h and -p)"
+                    "-W has no effect: pgthaw sends no password to {address}, an address read from a data directory (if it is your server, give it with -h and -p)"
                 )),
                 None => {
                     let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));

@@ -33,12 +33,12 @@ pub fn read_device_with(
     let (known, source) = match find_profile_of(directory)? {
         Some(record) => {
             let day = record.measured_at.strftime("%Y-%m-%d");
-            let source = if is_told { format!("as told; latency as probed {day}") } else { format!("probed {day}") };
+            let source = if is_told { format!("as given; latency probed {day}") } else { format!("probed {day}") };
             (probed(&record), source)
         }
         None => {
             let DeviceProfile { reads_per_second, bandwidth, .. } = DeviceProfile::default();
-            let source = if is_told { "as told" } else { "a common cloud volume, for nothing is known of this one" };
+            let source = if is_told { "as given" } else { "a common cloud volume, because this device is unknown" };
             (Device::with_limits(reads_per_second, bandwidth.0 as f64, DEFAULT_LATENCY_SECONDS), source.to_owned())
         }
     };

@@ -130,9 +130,9 @@ fn is_report(path: &Path) -> std::io::Result<bool> {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot put the run into the report: {0}")]
+    #[error("cannot encode the report: {0}")]
     Encode(#[from] serde_json::Error),
-    #[error("{} exists and is no report of pgthaw", .0.display())]
+    #[error("{} exists and is not a pgthaw report", .0.display())]
     Occupied(PathBuf),
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
@@ -151,9 +151,9 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Occupied(_) => Some("name another file (-o, --html); `report` replaces it with --force".into()),
+            Error::Occupied(_) => Some("use another file (-o, --html); `report` replaces it with --force".into()),
             Error::Write { .. } => {
-                Some("name a file in a directory that is there and that you may write to (-o, --html)".into())
+                Some("use a file in an existing directory that you can write to (-o, --html)".into())
             }
             Error::Encode(_) => None,
         }

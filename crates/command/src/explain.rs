@@ -29,14 +29,14 @@ const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 
 fn describe_full_disk(full: &FullDisk) -> String {
     let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
-    let instead = full.instead.map(|instead| format!(", or name another place with {instead}")).unwrap_or_default();
+    let instead = full.instead.map(|instead| format!(", or use another place with {instead}")).unwrap_or_default();
     let disk = there.and_then(|path| Some((path, read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
     let Some((path, free, point)) = disk else { return format!("free some space{instead}") };
     let point = point.display();
     if is_without_inodes(path) {
         format!("{point} has no inode left for a new file ({free} are free); remove files{instead}")
     } else if free > FREE_OF_FULL_DISK {
-        format!("{point} was full or a quota was reached, and {free} are free by now; free some space{instead}")
+        format!("{point} was full or a quota was reached ({free} are free now); free some space{instead}")
     } else {
         format!("{point} is full ({free} are free); free some space{instead}")
     }

@@ -37,15 +37,15 @@ use host::linux::threads::lock;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{0} can be reached from other machines, and no token keeps them out")]
+    #[error("{0} is reachable from other machines, and no token is set")]
     NoToken(SocketAddr),
-    #[error("a series of metrics for each query or process would be without end")]
+    #[error("one metric series per query or process would grow without limit")]
     TooManySeries,
     #[error("a token needs at least {fewest} characters")]
     WeakToken { fewest: usize },
     #[error("cannot read the token in {}: {source}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
-    #[error("others can read the token in {} (its mode is {mode:04o})", path.display())]
+    #[error("other users can read the token in {} (its mode is {mode:04o})", path.display())]
     TokenIsShown { path: PathBuf, mode: u32 },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: std::io::Error },
@@ -72,15 +72,15 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NoToken(_) | Error::WeakToken { .. } | Error::TokenFile { .. } => Some(
-                "write a secret into a file that only you can read, and name it: `(umask 077; openssl rand -hex 16 > token)`, then --token-file token"
+                "create a file that only you can read: `(umask 077; openssl rand -hex 16 > token)`, then use --token-file token"
                     .into(),
             ),
             Error::TokenIsShown { path, .. } => {
                 let path = path.display().to_string();
-                Some(format!("`chmod 600 {}`, and a new secret where somebody may have read it", shlex::try_quote(&path).unwrap_or_default()))
+                Some(format!("`chmod 600 {}`, and use a new token if somebody may have read this one", shlex::try_quote(&path).unwrap_or_default()))
             }
-            Error::TooManySeries => Some("--by kind, user or database".into()),
-            Error::Listen { .. } => Some("name another port; 0 is any that is free".into()),
+            Error::TooManySeries => Some("use --by kind, user or database".into()),
+            Error::Listen { .. } => Some("use another port; 0 selects any free one".into()),
             Error::Serve(_) => None,
         }
     }
@@ -165,8 +165,8 @@ pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Re
             form.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
             Some(form)
         }
-        Verdict::Reject => Some(respond(StatusCode::BAD_REQUEST, PLAIN, "the request does not say one host")),
-        Verdict::Refuse => Some(respond(StatusCode::FORBIDDEN, PLAIN, "this name is not one of the loopback address")),
+        Verdict::Reject => Some(respond(StatusCode::BAD_REQUEST, PLAIN, "the request must name exactly one host")),
+        Verdict::Refuse => Some(respond(StatusCode::FORBIDDEN, PLAIN, "the host is not a loopback name")),
     }
 }
 

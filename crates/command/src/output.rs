@@ -9,17 +9,17 @@ use host::linux::signals::status_of_end;
 /// What every command takes.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct OutputArguments {
-    /// Print one JSON document with stable names
+    /// Print JSON with stable field names
     ///
-    /// Its fields are described in docs/formats.md.
+    /// docs/formats.md describes the fields.
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
-    /// Draw no progress, and write failures alone to standard error
+    /// Show no progress, and print only errors to standard error
     #[arg(short, long, global = true, help_heading = "Output", hide_short_help = true)]
     pub quiet: bool,
 
-    /// Who may read the files that are written, as in chmod: 640 lets the group read them [default: 600]
+    /// Permissions of written files, as in chmod: 640 lets the group read them [default: 600]
     #[arg(
         long,
         global = true,
@@ -30,7 +30,7 @@ pub struct OutputArguments {
     )]
     pub mode: Option<FileMode>,
 
-    /// Read settings from this file alone, whoever owns it
+    /// Read settings only from this file, whoever owns it
     // Read before the command line.
     #[arg(
         long,
@@ -43,7 +43,7 @@ pub struct OutputArguments {
     #[arg(value_parser = OsStringValueParser::new().map(|_| ()))]
     config: Option<()>,
 
-    /// Print this help; --help: all of it (-h is the host)
+    /// Print help: -? a summary, --help all of it (-h is the host)
     #[arg(short = '?', long, global = true, action = clap::ArgAction::Help, help_heading = "Output")]
     help: Option<bool>,
 

@@ -27,7 +27,7 @@ use postgres::{hide_password, keep_words};
 static LAST: Mutex<String> = Mutex::new(String::new());
 
 #[derive(Debug, thiserror::Error)]
-#[error("what came was not understood: {0}")]
+#[error("cannot process the reply: {0}")]
 pub struct Panicked(String);
 
 impl Explain for Panicked {
@@ -36,7 +36,7 @@ impl Explain for Panicked {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("is it PostgreSQL that answers there? If so this is a defect of pgthaw: please report it, RUST_BACKTRACE=1 shows where".into())
+        Some("check that a PostgreSQL server answers there; if it does, this is a bug in pgthaw: please report it with the output of RUST_BACKTRACE=1".into())
     }
 }
 

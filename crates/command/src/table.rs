@@ -66,7 +66,7 @@ impl ExportColumn {
 pub enum Error {
     #[error("cannot export to {}: {source}", path.display())]
     ExportTo { path: PathBuf, option: &'static str, source: std::io::Error },
-    #[error("cannot write what is exported: {0}")]
+    #[error("cannot write the export: {0}")]
     Export(std::io::Error),
 }
 
@@ -180,7 +180,7 @@ fn open_target(path: &Path) -> io::Result<Target> {
                 .open(&target)
                 .map_err(no_reader)?;
             if file.metadata()?.is_file() {
-                return Err(io::Error::other("it was exchanged for a file meanwhile"));
+                return Err(io::Error::other("it was replaced by a file in the meantime"));
             }
             fcntl_setfl(&file, OFlags::empty())?;
             return Ok(Target::Stream(file));
@@ -199,7 +199,7 @@ fn is_shared(path: &Path) -> bool {
 
 fn no_reader(error: io::Error) -> io::Error {
     match Errno::from_io_error(&error) {
-        Some(Errno::NXIO) => io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads from this pipe"),
+        Some(Errno::NXIO) => io::Error::new(io::ErrorKind::BrokenPipe, "no process reads from this pipe"),
         _ => error,
     }
 }

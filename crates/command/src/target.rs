@@ -219,7 +219,7 @@ async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -
 async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let Some(postmaster) = directory.read_postmaster() else {
-        let remark = format!("{}; its files are looked at alone", not_running(&directory));
+        let remark = format!("{}; pgthaw reads only its files", not_running(&directory));
         return Ok(Target { data_directory: Some(directory), scope, remarks: vec![remark], ..Target::default() });
     };
     let (server, server_refusal, remark) = match arguments.connect(|options| options_for(&postmaster, options)).await {
@@ -231,7 +231,7 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
         // Only the server knows databases by name.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
-            let remark = format!("its files are looked at alone, for pgthaw {}", error.with_hint());
+            let remark = format!("pgthaw reads only its files: {}", error.with_hint());
             (None, Some(error), Some(remark))
         }
     };
@@ -255,7 +255,7 @@ fn different_place_remark(directory: &DataDirectory, server: &Server) -> Option<
     let is_same = of_server.canonicalize().is_ok_and(|path| path == directory.path);
     (!is_same).then(|| {
         format!(
-            "the server says that its data directory is {}; {} is taken for it, as both have system identifier {}",
+            "the server reports the data directory {}; pgthaw uses {}, which has the same system identifier {}",
             of_server.display(),
             directory.path.display(),
             directory.system_identifier
@@ -271,7 +271,7 @@ async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Ta
     let (data_directory, directory_refusal) = match find_own_directory(&server) {
         Ok(directory) => (Some(directory), None),
         Err((reason, why)) => {
-            remarks.push(format!("SQL alone is used, the OS page cache cannot be seen: {why}"));
+            remarks.push(format!("pgthaw uses only SQL and cannot see the OS page cache: {why}"));
             (None, Some(Refusal::with_detail(reason, why)))
         }
     };
@@ -286,13 +286,13 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
             // A grant would only lead to the next refusal.
             let owner = printable(&owner.name);
             let why = format!(
-                "its files are {owner}'s, and nobody else but root sees what is cached of them (run pgthaw as {owner} or as root)"
+                "only {owner}, the owner of its files, and root can see which of them are cached (run pgthaw as {owner} or as root)"
             );
             return Err((SkipReason::NoPermission, why));
         }
         let remedy = grant(&server.database, "pg_monitor", role);
         let why = format!(
-            "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"
+            "role \"{role}\" may not read the setting data_directory ({remedy}, or give the directory with --data-dir)"
         );
         return Err((SkipReason::NoPrivilege, why));
     };
@@ -302,7 +302,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
         Ok(_) => (
             SkipReason::NoDataDirectory,
             format!(
-                "{shown} is on this host too, but the server does not run here (if the directory is the server's, such as a container's, say so with --data-dir)"
+                "{shown} exists on this host, but the server does not run here (if it is the server's directory, such as a container's, give it with --data-dir)"
             ),
         ),
         Err(Error::DataDirectory { .. }) => (
@@ -329,17 +329,17 @@ const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Safety")]
 pub struct LabArguments {
-    /// Do it, whatever server it is
+    /// Proceed even if this is not a lab server
     #[arg(long)]
     pub yes: bool,
 
-    /// A lab server's system identifier, as pg_controldata prints it; may be repeated. In pgthaw.toml: lab_servers
+    /// System identifier of a lab server, as in pg_controldata; may be repeated. In pgthaw.toml: lab_servers
     #[arg(long = "lab-server", value_name = "IDENTIFIER", hide_short_help = true)]
     pub lab_servers: Vec<u64>,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{action} makes the server at {address} slow until it is warm again, and it is no lab server")]
+#[error("{action} makes the server at {address} slow until it is warm again, and it is not a lab server")]
 pub struct NotALabServer {
     action: &'static str,
     address: String,
@@ -354,7 +354,7 @@ impl Explain for NotALabServer {
     fn hint(&self) -> Option<String> {
         let identifier = self.system_identifier.map_or("its system identifier".to_owned(), |number| number.to_string());
         Some(format!(
-            "give --yes if you mean it; a lab server has the cluster_name lab or one that begins with lab-, or stands in pgthaw.toml: lab_servers = [{identifier}]"
+            "use --yes to do it anyway; a lab server has the cluster_name lab or lab-..., or is listed in pgthaw.toml: lab_servers = [{identifier}]"
         ))
     }
 }

@@ -61,7 +61,7 @@ impl Classes {
         classes.sort_by(|one, other| other.pages.total_cmp(&one.pages));
         let more = classes.len().saturating_sub(SHOWN_CLASSES);
         let shown = classes.iter().take(SHOWN_CLASSES).map(|class| class.access().to_string());
-        let more = (more > 0).then(|| format!("and {more} of fewer blocks (--json has them)"));
+        let more = (more > 0).then(|| format!("and {more} smaller ones (--json lists them)"));
         shown.chain(more).chain(self.assumptions.iter().cloned()).collect()
     }
 }
@@ -261,14 +261,14 @@ impl<'a> Counts<'a> {
             let run = blocks / one.begins_of(blocks).max(f64::MIN_POSITIVE);
             if run > SHORTEST_RANGE {
                 accesses.assumptions.push(format!(
-                    "{name}: ranges are read forwards; backwards the kernel reads nothing ahead, and it takes longer"
+                    "{name}: ranges are assumed to be read forwards; backward reads have no read-ahead and take longer"
                 ));
             }
         }
         let (rows, scans) = self.repeated(table);
         if rows > 0.0 && table.blocks > SMALL_BLOCKS {
             accesses.take_back(scans, (rows - scans) / rows_of_a_block(table));
-            accesses.assumptions.push(format!("{name}: rows that a transaction changes are those that it has read"));
+            accesses.assumptions.push(format!("{name}: a transaction is assumed to change rows that it has read"));
         }
         Ok(accesses)
     }
@@ -280,7 +280,7 @@ impl<'a> Counts<'a> {
         let left = (self.per(table.requests) - scanned).max(0.0);
         if left > 0.0 {
             accesses.add(left, left);
-            let told = "nobody was seen to look a row up; what was asked for is taken to lie anywhere";
+            let told = "no row lookups were seen; requests are assumed to be random";
             accesses.assumptions.push(format!("{name}: {told}"));
         }
         accesses
@@ -309,7 +309,7 @@ impl<'a> Counts<'a> {
             accesses.add(blocks, scans);
         } else if blocks > UNEXPLAINED_BLOCKS {
             accesses.assumptions.push(format!(
-                "{name}: read from end to end once in {:.0} transactions, by some other job that is left out",
+                "{name}: full scans, one in {:.0} transactions, are taken for another job's and left out",
                 scans.recip()
             ));
         }
@@ -335,7 +335,7 @@ impl<'a> Counts<'a> {
         let is_tree = matches!(index.access_method.as_str(), "" | "btree");
         if !is_tree {
             accesses.add(requests, requests);
-            accesses.assumptions.push(format!("{name} ({}): its blocks are asked for anywhere", index.access_method));
+            accesses.assumptions.push(format!("{name} ({}): requests are assumed to be random", index.access_method));
             return accesses;
         }
         let entries = index.rows.read as f64 / index.scans.max(1) as f64;
@@ -352,7 +352,7 @@ impl<'a> Counts<'a> {
         }
         if scans > MANY_DESCENTS && index.blocks > SMALL_BLOCKS {
             accesses.assumptions.push(format!(
-                "{name}: its {scans:.0} descents in a transaction lead anywhere; where they follow each other, as a join's in the order of the table, it is warm sooner"
+                "{name}: its {scans:.0} descents per transaction are assumed to be random; if they are ordered, as in a join in table order, it is warm sooner"
             ));
         }
         accesses
@@ -396,10 +396,10 @@ impl Lookups {
         } else if !self.is_beside(blocks) {
             let filled = self.least / self.scans;
             Some(format!(
-                "{name}: {rows:.0} rows of a scan of an index are in {run:.0} blocks anywhere, for side by side they would be in {filled:.0}"
+                "{name}: {rows:.0} rows of an index scan are in {run:.0} scattered blocks; side by side they would be in {filled:.0}"
             ))
         } else {
-            self.is_bitmap.then(|| format!("{name}: the {run:.0} blocks of a bitmap are read one by one"))
+            self.is_bitmap.then(|| format!("{name}: the {run:.0} blocks of a bitmap scan are read one by one"))
         }
     }
 }
@@ -441,7 +441,7 @@ impl HeatOrigin {
 /// Start of the line that names the snapshot.
 pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
     if is_popularity_told {
-        return "popularity as told, restore by ";
+        return "popularity as given, restore by ";
     }
     let counts = |one: &RelationMap| {
         let main = one.main_fork().filter(|main| main.blocks > SMALL_BLOCKS);
@@ -484,13 +484,13 @@ impl Doubts {
         };
         let loaded = names.map(|names| {
             format!(
-                "all blocks of {names} equally popular: their heat in the snapshot may be a load's ({} blocks had been looked up by \
-                 then, and {} were cached). One that is taken while clients are at work, or popularity=, tells more",
+                "all blocks of {names} are assumed to be equally popular: their heat in the snapshot may stem from a bulk load \
+                 ({} lookups, {} cached blocks). Take a snapshot while clients are active, or give popularity=",
                 self.lookups, self.blocks
             )
         });
         let unknown = self.is_unknown.then(|| {
-            "the snapshot's heat is that of lookups, and not of a load: nobody counted them when it was taken"
+            "the snapshot's heat is assumed to stem from lookups, not from a bulk load: it has no lookup counts"
                 .to_owned()
         });
         loaded.into_iter().chain(unknown).collect()
@@ -548,15 +548,15 @@ mod classes_tests {
     #[test]
     fn rows_in_as_few_blocks_as_they_fill_are_a_range() {
         let classes = look_up(600, 600, 11);
-        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, ranges of 11.0 neighbours, 1.00 a transaction");
-        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, ranges of 2.6 neighbours, 1.00 a transaction");
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 ranges of 11.0 blocks per transaction");
+        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 ranges of 2.6 blocks per transaction");
         assert!(classes.assumptions[0].contains("read forwards"), "{:?}", classes.assumptions);
     }
 
     #[test]
     fn rows_in_a_block_each_lie_anywhere() {
         let classes = look_up(600, 600, 590);
-        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 590.00 of them in a transaction");
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 590.00 single blocks per transaction");
         assert!(classes.assumptions[0].contains("side by side they would be in 11"), "{:?}", classes.assumptions);
     }
 
@@ -573,17 +573,17 @@ mod classes_tests {
             make(vec![relation(1, RelationKind::Table, scans * 16_394, scans, rows)]).unwrap()
         };
         let often = described(&scanned(TRANSACTIONS));
-        assert_eq!(often, ["public.r1: 16394 blocks, read from end to end, 1.00 times a transaction"]);
+        assert_eq!(often, ["public.r1: 16394 blocks, 1.00 full scans per transaction"]);
         let rarely = scanned(1);
-        assert!(rarely.classes.is_empty() && rarely.assumptions[0].contains("once in 1000 transactions"), "{rarely:?}");
+        assert!(rarely.classes.is_empty() && rarely.assumptions[0].contains("one in 1000 transactions"), "{rarely:?}");
     }
 
     #[test]
     fn a_table_that_was_only_written_is_taken_for_points() {
         let rows = RowCounts { inserted: 1000 * TRANSACTIONS, ..RowCounts::default() };
         let classes = make(vec![relation(1, RelationKind::Table, 20 * TRANSACTIONS, 0, rows)]).unwrap();
-        assert_eq!(described(&classes), ["public.r1: 16394 blocks, 20.00 of them in a transaction"]);
-        assert!(classes.assumptions[0].contains("nobody was seen to look a row up"), "{:?}", classes.assumptions);
+        assert_eq!(described(&classes), ["public.r1: 16394 blocks, 20.00 single blocks per transaction"]);
+        assert!(classes.assumptions[0].contains("no row lookups were seen"), "{:?}", classes.assumptions);
     }
 
     #[test]
@@ -595,9 +595,9 @@ mod classes_tests {
             relation(2, RelationKind::Index, 9 * TRANSACTIONS, 2 * TRANSACTIONS, looked),
         ])
         .unwrap();
-        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 of them in a transaction");
-        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 of them in a transaction");
-        assert!(classes.assumptions[0].contains("those that it has read"), "{:?}", classes.assumptions);
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 single blocks per transaction");
+        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 single blocks per transaction");
+        assert!(classes.assumptions[0].contains("change rows that it has read"), "{:?}", classes.assumptions);
     }
 
     fn make_of_heat(lookups: Lookups) -> (Vec<Bin>, Vec<WantedClass>, String) {
@@ -626,14 +626,13 @@ mod classes_tests {
             assert!(bins.iter().all(|bin| bin.weight == bins[0].weight), "{bins:?}");
             let levels = wanted[0].levels.iter().rev().map(|(_, blocks)| blocks.len() as f64);
             assert!(bins.len() > 1 && bins.iter().map(|bin| bin.pages).eq(levels), "{bins:?}");
-            let expected =
-                format!("relation_1 equally popular: their heat in the snapshot may be a load's ({lookups} ");
-            assert!(told.contains(&expected) && told.contains("1394 were cached"), "{told}");
+            let expected = format!("may stem from a bulk load ({lookups} lookups, 1394 cached blocks)");
+            assert!(told.contains(&expected) && told.contains("relation_1 are assumed to be equally"), "{told}");
         }
         let (bins, _, told) = make_of_heat(Lookups::of_database("app", [(1, 4 * 1394)]));
         assert!(bins[0].weight > 10.0 * bins[bins.len() - 1].weight && told.is_empty(), "{bins:?} {told}");
         let (of_unknown, _, told) = make_of_heat(Lookups::default());
-        assert!(of_unknown == bins && told.contains("nobody counted"), "{of_unknown:?} {told}");
+        assert!(of_unknown == bins && told.contains("no lookup counts"), "{of_unknown:?} {told}");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::units::is_treacherous;
 
-pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads, TasksMax= those of a service, pids.max those of a \
-     container: raise it, or end what else runs under it";
+pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -u, TasksMax= of a service, pids.max of a container), \
+     or stop other processes under it";
 
 /// Decides the exit status; `--json` prints its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -91,7 +91,7 @@ fn has_said(text: &str) -> bool {
 
 // ---- too few files ----
 
-pub const TOO_FEW_FILES: &str = "ulimit -n limits the files that a process may have open, LimitNOFILE= those of a service: raise it (1024 is usual)";
+pub const TOO_FEW_FILES: &str = "raise the limit on open files to 1024 (ulimit -n, or LimitNOFILE= of a service)";
 
 pub fn is_too_few_files(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMFILE)
@@ -106,7 +106,7 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
         Some(_) => {
-            "pgthaw reads only what is the data directory's owner's: give it to that user, or remove what is left over"
+            "pgthaw reads only files of the data directory's owner: chown them to that user, or remove leftovers"
         }
         None => AS_OWNER,
     })

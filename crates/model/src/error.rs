@@ -11,41 +11,39 @@ pub enum Error {
     ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
     #[error("shared_buffers of {buffers} do not fit into {memory} of memory")]
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
-    #[error("a film tells what other memory does to its job, and nothing of {changes}")]
+    #[error("a film can forecast other memory sizes, but not {changes}")]
     FilmTellsOfMemory { changes: String },
     #[error("{0}")]
     Figures(String),
-    #[error("without a server it has to be said what a transaction takes when all is cached")]
+    #[error("without a server, the time of a cached transaction must be given")]
     NoHit,
     #[error("there are no pages to warm")]
     NoPages,
-    #[error("these figures give no forecast: its times are beyond a hundred years")]
+    #[error("no forecast from these figures: its times exceed a hundred years")]
     NoForecast,
-    #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
+    #[error("a forecast requires a running server or a snapshot: the files do not show the clients' requests")]
     NoServer,
-    #[error("rows are counted by the catalog of a server that runs")]
+    #[error("row counts require a running server's catalog")]
     NoRows,
-    #[error("the server does not run, so what a warm transaction takes is not known")]
+    #[error("the server does not run, so the time of a warm transaction is unknown")]
     StoppedServer,
     #[error(
-        "how the blocks of {relation} lie is not known: a transaction asked for {blocks:.1} of them without a scan of an index, a bitmap or the table"
+        "the access pattern of {relation} is unknown: {blocks:.1} of its blocks per transaction were requested without an index, bitmap or table scan"
     )]
     UnknownAccess { relation: String, blocks: f64 },
-    #[error("what a read takes is not known")]
+    #[error("the time of a read is unknown")]
     NoDevice,
-    #[error("the server is idle, so what a warm transaction takes is not known")]
+    #[error("the server is idle, so the time of a warm transaction is unknown")]
     IdleServer,
-    #[error(
-        "no client of the database \"{database}\" is at work: the server is idle there, so what a warm transaction takes is not known"
-    )]
+    #[error("database \"{database}\" is idle, so the time of a warm transaction is unknown")]
     IdleDatabase { database: String },
     #[error(
-        "the server is not warm: {reads}, so its {tps:.0} transactions per second are those of a cold server, and what a warm transaction takes is not known"
+        "the server is not warm: {reads}, so its {tps:.0} transactions per second do not show the time of a warm transaction"
     )]
     ColdServer { tps: f64, reads: String },
     #[error("the file is empty")]
     Empty,
-    #[error("there are no progress lines, no lines of a pgbench log and no columns of time and rate in it")]
+    #[error("it contains no progress lines, no lines of a pgbench log and no columns of time and rate")]
     UnknownFormat,
     #[error("{intervals} intervals are too few to judge: at least {fewest} are needed")]
     TooShort { intervals: usize, fewest: usize },
@@ -55,13 +53,13 @@ pub enum Error {
     NoTransactions,
     #[error("line {line}: time runs backwards, from {before} to {after}")]
     TimeBackwards { line: u64, before: f64, after: f64 },
-    #[error("line {line}: {seconds} is no time of a run: {why}")]
+    #[error("line {line}: {seconds} is not a time of a run: {why}")]
     NoTime { line: u64, seconds: f64, why: &'static str },
-    #[error("line {line}: \"{}\" is not a figure that can stand here", shorten(text))]
+    #[error("line {line}: \"{}\" is not a valid figure here", shorten(text))]
     BadNumber { line: u64, text: String },
-    #[error("line {line} is not like the lines before it: \"{}\"", shorten(text))]
+    #[error("line {line} has another format than the lines before it: \"{}\"", shorten(text))]
     BadLine { line: u64, text: String },
-    #[error("line {line} has decimal commas, and commas between its columns too")]
+    #[error("line {line} uses commas both as decimal marks and between columns")]
     DecimalCommas { line: u64 },
 }
 
@@ -88,48 +86,48 @@ impl Explain for Error {
         let hint = match self {
             Error::NotPositive { .. } => return None,
             Error::Figures(_) => "`pgthaw predict --help` lists the figures",
-            Error::NoHit => "say it: hit=0.22ms",
+            Error::NoHit => "give it: hit=0.22ms",
             Error::ColdFasterThanWarm { .. } => {
                 "the first is the latency when nothing is cached, the second when everything is"
             }
             Error::BuffersBeyondMemory { .. } => {
-                "memory is for shared_buffers and the page cache together: memory=16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
+                "memory includes shared_buffers and the page cache: memory=16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
             }
-            Error::FilmTellsOfMemory { .. } => "change the memory alone: --what-if memory=16GiB",
+            Error::FilmTellsOfMemory { .. } => "change only the memory: --what-if memory=16GiB",
             Error::NoPages => {
-                "say how many blocks each relation has that a transaction reads (pages=163968 pages=27392), or name the database whose clients are at work (-d shop)"
+                "give the blocks of each relation that a transaction reads (pages=163968 pages=27392), or a database with active clients (-d shop)"
             }
             Error::NoForecast => {
-                "watch the usual transactions, and longer (--seconds 60), or give bare figures: pages=, hit=, and miss= or riops="
+                "watch the usual transactions for longer (--seconds 60), or give only figures: pages=, hit=, and miss= or riops="
             }
-            Error::NoServer => "give bare figures: pages=, hit=, and miss= or riops=",
-            Error::NoRows => "start the server, or name the one that runs (-h, -p, -d)",
-            Error::StoppedServer => "say it (hit=0.2ms or tps=5000, with clients=8)",
+            Error::NoServer => "give only figures: pages=, hit=, and miss= or riops=",
+            Error::NoRows => "start the server, or give its address (-h, -p, -d)",
+            Error::StoppedServer => "give it (hit=0.2ms or tps=5000, with clients=8)",
             Error::UnknownAccess { .. } => {
-                "rows by ctid, TABLESAMPLE, VACUUM and ANALYZE do so, and nothing counts where: watch again when these are over, or give bare figures (pages=, hit=, and miss= or riops=)"
+                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE are such requests: watch again after them, or give only figures (pages=, hit=, and miss= or riops=)"
             }
-            Error::NoDevice => "say miss=, what a cold transaction takes, or riops=, what the device serves",
-            Error::IdleServer => "say it (hit=0.2ms clients=8), or ask while its clients are at work",
+            Error::NoDevice => "give miss=, the time of a cold transaction, or riops=, the device's reads per second",
+            Error::IdleServer => "give it (hit=0.2ms clients=8), or repeat this while its clients are active",
             Error::IdleDatabase { .. } => {
-                "name the database that is at work (-d), say what it does when warm (tps=5000 clients=8, or hit=0.2ms), or ask while its clients are at work"
+                "use the active database (-d), give its warm figures (tps=5000 clients=8, or hit=0.2ms), or repeat this while its clients are active"
             }
             Error::ColdServer { tps, .. } => {
                 return Some(format!(
-                    "say what it does when warm (tps=5000, or hit=0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: tps={}",
+                    "give its warm figures (tps=5000, or hit=0.2ms), or repeat this when it is warm; if it always reads this much, give its normal throughput: tps={}",
                     tps.round().max(1.0)
                 ));
             }
             Error::Empty | Error::UnknownFormat => {
-                "give it what `pgbench --progress=1` prints, an aggregated log, or a CSV file with a header such as \"time,tps\""
+                "use the output of `pgbench --progress=1`, an aggregated log, or a CSV file with a header such as \"time,tps\""
             }
-            Error::NoFigures { .. } => "pgbench prints nan for what it could not measure: see what it complained of",
+            Error::NoFigures { .. } => "pgbench prints nan for missing figures: check its error messages",
             Error::TooShort { .. } => "run longer, or report more often: `pgbench --progress=1`",
-            Error::NoTransactions => "see in the server's log what kept it from serving any",
+            Error::NoTransactions => "check the server's log for the reason",
             Error::TimeBackwards { .. } => {
-                "a file holds one run; of the logs of its threads name the first, and the others beside it are read too"
+                "use one run per file; of logs by thread give the first, and pgthaw also reads the others beside it"
             }
-            Error::NoTime { .. } => "a file holds one run, and its times are in seconds: divide milliseconds by 1000",
-            Error::BadNumber { .. } | Error::BadLine { .. } => "mend the line or take it out",
+            Error::NoTime { .. } => "use one run per file, with times in seconds: divide milliseconds by 1000",
+            Error::BadNumber { .. } | Error::BadLine { .. } => "correct or remove the line",
             Error::DecimalCommas { .. } => "separate the columns by semicolons or tabs",
         };
         Some(hint.to_owned())

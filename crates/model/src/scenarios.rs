@@ -65,7 +65,7 @@ impl FromStr for Numbers {
             numbers.set(key.trim(), value).map_err(|problem| format!("{pair}: {problem}"))?;
         }
         if numbers.tps.is_some() && (numbers.hit.is_some() || !numbers.pages.is_empty()) {
-            return Err("tps stands for hit, of a server: give one of them, and tps without pages".to_owned());
+            return Err("tps replaces hit and requires a server: give one of them, and no pages with tps".to_owned());
         }
         Ok(numbers)
     }
@@ -77,7 +77,7 @@ impl Numbers {
     pub fn parse_changes(text: &str) -> Result<Numbers, String> {
         let mut keys = text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim());
         if let Some(whole) = keys.find(|key| WHOLE.contains(key)) {
-            return Err(format!("\"{whole}\" cannot be changed: {} can", CHANGEABLE.join(", ")));
+            return Err(format!("cannot change \"{whole}\", only {}", CHANGEABLE.join(", ")));
         }
         let changes: Numbers = text.parse()?;
         let is_any = changes != Numbers { text: text.to_owned(), ..Numbers::default() };
@@ -113,7 +113,7 @@ impl Numbers {
             "popularity" => self.popularity = Some(value.parse()?),
             _ => {
                 let known = [&CHANGEABLE[..], &WHOLE].concat().join(", ");
-                return Err(format!("there is no figure \"{key}\" of a forecast: {known}"));
+                return Err(format!("there is no figure \"{key}\", only {known}"));
             }
         }
         Ok(())
@@ -223,13 +223,13 @@ pub fn parse_hit(text: &str) -> Result<f64, String> {
 }
 
 pub fn parse_reads(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.01, 1e8, "reads in a second")
+    parse_between(text, 0.01, 1e8, "reads per second")
 }
 
 fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        Ok(number) if number.is_finite() && number > 0.0 => Err(format!("write {what} from {least} to {most}")),
+        Ok(number) if number.is_finite() && number > 0.0 => Err(format!("must be from {least} to {most} {what}")),
         _ => Err("must be a number above 0".to_owned()),
     }
 }
@@ -339,11 +339,11 @@ pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_o
         let bytes = warmer.steps.iter().map(|step| step.reads).sum::<f64>() * warmer.read_bytes;
         is_later.then(|| {
             format!(
-                "{}: half of the speed comes later than without. Of the {} that it reads, what clients ask for most comes later \
-                 than they would read it themselves, and they wait for the device meanwhile{}",
+                "{}: half of the throughput comes later than without it. Within the {} that it reads, the most requested \
+                 blocks come late, and clients wait for the device meanwhile{}",
                 scenario.name,
                 Bytes(bytes as u64),
-                if is_of_snapshot { "; a snapshot that is taken while they are at work has their order" } else { "" }
+                if is_of_snapshot { ". Take a snapshot while clients are active; it has their order" } else { "" }
             )
         })
     };
@@ -395,7 +395,7 @@ mod tests {
             assert!(parse(&format!("{key}={good}")).is_ok(), "{good}");
             for text in bad {
                 let told = parse(&format!("{key}={text}")).unwrap_err();
-                assert!(told.contains(": write ") && told.contains(" to "), "{text}: {told}");
+                assert!(told.contains(" from ") && told.contains(" to "), "{text}: {told}");
             }
         }
     }
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(explain(steps.to_vec()), Vec::<String>::new());
         let later = explain(steps.into_iter().rev().collect());
         assert!(
-            later[0].starts_with("restore: half of the speed comes later") && later[0].contains("320 MB"),
+            later[0].starts_with("restore: half of the throughput comes later") && later[0].contains("320 MB"),
             "{later:?}"
         );
         assert_eq!(later.len(), 1);

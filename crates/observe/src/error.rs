@@ -14,15 +14,15 @@ pub enum Error {
     Postgres(#[from] postgres::Error),
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    #[error("the server's processes are not on this host, or this user may not know them")]
+    #[error("the server's processes are not on this host, or not visible to this user")]
     NotHere,
-    #[error("no server runs here whose time could be looked at")]
+    #[error("no server runs here")]
     NoServer,
-    #[error("this terminal has no screen to draw on: TERM is dumb")]
+    #[error("this terminal cannot show a screen: TERM is dumb")]
     DumbTerminal,
-    #[error("{} is no record of top: {reason}", path.display())]
+    #[error("{} is not a record of top: {reason}", path.display())]
     NotARecord { path: PathBuf, reason: String },
-    #[error("record {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    #[error("record {} has format {found}, but this pgthaw reads format {known}", path.display())]
     OtherRecord { path: PathBuf, found: u32, known: u32 },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -53,14 +53,14 @@ impl Explain for Error {
             Error::Postgres(error) => error.hint(),
             Error::Thread(_) => Some(NO_THREADS.to_owned()),
             Error::NotHere => Some("run pgthaw on the server's host, as root or as the server's owner".to_owned()),
-            Error::NoServer => Some("start the server, or name the one that runs (-h, -p, -d)".to_owned()),
+            Error::NoServer => Some("start the server, or give its address (-h, -p, -d)".to_owned()),
             Error::DumbTerminal => {
-                Some("add --json for a line for each step, or say in TERM what the terminal is: TERM=xterm".to_owned())
+                Some("use --json for one line per step, or set TERM to the terminal's type: TERM=xterm".to_owned())
             }
             Error::NotARecord { .. } => Some("`pgthaw top --record FILE` writes one".to_owned()),
-            Error::OtherRecord { .. } => Some("read it with the pgthaw that wrote it".to_owned()),
+            Error::OtherRecord { .. } => Some("read it with the pgthaw version that wrote it".to_owned()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                Some("name another file, or remove this one".to_owned())
+                Some("use another file, or remove this one".to_owned())
             }
             Error::File { .. } => None,
         }

@@ -160,7 +160,7 @@ impl Session {
 /// Since 15 the query counts in the statistics when it ends.
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
     let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
-    let pids: Vec<i32> = in_time("look for the job's sessions", row).await?;
+    let pids: Vec<i32> = in_time("find the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
@@ -168,7 +168,7 @@ pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> R
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
     let question = telling!(connection, "sql/sessions_13.sql");
     let decode = |row: &PgRow| Session::decode(row).map(Some);
-    ask_rows(connection, "ask what the backends do", || sqlx::query(question), decode).await
+    ask_rows(connection, "read the backends' activity", || sqlx::query(question), decode).await
 }
 
 // ---- process title ----
@@ -250,20 +250,20 @@ const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
 pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Error> {
     let (pid,): (i32,) =
-        ask_one(connection, "ask for the connection's process", "SELECT pg_catalog.pg_backend_pid()").await?;
+        ask_one(connection, "read the connection's process id", "SELECT pg_catalog.pg_backend_pid()").await?;
     Ok(pid as u32)
 }
 
 /// Seconds since 1970 by the server's clock.
 pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
-    ask_one(connection, "ask when the server was started", question).await.map(|(started,)| started)
+    ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
 /// Since PostgreSQL 17; class and name in the server's order.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
-    ask_all(connection, "ask for the names of wait events", question).await
+    ask_all(connection, "read the names of wait events", question).await
 }
 
 /// Excludes this session and sleeping background processes.
@@ -279,7 +279,7 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
         };
         Ok(Some((wait, row.try_get::<i64, _>("observed")? as u32, row.try_get::<i64, _>("writing")? as u32)))
     };
-    in_time("ask what the backends wait for", collect_rows(rows, decode)).await.map(WaitLook::new)
+    in_time("read the backends' wait events", collect_rows(rows, decode)).await.map(WaitLook::new)
 }
 
 // ---- locks ----
@@ -316,7 +316,7 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
             waited_ms: row.try_get("waited_ms")?,
         }))
     };
-    let mut all = ask_rows(connection, "ask who holds the locks", question, decode).await?;
+    let mut all = ask_rows(connection, "read the holders of locks", question, decode).await?;
     let mut waiters: HashMap<u32, u32> = HashMap::new();
     // pg_blocking_pids may repeat a parallel query's leader.
     let blockers = all.iter().flat_map(|one| one.blocked_by.iter().collect::<BTreeSet<_>>());
@@ -332,7 +332,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
         let pid: Option<i32> = row.try_get("pid")?;
         Ok(Some((pid.unwrap_or(0).max(0) as u32, row.try_get("files")?, row.try_get("bytes")?)))
     };
-    in_time("ask who writes temporary files", collect_rows(rows, decode)).await
+    in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
 /// Such as `accounts` or `sales.orders (TOAST)`. `database_oid` 0 means shared. `None` in another database.
@@ -348,7 +348,7 @@ pub async fn read_relation_of_file(
         let name = if schema == "public" { name } else { format!("{schema}.{name}") };
         Ok(Some(if row.try_get("is_toast")? { format!("{name} (TOAST)") } else { name }))
     };
-    let found = ask_rows(connection, "ask which relation has a file", question, decode).await?;
+    let found = ask_rows(connection, "find the relation of a file", question, decode).await?;
     Ok(found.into_iter().next())
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn collect_rows<T>(
     while let Some(row) = rows.try_next().await? {
         count += 1;
         if count > ROWS_MAX {
-            return Err(sqlx::Error::Protocol(format!("more than {ROWS_MAX} rows came")));
+            return Err(sqlx::Error::Protocol(format!("the server returned more than {ROWS_MAX} rows")));
         }
         collected.extend(decode(&row)?);
     }

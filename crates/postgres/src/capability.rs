@@ -62,7 +62,7 @@ pub async fn check_server(connection: &Result<Server, Error>, databases: &[Strin
             capabilities.extend(check_extensions(server, databases).await);
         }
         None => {
-            let remedy = "start the server, or say where it is: -h, -p, -U, -d";
+            let remedy = "start the server, or give its address: -h, -p, -U, -d";
             capabilities
                 .extend(OF_SERVER.map(|(group, name)| Capability::no(group, name, "no server answered", remedy)));
         }
@@ -95,12 +95,12 @@ async fn check_role(server: &Server) -> Found {
     let role = &server.facts.role;
     let mut connection = server.connect_to(&server.database).await?;
     let asked = sqlx::query_scalar("SELECT pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')");
-    let is_monitor = in_time("ask for the role's privileges", asked.fetch_one(&mut connection)).await?;
+    let is_monitor = in_time("read the role's privileges", asked.fetch_one(&mut connection)).await?;
     match is_monitor {
         _ if server.facts.is_superuser => Ok(format!("{role} is a superuser")),
         true => Ok(format!("{role} has the privileges of pg_monitor")),
         false => Err(Lack::new(
-            format!("{role} has not the privileges of pg_monitor"),
+            format!("{role} lacks the privileges of pg_monitor"),
             grant(&server.database, "pg_monitor", role),
         )),
     }
@@ -109,7 +109,7 @@ async fn check_role(server: &Server) -> Found {
 /// Otherwise loading the page cache is useless.
 fn check_io(facts: &ServerFacts) -> Found {
     if facts.io_direct {
-        let detail = "debug_io_direct has data: the server reads past the page cache, only the buffers tier helps it";
+        let detail = "debug_io_direct contains data: reads bypass the page cache, so only the buffers tier helps";
         return Err(Lack::new(detail, "`psql -c 'ALTER SYSTEM RESET debug_io_direct'`, then restart it"));
     }
     let method = facts.io_method.as_deref().map_or(String::new(), |method| format!(" (io_method {method})"));
@@ -123,15 +123,14 @@ fn find_data_directory(server: Option<&Server>, named: Option<&Path>) -> Result<
     let Some(path) = path else {
         return Err(match (server, server.and_then(Server::closed_owner)) {
             // A role that may see the path still cannot read the files.
-            (_, Some(owner)) => Lack::new(
-                format!("it is {}'s: nobody else but root sees what the page cache has of it", owner.name),
-                run_as(owner.uid),
-            ),
+            (_, Some(owner)) => {
+                Lack::new(format!("only its owner {} and root can see its cached pages", owner.name), run_as(owner.uid))
+            }
             (Some(server), None) => {
                 let command = grant(&server.database, "pg_monitor", &server.facts.role);
-                Lack::new("the role may not know where it is", format!("{command}, or `pgthaw doctor -D DIRECTORY`"))
+                Lack::new("the role may not read data_directory", format!("{command}, or `pgthaw doctor -D DIRECTORY`"))
             }
-            (None, None) => Lack::new("no server answered and none was named", "`pgthaw doctor --data-dir DIRECTORY`"),
+            (None, None) => Lack::new("no server answered, no directory given", "`pgthaw doctor --data-dir DIRECTORY`"),
         });
     };
     open_own(server, path).map_err(|error| {
@@ -164,10 +163,10 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
         Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
         // The role may not see the path. The directory may belong to a local copy of the cluster.
         Some(None) => match directory.find_postmaster_pid() {
-            Some(pid) => format!("{path} is of this cluster ({identifier}), and served by the postmaster {pid}"),
-            None => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+            Some(pid) => format!("{path} belongs to this cluster ({identifier}) and to the postmaster {pid}"),
+            None => format!("{path} belongs to this cluster ({identifier}), but has no postmaster on this host"),
         },
-        None => format!("{path} holds cluster {identifier} of PostgreSQL {}", directory.version_major),
+        None => format!("{path} contains cluster {identifier} of PostgreSQL {}", directory.version_major),
     }
 }
 
@@ -178,10 +177,10 @@ fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
     let user = |uid: u32| SystemUser::of_uid(uid).map_or_else(|| uid.to_string(), |user| user.name);
     let (owner, own) = (directory.owner_uid, geteuid().as_raw());
     match own {
-        0 => Ok(format!("the directory is user {}'s, pgthaw runs as root", user(owner))),
+        0 => Ok(format!("user {} owns the directory, pgthaw runs as root", user(owner))),
         _ if own == owner => Ok(format!("pgthaw runs as its owner, user {}", user(owner))),
         _ => Err(Lack::new(
-            format!("the directory is user {}'s, pgthaw runs as user {}", user(owner), user(own)),
+            format!("user {} owns the directory, but pgthaw runs as user {}", user(owner), user(own)),
             run_as(owner),
         )),
     }
@@ -196,7 +195,7 @@ fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
     match refused.first() {
         None => Ok("all directories of databases can be read".to_owned()),
         Some(first) => {
-            let remedy = "remove the link where it is left over, or mend what it leads to";
+            let remedy = "remove the link if it is a leftover, or repair its target";
             Err(Lack::new(name_some(&refused), first.hint().unwrap_or_else(|| remedy.to_owned())))
         }
     }
@@ -268,7 +267,7 @@ async fn check_buffers(server: &Server, databases: &[String]) -> Found {
         connected => connected?,
     };
     let used: u64 = read_usage_summary(&mut connection).await?.iter().map(|level| level.buffers).sum();
-    Ok(format!("pg_buffercache tells what is in the {used} used buffers"))
+    Ok(format!("pg_buffercache shows the {used} used buffers"))
 }
 
 /// One connection per database.
@@ -314,9 +313,9 @@ async fn look_for(
                      WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",
                 );
                 let asked = asked.fetch_one(&mut *connection);
-                let unreadable: i64 = in_time("ask which tables the role may read", asked).await?;
+                let unreadable: i64 = in_time("check which tables the role may read", asked).await?;
                 found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
-                let lacking = in_time("ask what the role may use", read_lacking(connection, name)).await?;
+                let lacking = in_time("check the role's privileges", read_lacking(connection, name)).await?;
                 found.lacking.extend(lacking.map(|privilege| (database.to_owned(), privilege)));
             }
         }
@@ -326,14 +325,14 @@ async fn look_for(
         let asked =
             sqlx::query_scalar("SELECT default_version FROM pg_catalog.pg_available_extensions WHERE name = $1");
         let asked = asked.bind(name).fetch_optional(connection);
-        found.installable = in_time("look for an installable extension", asked).await?;
+        found.installable = in_time("find an installable extension", asked).await?;
     }
     Ok(())
 }
 
 fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, bool), presence: &Presence) -> Capability {
     let present = presence.present.iter().map(|(database, version)| format!("version {version} in {database}"));
-    let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
+    let unreachable = presence.unreachable.iter().map(|reason| format!("could not check {reason}"));
     let mut found: Vec<String> = present.chain(unreachable).collect();
     let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
     if let Some((_, privilege)) = presence.lacking.first() {
@@ -347,7 +346,7 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
     if !presence.unreadable.is_empty() && is_everywhere {
         let told = presence.unreadable.iter().map(|(database, tables)| format!("{tables} of {database}"));
         let (role, tables) = (&server.facts.role, told.collect::<Vec<_>>().join(", "));
-        found.push(format!("but {role} may not read all tables, which it asks for: not {tables}"));
+        found.push(format!("but it requires SELECT on all tables, which {role} lacks: {tables}"));
         let refused = Capability::no(EXTENSIONS, name, found.join(", "), reading_remedy(server));
         return Capability { is_partly: true, ..refused };
     }
@@ -356,13 +355,13 @@ fn describe_extension(server: &Server, (name, is_one_enough): (&'static str, boo
     }
     let is_partly = !presence.present.is_empty();
     let (detail, remedy) = match &presence.installable {
-        _ if presence.absent.is_empty() => (found.join(", "), "name the databases to look into: -d".to_owned()),
+        _ if presence.absent.is_empty() => (found.join(", "), "give the databases to check with -d".to_owned()),
         None => {
             let remedy = package_remedy(name, server.facts.version_num / 10_000);
-            ("its files are not on the server's host".to_owned(), remedy)
+            ("its files are not installed on the server's host".to_owned(), remedy)
         }
         Some(version) => {
-            found.push(format!("not created in {}, where version {version} can be", presence.absent.join(", ")));
+            found.push(format!("not created in {} (version {version} is available)", presence.absent.join(", ")));
             (found.join("; "), install_remedy(server, name, &presence.absent))
         }
     };

@@ -123,7 +123,7 @@ pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCou
             index_oid: row.try_get::<Option<Oid>, _>("indexrelid")?.map(|oid| oid.0),
         }))
     };
-    in_time("read how many rows the tables have", collect_rows(rows, decode)).await
+    in_time("read the tables' row counts", collect_rows(rows, decode)).await
 }
 
 /// `None` if dropped meanwhile or in an unknown place.
@@ -280,7 +280,7 @@ pub enum RelationPath {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is not the path of a relation below a data directory")]
+#[error("{0:?} is not a relation's path in a data directory")]
 pub struct RelationPathError(pub String);
 
 impl RelationPath {

@@ -43,7 +43,7 @@ impl DataDirectory {
         let version_major: u32 = version
             .trim()
             .parse()
-            .map_err(|_| not_a_data_directory(&path, format!("its PG_VERSION says {:?}", version.trim())))?;
+            .map_err(|_| not_a_data_directory(&path, format!("its PG_VERSION contains {:?}", version.trim())))?;
         if version_major < 13 {
             return Err(Error::Version(version_major.to_string()));
         }
@@ -190,7 +190,7 @@ fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>, Error> {
 fn unusable(path: &Path, source: io::Error) -> Error {
     match source.kind() {
         io::ErrorKind::NotFound => not_a_data_directory(path, "there is no such directory"),
-        io::ErrorKind::NotADirectory => not_a_data_directory(path, "it is no directory"),
+        io::ErrorKind::NotADirectory => not_a_data_directory(path, "it is not a directory"),
         _ => Error::file("open", path, source),
     }
 }
@@ -257,17 +257,17 @@ impl ControlFile {
         let number = |at: usize| read_bytes(contents, at).map(u32::from_ne_bytes);
         let version = number(PG_CONTROL_VERSION)?;
         if !(1300..100_000).contains(&version) {
-            return Err(format!("format {version} is none that pgthaw knows"));
+            return Err(format!("pgthaw does not know its format {version}"));
         }
         match number(STATE)? {
             ..=LAST_STATE => {}
-            state => return Err(format!("{state} is no state of a cluster")),
+            state => return Err(format!("{state} is not a cluster state")),
         }
-        let sizes = find_sizes(contents).ok_or("it does not say the block size")?;
+        let sizes = find_sizes(contents).ok_or("it has no block size")?;
         let block_size = number(sizes)?;
         let segment_blocks = number(sizes + 4)?;
         if !(1024..=32_768).contains(&block_size) || !block_size.is_power_of_two() || segment_blocks == 0 {
-            return Err(format!("{block_size} is no block size"));
+            return Err(format!("{block_size} is not a valid block size"));
         }
         Ok(ControlFile {
             system_identifier: u64::from_ne_bytes(read_bytes(contents, SYSTEM_IDENTIFIER)?),
@@ -285,7 +285,7 @@ fn find_sizes(contents: &[u8]) -> Option<usize> {
 
 fn read_bytes<const N: usize>(contents: &[u8], at: usize) -> Result<[u8; N], String> {
     let bytes = contents.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or_else(|| "it is cut short".to_owned())
+    bytes.ok_or_else(|| "it is truncated".to_owned())
 }
 
 // ---- postmaster ----
@@ -463,7 +463,7 @@ mod data_directory_tests {
         let root = directory_of_version("15");
         let refusal = |path: &Path| DataDirectory::open(path).unwrap_err();
         assert!(refusal(&root.path().join("absent")).to_string().contains("there is no such directory"));
-        assert!(refusal(&root.path().join("PG_VERSION")).to_string().contains("it is no directory"));
+        assert!(refusal(&root.path().join("PG_VERSION")).to_string().contains("it is not a directory"));
         assert!(refusal(&root.path().join("base")).to_string().contains("it has no PG_VERSION"));
         assert_eq!(refusal(&root.path().join("base")).kind(), ErrorKind::Usage);
         fs::write(root.path().join("global/pg_control"), [0; 8192]).unwrap();

@@ -18,7 +18,7 @@ pub enum Error {
     #[error("no server runs in {}", path.display())]
     NotRunning { path: PathBuf },
     #[error(
-        "the server of {} runs in a container (process {pid} of this host): name an address that leads to it, with -h or -p",
+        "the server of {} runs in a container (process {pid} of this host): give an address that leads to it with -h or -p",
         path.display()
     )]
     InContainer { path: PathBuf, pid: u32 },
@@ -27,54 +27,52 @@ pub enum Error {
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
     PasswordMissing { address: String, user: String },
     #[error(
-        "cannot connect to {address}: the server asks for a password, and is told none, for its address was read in a data directory"
+        "cannot connect to {address}: the server asks for a password, but pgthaw sends none to an address read from a data directory"
     )]
     PasswordWithheld { address: String },
-    #[error("{} has a password that others may read: it is not used", path.display())]
+    #[error("cannot use {}: it contains a password, and other users can read it", path.display())]
     PasswordFileOpen { path: PathBuf },
-    #[error("{address} is not {wanted}, which target_session_attrs asks for")]
+    #[error("{address} is not {wanted}, which target_session_attrs requires")]
     OtherKindOfServer { address: String, wanted: &'static str },
-    #[error(
-        "the options that pgthaw's sessions begin with did not reach the server at {address} (search_path is {path:?} there)"
-    )]
+    #[error("the server at {address} did not receive pgthaw's session options (its search_path is {path:?})")]
     ForeignPath { address: String, path: String },
     #[error("sessions of \"{wanted}\" in database \"{database}\" act as \"{role}\"")]
     OtherRole { database: String, role: String, wanted: String },
-    #[error("the connection string cannot be read: {reason}")]
+    #[error("invalid connection string: {reason}")]
     ConnectionString { reason: String },
     #[error(
-        "there is no root certificate to verify the server's with: no ~/.postgresql/root.crt, and sslrootcert is not given"
+        "no root certificate to verify the server: ~/.postgresql/root.crt does not exist, and sslrootcert is not set"
     )]
     RootCertificateMissing,
     #[error(
-        "the server at {} is run by the system's user \"{user}\", not by {}: it is told nothing",
+        "the server at {} runs as operating-system user \"{user}\", not as {}: pgthaw sends it nothing",
         socket.display(),
-        wanted.as_deref().unwrap_or("postgres, root or yourself, and anybody may put a socket there")
+        wanted.as_deref().unwrap_or("postgres, root or you, and any user can create a socket there")
     )]
     Peer { socket: PathBuf, user: String, wanted: Option<String> },
-    #[error("pgthaw cannot do what {parameter} asks for")]
+    #[error("pgthaw does not support this value of {parameter}")]
     Unsupported { parameter: &'static str },
     #[error("no service file defines the service \"{name}\"")]
     ServiceMissing { name: String, files: Vec<PathBuf> },
     #[error(transparent)]
     SystemUserUnknown(#[from] NoSuchUser),
-    #[error("only root can connect as the system's user \"{user}\"")]
+    #[error("only root can connect as operating-system user \"{user}\"")]
     CannotActAs { user: String },
-    #[error("the port is no number from 1 to 65535 (it is not shown: it may be a piece of a password)")]
+    #[error("the port is not a number from 1 to 65535 (not shown, because it may be part of a password)")]
     NoPort,
-    #[error("{value:?} is no valid {what}")]
+    #[error("{value:?} is not a valid {what}")]
     Option { what: &'static str, value: String },
     #[error("cannot {action}: {}", reason(source))]
     Query { action: &'static str, source: sqlx::Error },
-    #[error("cannot {action}: the server has not answered within {seconds} s")]
+    #[error("cannot {action}: the server did not answer within {seconds} s")]
     Silent { action: &'static str, seconds: u64 },
     #[error("there is no database \"{database}\" in the cluster at {cluster}")]
     DatabaseMissing { database: String, cluster: String },
     #[error(
-        "no server runs in {cluster}, so the names of its databases are not known, \"{database}\" neither: only their oids {oids}"
+        "no server runs in {cluster}, so database \"{database}\" cannot be found by name: only the oids {oids} are known"
     )]
     DatabaseUnknown { database: String, cluster: String, oids: String },
-    #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 19")]
+    #[error("PostgreSQL {0} is not supported: pgthaw supports 13 to 19")]
     Version(String),
     #[error("extension {name} does not exist in database \"{database}\"")]
     ExtensionMissing { name: &'static str, database: String },
@@ -86,9 +84,9 @@ pub enum Error {
         /// Role or privilege to GRANT.
         lacking: String,
     },
-    #[error("cannot {action}: role \"{role}\" is no superuser")]
+    #[error("cannot {action}: role \"{role}\" is not a superuser")]
     NoSuperuser { action: &'static str, role: String },
-    #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
+    #[error("role \"{role}\" lacks SELECT on the table in database \"{database}\", which pg_prewarm requires")]
     TableUnreadable { database: String, role: String },
     #[error("{holder} in database \"{database}\": its open transaction has changed a schema")]
     SchemasLocked { database: String, holder: String },
@@ -96,7 +94,7 @@ pub enum Error {
     DataDirectory { path: PathBuf, reason: String },
     #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
     OtherCluster { path: PathBuf, directory: u64, server: u64, address: String },
-    #[error("cannot understand {}: {reason}", path.display())]
+    #[error("cannot parse {}: {reason}", path.display())]
     DataFile { path: PathBuf, reason: String },
     #[error("cannot find PostgreSQL's program {0}")]
     ProgramMissing(String),
@@ -198,8 +196,8 @@ impl Error {
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
 /// Poolers reject or drop unknown startup parameters.
-const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to a connection pooler: pgthaw's sessions begin with \
-    options=-c search_path=, so that no owner of a database can lend them functions of his own";
+const POOLER_HINT: &str = "connect to the server directly (-h, -p), not to a connection pooler: pgthaw's sessions begin with \
+    options=-c search_path=, so that database owners cannot substitute functions";
 
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
@@ -265,43 +263,43 @@ impl Explain for Error {
         }
         let hint: &str = match self {
             Error::ConnectTimeout { .. } => {
-                "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds"
+                "check the host and the firewall; PGCONNECT_TIMEOUT sets the timeout in seconds"
             }
-            Error::NotRunning { .. } => "start it, or say with -h and -p where it is",
+            Error::NotRunning { .. } => "start it, or give its address with -h and -p",
             Error::PasswordMissing { .. } => {
-                "`pgthaw … -W` asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+                "`pgthaw … -W` asks for it on a terminal; otherwise use PGPASSWORD or ~/.pgpass (mode 0600)"
             }
-            Error::PasswordWithheld { .. } => "if it is your server, name it beside -D, with -h and -p",
+            Error::PasswordWithheld { .. } => "if it is your server, give its address with -h and -p",
             Error::Peer { .. } => {
-                "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
+                "give the directory of the right server's socket with -h; requirepeer=USER (PGREQUIREPEER) sets the expected user"
             }
             Error::OtherKindOfServer { .. } => {
-                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
+                "give the host of such a server with -h, or omit target_session_attrs (PGTARGETSESSIONATTRS)"
             }
             Error::ForeignPath { .. } => POOLER_HINT,
             Error::ConnectionString { .. } => {
-                "such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop"
+                "use a form such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop"
             }
             Error::RootCertificateMissing => {
-                "name the authority's certificate with sslrootcert (PGSSLROOTCERT), or sslrootcert=system for those of this machine"
+                "set sslrootcert (PGSSLROOTCERT) to the authority's certificate, or to system for the certificates of this machine"
             }
-            Error::SystemUserUnknown(_) => "name the role with -U; `getent passwd` lists the users",
+            Error::SystemUserUnknown(_) => "give the role with -U; `getent passwd` lists the users",
             Error::Option { .. } | Error::NoPort => {
-                "it was said by an option, the settings file, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there"
+                "correct it in the option, settings file, connection string, service file or variable (`env | grep ^PG`) that sets it"
             }
             Error::NoSuperuser { .. } => "connect as a superuser",
             Error::SchemasLocked { .. } => "try again after its COMMIT or ROLLBACK",
-            Error::DataDirectory { .. } => "name the directory that holds PG_VERSION, as SHOW data_directory prints it",
+            Error::DataDirectory { .. } => {
+                "give the directory that contains PG_VERSION, as printed by SHOW data_directory"
+            }
             Error::Listen { .. } => "`ip address` lists the addresses of this machine",
             Error::DatabaseMissing { .. } => "`psql -l` lists the databases",
             Error::DatabaseUnknown { .. } => {
-                "give an oid as -d, or leave -d out: names are those of a snapshot, where there is one; or start the server"
+                "start the server, give an oid with -d, or omit -d (a snapshot, if any, supplies the names)"
             }
-            Error::OtherCluster { .. } => {
-                "give the connection of the cluster in --data-dir, or leave one of the two out"
-            }
+            Error::OtherCluster { .. } => "connect to the cluster in --data-dir, or omit one of the two",
             Error::ProgramMissing(_) => {
-                "`apt-get install postgresql`, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
+                "`apt-get install postgresql`, or give the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
             }
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 return permission_hint(source).map(str::to_owned);
@@ -312,32 +310,32 @@ impl Explain for Error {
             Error::Connect { address, source } => &connect_hint(address, source),
             Error::PasswordFileOpen { path } => &format!("`chmod 600 {}`", quote_argument(&path.display().to_string())),
             Error::OtherRole { database, role, .. } => &format!(
-                "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
+                "ALTER DATABASE or ALTER ROLE … SET role applies to {}: ask {} to RESET it, or omit that database",
                 quote_argument(database),
                 quote_argument(role)
             ),
             Error::Unsupported { parameter } => &format!(
-                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
+                "remove {parameter} (connection string, service file or PG* variable) if you do not need it: pgthaw does not \
                  ignore it silently"
             ),
             Error::ServiceMissing { files, .. } => {
                 let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-                &format!("looked in {}; PGSERVICEFILE names another file", files.join(" and "))
+                &format!("pgthaw searched {}; PGSERVICEFILE sets another file", files.join(" and "))
             }
             Error::CannotActAs { user } => &format!("`sudo -u {} pgthaw …`", quote_argument(user)),
             Error::ExtensionMissing { name, database } => &format!(
-                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
+                "{} (Debian: in the package postgresql-contrib or PostgreSQL's own)",
                 create_extension(std::slice::from_ref(database), name)
             ),
             Error::ExtensionPrivilege { database, role, lacking, .. } => {
                 &format!("{}, or connect as a superuser", grant(database, lacking, role))
             }
             Error::TableUnreadable { database, role } => &format!(
-                "{} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more",
+                "{} (PostgreSQL 14 and later), or GRANT SELECT on only the tables to load",
                 grant(database, "pg_read_all_data", role)
             ),
             Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                &format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display())
+                &format!("create it (`mkdir -p {}`), or use another directory with --dir", path.display())
             }
             _ => return None,
         };
@@ -400,7 +398,7 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
             "`psql -c '\\drds'` shows whether ALTER DATABASE or ALTER ROLE set statement_timeout: RESET it there, or connect as a role \
              without that limit"
         }
-        LOCK_NOT_AVAILABLE => "something holds an exclusive lock on the relation: try again after it",
+        LOCK_NOT_AVAILABLE => "another session holds an exclusive lock on the relation: try again later",
         _ => return None,
     })
 }
@@ -408,10 +406,10 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
 fn no_server_hint(address: &str) -> String {
     let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
     let others = match elsewhere.as_slice() {
-        [] => "Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do".to_owned(),
+        [] => "Debian's pg_lsclusters lists those of this machine; -h and -p select another one, as in psql".to_owned(),
         ports => format!("other servers of this machine listen at {}", ports.join(", ")),
     };
-    format!("no server runs there: if it was stopped, start it, or read its files with --data-dir; {others}")
+    format!("no server runs there: start it, or read its files with --data-dir; {others}")
 }
 
 /// Such as `-p 5433`.
@@ -439,38 +437,38 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
     let is_socket = address.starts_with('/');
     let hint = match sqlstate(error).as_deref() {
         Some(INVALID_PASSWORD) => {
-            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and `pgthaw … -W` asks for it"
+            "correct the password in PGPASSWORD, ~/.pgpass or the connection string, or enter it with `pgthaw … -W`"
         }
         Some(INVALID_AUTHORIZATION) if is_socket && SystemUser::is_root() => {
-            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`"
+            "root connects as the server's owner if no user is given (-U, --as, PGUSER, connection string): `pgthaw …(no -U)`"
         }
         Some(INVALID_AUTHORIZATION) if is_socket => {
-            "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
+            "a socket accepts each user only as the role of the same name, unless pg_ident.conf maps it: \
              `sudo -u postgres pgthaw …(no -U)`, or -h localhost with that role's password"
         }
         Some(INVALID_AUTHORIZATION) => {
-            "pg_hba.conf does not let this role in from here, or not with or without encryption, or it may not log in at all: \
-             give another -U, -h or sslmode"
+            "pg_hba.conf rejects this role from this host or with this encryption, or the role may not log in: \
+             use another -U, -h or sslmode"
         }
-        Some(INVALID_CATALOG_NAME) => "`psql -d postgres -l` lists the databases; name one of them with -d",
+        Some(INVALID_CATALOG_NAME) => "`psql -d postgres -l` lists the databases; give one of them with -d",
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
-            "options or PGOPTIONS has a setting that the server does not take: correct it there"
+            "options or PGOPTIONS contains a setting that the server rejects: correct it there"
         }
         Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT,
         Some(CANNOT_CONNECT_NOW) => {
             "the server is starting up, recovering or shutting down: try again in a moment; a standby with hot_standby = off \
-             lets nobody in, and --data-dir with --tier os does without"
+             accepts no connections: use --data-dir with --tier os"
         }
         Some(TOO_MANY_CONNECTIONS) => {
-            "its connections are taken: try again when one is free, or as a superuser, who has some of his own; \
-             `psql -c 'SELECT * FROM pg_stat_activity'` shows who has them"
+            "all its connections are in use: try again when one is free, or as a superuser, for whom some are reserved; \
+             `psql -c 'SELECT * FROM pg_stat_activity'` shows them"
         }
-        Some(NOT_IN_PREREQUISITE_STATE) => "this database lets nobody in: name another one with -d",
+        Some(NOT_IN_PREREQUISITE_STATE) => "this database accepts no connections: use another one with -d",
         Some(INSUFFICIENT_PRIVILEGE) => {
-            "the role needs CONNECT on this database, which its owner grants, or PGOPTIONS has a setting that it may not make: \
-             name another database with -d, or another role with -U"
+            "the role lacks CONNECT on this database, or may not change a setting in PGOPTIONS: \
+             use another database with -d, or another role with -U"
         }
-        Some(_) => "the server answered, and its log says more",
+        Some(_) => "see the server's log for the reason",
         None => match unanswered_hint(is_socket, error) {
             Some(hint) => hint,
             None => return no_server_hint(address),
@@ -483,37 +481,39 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
 fn unanswered_hint(is_socket: bool, error: &sqlx::Error) -> Option<&'static str> {
     let told = reason(error);
     Some(match error {
-        _ if told.contains("lookup") => "is the host's name right? `getent hosts NAME` asks as pgthaw does",
+        _ if told.contains("lookup") => "check the host's name: `getent hosts NAME` resolves it as pgthaw does",
         sqlx::Error::Tls(_) if told.contains("does not support TLS") => {
-            "it has no encryption (ssl = off), or none for this host, and sslmode asks for it: sslmode=prefer does without"
+            "the server offers no encryption (ssl = off), or none to this host, but sslmode requires it: sslmode=prefer also works without"
         }
         sqlx::Error::Tls(_) => ENCRYPTION_HINT,
         // An untrusted certificate is reported this way.
         sqlx::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => ENCRYPTION_HINT,
         sqlx::Error::Io(error) => match error.kind() {
             io::ErrorKind::NotFound if is_socket => return None,
-            io::ErrorKind::PermissionDenied if is_socket => "this user may not use the socket: -h names another way in",
+            io::ErrorKind::PermissionDenied if is_socket => {
+                "this user may not use the socket: use another host with -h"
+            }
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => CERTIFICATE_HINT,
             io::ErrorKind::ConnectionRefused => return None,
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::TimedOut => {
-                "no way leads to this host: is its address right, and the network up?"
+                "the host is unreachable: check its address and the network"
             }
             _ => BROKEN_OFF_HINT,
         },
         sqlx::Error::Protocol(_) if told.contains("authentication") => {
-            "pgthaw logs in by peer, trust, a password or a certificate: give a role or a host for which pg_hba.conf asks for one of these"
+            "pgthaw supports the methods peer, trust, password and certificate: use a role or a host for which pg_hba.conf has one of these"
         }
         _ => BROKEN_OFF_HINT,
     })
 }
 
-const CERTIFICATE_HINT: &str =
-    "the server was reached, and a file that sslcert or sslkey names cannot be read by this user";
+const CERTIFICATE_HINT: &str = "the server was reached, but this user cannot read the file of sslcert or sslkey";
 
 const ENCRYPTION_HINT: &str =
-    "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it";
+    "the server was reached, but the encrypted connection failed: check sslmode, sslrootcert and sslcert";
 
-const BROKEN_OFF_HINT: &str = "who listens there broke off, or is no PostgreSQL: if it is one it went down or crashed meanwhile, and its log says more";
+const BROKEN_OFF_HINT: &str =
+    "the connection broke, or the listener is not PostgreSQL; if it is, it stopped or crashed, and its log shows why";
 
 #[cfg(test)]
 mod tests {

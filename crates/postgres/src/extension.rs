@@ -132,7 +132,7 @@ where
                 None => return Ok(()),
             }
         }
-        let source = sqlx::Error::Protocol(format!("more than {rows_max} rows came"));
+        let source = sqlx::Error::Protocol(format!("the server returned more than {rows_max} rows"));
         Err(Error::Query { action, source })
     };
     let visited = visited.await;
@@ -156,7 +156,7 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
         };
         row.map(extension).transpose()
     };
-    in_time("look for an extension", look).await
+    in_time("find an extension", look).await
 }
 
 pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
@@ -171,7 +171,7 @@ pub async fn apply_create_extension(connection: &mut PgConnection, name: &'stati
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";
-    let (schema,): (String,) = ask_one(connection, "look for a schema to install into", question).await?;
+    let (schema,): (String,) = ask_one(connection, "find a schema to install into", question).await?;
     let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {schema}");
     sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
     Ok(())
@@ -216,7 +216,7 @@ async fn find_schema_lock(connection: &mut PgConnection) -> Option<Error> {
 
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
-    ask_one(connection, "ask for the role and database", question).await
+    ask_one(connection, "read the role and database", question).await
 }
 
 // ---- prewarm ----

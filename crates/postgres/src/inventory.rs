@@ -116,7 +116,7 @@ pub struct SettingState {
 
 /// Skips unknown names.
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
-    const ACTION: &str = "ask for settings";
+    const ACTION: &str = "read the settings";
     let path = read_configured_path(connection).await;
     let question = sqlx::query(
         "SELECT name, context, source, pending_restart, vartype AS kind, unit, enumvals AS allowed, reset_val AS value \
@@ -137,21 +137,21 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
 /// By the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
-    ask_one(connection, "ask when the settings were read", question).await.map(|(time,)| time)
+    ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
 }
 
 /// Name and error.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     // Settings that wait for a restart are in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
-    ask_all(connection, "ask for mistakes in the configuration", question).await
+    ask_all(connection, "read the errors of the configuration", question).await
 }
 
 /// By ALTER ROLE or ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
-    ask_all(connection, "ask for settings of roles and databases", question).await
+    ask_all(connection, "read the settings of roles and databases", question).await
 }
 
 // ---- setting value ----
@@ -274,7 +274,7 @@ pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBu
     let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
                     (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";
     let (has_assertions, flags): (bool, Option<String>) =
-        ask_one(connection, "ask how the server was built", question).await?;
+        ask_one(connection, "read the server's build options", question).await?;
     Ok(ServerBuild { has_assertions, compiler_flags: flags.filter(|flags| flags.starts_with('-')).unwrap_or_default() })
 }
 

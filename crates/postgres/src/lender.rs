@@ -69,7 +69,7 @@ impl Lender {
         if status.success() {
             return Ok(());
         }
-        let output = format!("the server did not start again; {} says why", self.log_file.display());
+        let output = format!("the server did not start again; see {}", self.log_file.display());
         Err(Error::Program { program: "pg_ctl".into(), output })
     }
 

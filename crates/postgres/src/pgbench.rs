@@ -93,7 +93,7 @@ fn merge_log(merged: &mut Intervals, text: &str) -> Result<(), Error> {
 }
 
 fn not_a_log(line: &str) -> Error {
-    let output = format!("this line of its log makes no sense: {line:?}");
+    let output = format!("cannot parse this line of its log: {line:?}");
     Error::Program { program: "pgbench".into(), output }
 }
 
@@ -215,7 +215,7 @@ pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
 
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("there is no file {}, and pgbench's own scripts are {}", .0.display(), BUILTIN_SCRIPTS.join(", "))]
+#[error("there is no file {}; pgbench's built-in scripts are {}", .0.display(), BUILTIN_SCRIPTS.join(", "))]
 pub struct NoSuchScript(PathBuf);
 
 impl Script {

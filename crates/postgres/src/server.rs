@@ -198,9 +198,8 @@ impl Server {
     }
 
     pub fn version_remark(&self) -> Option<String> {
-        (self.facts.version_num >= UNTESTED_VERSION_NUM).then(|| {
-            format!("PostgreSQL {} is newer than the newest that pgthaw was tested with (19)", self.facts.version)
-        })
+        (self.facts.version_num >= UNTESTED_VERSION_NUM)
+            .then(|| format!("PostgreSQL {} is newer than the newest tested version (19)", self.facts.version))
     }
 }
 
@@ -217,7 +216,7 @@ pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<()
 }
 
 async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>, Address), Error> {
-    let failed = |source| Error::Query { action: "ask the server about itself", source };
+    let failed = |source| Error::Query { action: "read the server's properties", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
     let uptime = Duration::try_from_secs_f64(row.try_get("uptime_seconds").map_err(failed)?).ok();
@@ -290,7 +289,7 @@ pub async fn tell_statistics(connection: &mut PgConnection) -> Result<(), Error>
         return Ok(());
     }
     let told = sqlx::query("SELECT pg_catalog.pg_stat_force_next_flush()").execute(connection).await;
-    told.map(drop).map_err(|source| Error::Query { action: "have the statistics told", source })
+    told.map(drop).map_err(|source| Error::Query { action: "flush the statistics", source })
 }
 
 #[cfg(test)]

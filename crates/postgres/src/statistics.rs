@@ -179,7 +179,7 @@ pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32,
             rows_per_block: (tuples > 0.0 && blocks > 0).then(|| tuples / f64::from(blocks)),
         }))
     };
-    let counted = in_time("read how often the relations were looked up", collect_rows(rows, decode)).await?;
+    let counted = in_time("read the relations' lookup counts", collect_rows(rows, decode)).await?;
     Ok(compute_lookups(&counted))
 }
 
@@ -287,7 +287,7 @@ pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Resu
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
     let read = async { decode_pulse(&question.fetch_one(connection).await?) };
-    in_time("read what the server counts", read).await
+    in_time("read the server's counters", read).await
 }
 
 fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
@@ -309,7 +309,7 @@ pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u
             timed, requested, write_ms, sync_ms, buffers, wal_bytes, since_seconds, timeout_seconds, max_wal_bytes
         }))
     };
-    in_time("read what the server counts of checkpoints", read).await
+    in_time("read the checkpoint counters", read).await
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str
 }
 
 pub fn render_left_out(titles: &[String]) -> Option<String> {
-    (!titles.is_empty()).then(|| format!("left out, for the terminal is narrow: {}", titles.join("; ")))
+    (!titles.is_empty()).then(|| format!("left out because the terminal is narrow: {}", titles.join("; ")))
 }
 
 fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
@@ -155,7 +155,7 @@ mod tests {
             "relation      size  dirty",
             "publ…name  1.50 GB      3",
             "public.b      8 kB",
-            "left out, for the\n  terminal is narrow:\n  kind",
+            "left out because the\n  terminal is narrow:\n  kind",
         ];
         assert_eq!(render_columns(columns(), Some(25), "…"), narrower);
     }

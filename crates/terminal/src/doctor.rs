@@ -86,7 +86,7 @@ fn render_sentence(readiness: &Readiness) -> String {
     };
     let restored = match restore {
         Tiers { buffers: true, .. } => tiers(restore),
-        Tiers { os: true, .. } if restores_some_buffers => "the page cache and, of some databases, shared_buffers",
+        Tiers { os: true, .. } if restores_some_buffers => "the page cache, and shared_buffers of some databases",
         Tiers { os: false, .. } if restores_some_buffers => "only shared_buffers of some databases",
         _ => tiers(restore),
     };
@@ -187,7 +187,7 @@ mod tests {
         );
         assert_eq!(render_readiness(&one), expected);
         let some = Readiness { restores_some_buffers: true, ..one };
-        assert!(render_readiness(&some).contains("restore the page cache and, of some databases, shared_buffers; one"));
+        assert!(render_readiness(&some).contains("restore the page cache, and shared_buffers of some databases; one"));
         let privilege = format!("{command} (as a superuser)");
         let two = ready(OS, OS, &[&privilege, "`pgthaw doctor --probe`"]);
         let expected = format!(

@@ -20,7 +20,7 @@ pub enum SettingsError {
     Setting { path: PathBuf, key: String, problem: String },
     #[error("{} belongs to another user", .0.display())]
     NotOwned(PathBuf),
-    #[error("a command to run stands behind `--`, and there is none before {word:?}")]
+    #[error("the command to run must follow `--`, which is missing before {word:?}")]
     ForgottenDashes { word: String, right: String },
     #[error("there is no pgthaw {gone}")]
     Gone { gone: String, instead: &'static str },
@@ -33,16 +33,15 @@ impl Explain for SettingsError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            SettingsError::Read { .. } => Some("--config names another file".into()),
+            SettingsError::Read { .. } => Some("use another file with --config".into()),
             SettingsError::Syntax { .. } => None,
-            SettingsError::Setting { .. } => Some(
-                "a table is a command and its keys are the command's long options, which `pgthaw COMMAND --help` lists"
-                    .into(),
-            ),
+            SettingsError::Setting { .. } => {
+                Some("use commands as tables and their long options as keys; `pgthaw COMMAND --help` lists them".into())
+            }
             SettingsError::ForgottenDashes { right, .. } => Some(right.clone()),
             SettingsError::Gone { instead, .. } => Some((*instead).to_owned()),
             SettingsError::NotOwned(path) => Some(format!(
-                "its settings could run that user's programs as you; if you trust it: PGTHAW_CONFIG={}",
+                "its settings could run that user's programs as you; if you trust it, set PGTHAW_CONFIG={}",
                 path.display()
             )),
         }
@@ -54,7 +53,7 @@ const NAME: &str = "pgthaw.toml";
 const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mode")];
 
 const ONLY_TOP_KEYS: &str =
-    "only lab_servers and mode can stand at the top of the file; options go below their command: [restore]";
+    "only lab_servers and mode are allowed at the top level; put options below their command, as in [restore]";
 
 const NAMED: &str = "PGTHAW_CONFIG";
 
@@ -161,7 +160,7 @@ impl SettingsFile {
         };
         let (table, option) = (table.map(str::to_owned), option.replace('_', "-"));
         let mut setting = Setting { table, option, values: Vec::new() };
-        let wrong = || self.error(&setting.key(), "must be a text, a number, true, false, or a list of such".into());
+        let wrong = || self.error(&setting.key(), "must be a string, a number, true, false, or a list of these".into());
         setting.values = values.ok_or_else(wrong)?;
         Ok(setting)
     }

@@ -205,7 +205,7 @@ fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), S
     let typed = setting.values.iter().map(|value| match takes_value(command, place, &setting.option) {
         true => Ok(format!("--{}={value}", setting.option)),
         false if value == "true" || value == "false" => Ok(format!("--{}", setting.option)),
-        false => Err(format!("is {value}, and must be true or false")),
+        false => Err(format!("must be true or false, not {value}")),
     });
     let typed = typed.collect::<Result<Vec<String>, String>>()?;
     let program = [command.get_name().to_owned()];
@@ -248,7 +248,7 @@ fn unknown(command: &Command, setting: &Setting) -> String {
     }
     match table {
         "" => format!("no command has an option --{}", setting.option),
-        CONNECTION => format!("--{} is no option of the connection", setting.option),
+        CONNECTION => format!("--{} is not a connection option", setting.option),
         command => format!("{command} has no option --{}", setting.option),
     }
 }

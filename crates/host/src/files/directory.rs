@@ -339,7 +339,7 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
         (Some(Component::Normal(only)), None) if only == name => Ok(name),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name in a directory"))),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not a plain file name"))),
     }
 }
 

@@ -69,9 +69,9 @@ impl FromStr for FileMode {
     fn from_str(text: &str) -> Result<FileMode, String> {
         let digits = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
         let mode = u32::from_str_radix(text, 8).ok().filter(|_| digits);
-        match mode.ok_or("it is written as in chmod: 640, say")? {
-            mode if mode & 0o600 != 0o600 => Err("the owner reads and writes: 600, 640, 644, 660 or 664".into()),
-            mode if mode & !0o664 != 0 => Err("no file is to be run, or written by everybody".into()),
+        match mode.ok_or("must be an octal mode as in chmod, such as 640")? {
+            mode if mode & 0o600 != 0o600 => Err("the owner needs read and write: 600, 640, 644, 660 or 664".into()),
+            mode if mode & !0o664 != 0 => Err("must not be executable or world-writable".into()),
             mode => Ok(FileMode(mode)),
         }
     }

@@ -67,7 +67,7 @@ impl Tree {
             None => self.root.open_with_facts(below, flags),
         };
         let (file, facts) = opened.map_err(|error| match error.raw_os_error() {
-            Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "it is, or lies behind, a symbolic link"),
+            Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "its path contains a symbolic link"),
             _ => error,
         })?;
         self.require_owner(facts.st_uid)?;
@@ -131,7 +131,7 @@ impl Tree {
             true => Ok(()),
             false => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("it belongs to user {uid}, and {} to user {}", self.path().display(), self.owner),
+                format!("it belongs to user {uid}, but {} belongs to user {}", self.path().display(), self.owner),
             )),
         }
     }

@@ -109,7 +109,7 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     let number = if of_file.major == 0 { source_device(path)? } else { of_file };
     let directory = disk_directory(number).ok_or_else(|| Error::NoBlockDevice {
         path: path.to_owned(),
-        reason: format!("/sys/dev/block knows no device {number}"),
+        reason: format!("/sys/dev/block has no device {number}"),
     })?;
     read_disk(&directory).ok_or_else(|| Error::NoBlockDevice {
         path: path.to_owned(),
@@ -192,7 +192,7 @@ pub fn read_device_counters(number: DeviceNumber) -> Result<DeviceCounters, Erro
     let is_meant = |major: i32, minor: i32| (major as u32, minor as u32) == (number.major, number.minor);
     let found = devices.into_iter().find(|device| is_meant(device.major, device.minor));
     let device = found.ok_or_else(|| Error::Unavailable {
-        what: "counting the reads of a disk",
+        what: "counting a disk's reads",
         reason: format!("/proc/diskstats has no device {number}"),
         remedy: "mount /proc of the host".into(),
     })?;

@@ -94,7 +94,7 @@ pub fn check_programs() -> Vec<Capability> {
 
 fn check_residency(target: &HostTarget) -> Found {
     let Some(file) = &target.data_file else {
-        return Err(Lack::new("no data file can be looked at", "what data-dir above lacks"));
+        return Err(Lack::new("no data file can be read", "see data-dir above"));
     };
     let file_system = read_file_system(file);
     if let Some(reason) = why_not_cached(&file_system) {
@@ -102,20 +102,20 @@ fn check_residency(target: &HostTarget) -> Found {
     }
     let test = test_visibility(&target.page_cache(), file)?;
     if !test.mincore_is_true {
-        return Err(Lack::new(format!("mincore says that absent pages of {} are resident", file.display()), AS_OWNER));
+        return Err(Lack::new(format!("mincore reports absent pages of {} as resident", file.display()), AS_OWNER));
     }
     let cachestat = match test.cachestat {
-        Ok(true) => "cachestat and mincore answer",
-        Ok(false) => "mincore answers (cachestat returns 0 for cached pages here: counting is slower)",
-        Err(_) => "mincore answers (cachestat does not: counting is slower)",
+        Ok(true) => "cachestat and mincore work",
+        Ok(false) => "mincore works (cachestat returns 0 for cached pages here: counting is slower)",
+        Err(_) => "mincore works (cachestat does not: counting is slower)",
     };
-    Ok(format!("{cachestat} truly for {} ({file_system})", file.display()))
+    Ok(format!("{cachestat}: tested on {} ({file_system})", file.display()))
 }
 
 /// File systems outside the page cache, or only in it.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
-        "zfs" => Some("ZFS keeps its data in a cache of its own (ARC), which cannot be seen file by file"),
+        "zfs" => Some("ZFS has its own cache (ARC), which does not show cached data by file"),
         "tmpfs" | "ramfs" => Some("the data is in memory only: always resident, nothing to warm"),
         _ => None,
     }
@@ -129,13 +129,13 @@ fn check_eviction(target: &HostTarget) -> Found {
     let (stayed, pages) = evict_scratch_file(&directory)?;
     // Pages in use stay. More than 5 % mean that the file system does not evict.
     if stayed * 20 > pages {
-        let detail = format!("{stayed} of {pages} pages of a scratch file in {} stayed", directory.display());
+        let detail = format!("{stayed} of {pages} pages of a scratch file in {} were not evicted", directory.display());
         return Err(Lack::new(detail, "`pgthaw evict --drop-caches` (needs root)"));
     }
     if let Some(error) = target.data_file.as_deref().and_then(|file| target.page_cache().open(file).err()) {
         return Err(Lack::new(error.to_string(), error.hint().unwrap_or_else(|| AS_OWNER.into())));
     }
-    Ok(format!("a scratch file in {} went: {stayed} of {pages} pages stayed", directory.display()))
+    Ok(format!("evicted a scratch file in {}: {stayed} of {pages} pages stayed cached", directory.display()))
 }
 
 /// Pages of a scratch file that stayed after eviction, and all its pages.
@@ -158,14 +158,14 @@ fn write_scratch_file(directory: &Path, bytes: usize) -> Result<NamedTempFile, E
 
 fn check_activity() -> Found {
     SystemPageCache::new().test_activity()?;
-    Ok("/proc/kpageflags tells which pages were read more than once".to_owned())
+    Ok("/proc/kpageflags shows which pages were read more than once".to_owned())
 }
 
 /// Opens the file without writing.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
-        Ok(_) => Ok(format!("{DROP_CACHES} can be written")),
+        Ok(_) => Ok(format!("{DROP_CACHES} is writable")),
         Err(error) => Err(Lack::new(format!("cannot open {DROP_CACHES} for writing: {error}"), remedy)),
     }
 }
@@ -176,7 +176,7 @@ fn check_memory(target: &HostTarget) -> Found {
     let (total, own) = (read_memory()?.total_bytes, read_loadable_memory(own_pid)?.bytes);
     let server_pid = target.server_pid.filter(|pid| process::is_alive(*pid));
     if let Some((pid, limit)) = server_pid.and_then(|pid| Some((pid, narrower_limit(pid)?))) {
-        let detail = format!("pgthaw's cgroup allows {limit} of page cache, less than the server's does");
+        let detail = format!("pgthaw's cgroup allows {limit} of page cache, less than the server's cgroup");
         let remedy = match memory_directory_of(pid) {
             Ok(directory) => {
                 format!("`echo $$ > {}/cgroup.procs` (as root), then run pgthaw in that shell", directory.display())
@@ -185,10 +185,10 @@ fn check_memory(target: &HostTarget) -> Found {
         };
         return Err(Lack::new(detail, remedy));
     }
-    let of_total = format!("{own} of {total} can be loaded into");
+    let of_total = format!("{own} of {total} can hold loaded data");
     Ok(match read_memory_limit(own_pid) {
         Ok(Some(limit)) => format!("{of_total}; the cgroup's limit is {}", limit.limit_bytes),
-        Ok(None) => format!("{of_total}; no cgroup limits it"),
+        Ok(None) => format!("{of_total}; no cgroup limit"),
         Err(_) => format!("{of_total}; cgroups are not visible"),
     })
 }
@@ -210,7 +210,7 @@ fn check_direct_io(target: &HostTarget) -> Found {
         Ok(what) => Ok(format!("O_DIRECT reads {what}")),
         Err(Error::File { path, source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
             let file_system = read_mount(&path).map_or("this file system".to_owned(), |mount| mount.file_system);
-            Err(Lack::new(format!("{file_system} has no O_DIRECT"), "move the data to ext4, xfs or btrfs"))
+            Err(Lack::new(format!("{file_system} does not support O_DIRECT"), "move the data to ext4, xfs or btrfs"))
         }
         Err(error) => Err(error.into()),
     }
@@ -229,13 +229,13 @@ fn read_directly(file: DirectFile) -> Result<(), Error> {
 
 fn check_io_uring() -> Found {
     match setup_io_uring() {
-        Ok(_) => Ok("a ring could be set up".to_owned()),
+        Ok(_) => Ok("a ring can be created".to_owned()),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
-            Err(Lack::new("the kernel has none", "use Linux 5.6 or newer (pgthaw reads without it)"))
+            Err(Lack::new("the kernel has no io_uring", "use Linux 5.6 or later (pgthaw also reads without it)"))
         }
         Err(error) => Err(Lack::new(
             error.to_string(),
-            "sysctl kernel.io_uring_disabled=0; in a container: --security-opt seccomp=unconfined (pgthaw reads without it)",
+            "sysctl kernel.io_uring_disabled=0; in a container: --security-opt seccomp=unconfined (pgthaw also reads without it)",
         )),
     }
 }
@@ -255,7 +255,7 @@ fn setup_io_uring() -> io::Result<OwnedFd> {
 
 fn check_device(target: &HostTarget) -> Found {
     let disk = target.device()?;
-    let kind = if disk.is_rotational { "rotational (so says many a virtual disk)" } else { "not rotational" };
+    let kind = if disk.is_rotational { "rotational (as many virtual disks report)" } else { "not rotational" };
     Ok(format!(
         "{} ({}), {kind}, read-ahead {}, largest request {}",
         disk.name, disk.number, disk.read_ahead_bytes, disk.max_request_bytes
@@ -267,7 +267,7 @@ fn check_disk_limit(target: &HostTarget) -> Found {
     let disk = target.device()?;
     let limit = DeviceLimit { number: disk.number, reads: HARMLESS, writes: WriteLimit::default() };
     DiskLimit::create(vec![limit], false, None)?.remove()?;
-    Ok(format!("cgroup {} took a limit for {} ({})", version, disk.name, disk.number))
+    Ok(format!("cgroup {} accepted a limit for {} ({})", version, disk.name, disk.number))
 }
 
 /// Loads a program that does nothing.
@@ -277,11 +277,11 @@ fn check_bpf() -> Found {
             format!("programs load, but there is no {BTF}"),
             "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are",
         )),
-        Ok(_) => Ok(format!("a program could be loaded, and {BTF} is there")),
+        Ok(_) => Ok(format!("a program loads, and {BTF} exists")),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             Err(Lack::new("the kernel has no bpf(2)", "use a kernel built with CONFIG_BPF_SYSCALL=y"))
         }
-        Err(error) => Err(Lack::new(format!("bpf(2) refused an empty program: {error}"), BPF_REMEDY)),
+        Err(error) => Err(Lack::new(format!("bpf(2) rejected an empty program: {error}"), BPF_REMEDY)),
     }
 }
 
@@ -328,20 +328,20 @@ fn check_tracepoints() -> Found {
         let is_closed =
             |root: &&Path| std::fs::read_dir(root).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
         return Err(match roots.into_iter().find(is_closed) {
-            Some(root) => Lack::new(format!("{} is closed to this user", root.display()), "run pgthaw as root"),
-            None => Lack::new("no tracefs is mounted", "`mount -t tracefs tracefs /sys/kernel/tracing` (as root)"),
+            Some(root) => Lack::new(format!("this user cannot read {}", root.display()), "run pgthaw as root"),
+            None => Lack::new("tracefs is not mounted", "`mount -t tracefs tracefs /sys/kernel/tracing` (as root)"),
         });
     };
     let has = |name: &str| events.join(name.replace(':', "/")).is_dir();
     match (has(REQUESTED), has(FETCHED)) {
-        (true, true) => Ok(format!("{REQUESTED} (hits too) and {FETCHED}")),
-        (false, true) => Ok(format!("{FETCHED}; {REQUESTED} (hits too) needs Linux 6.12")),
+        (true, true) => Ok(format!("{REQUESTED} (includes hits) and {FETCHED}")),
+        (false, true) => Ok(format!("{FETCHED}; {REQUESTED} (includes hits) requires Linux 6.12")),
         _ => Err(Lack::new("the kernel has no filemap events", "use a kernel built with CONFIG_FTRACE=y")),
     }
 }
 
 fn check_pressure() -> Found {
-    let lack = || Lack::new("the kernel does not measure it", "boot with psi=1 on the kernel's command line");
+    let lack = || Lack::new("the kernel does not measure pressure", "boot with psi=1 on the kernel's command line");
     let percent = read_pressure("io")?.ok_or_else(lack)?.some_ratio_avg10 * 100.0;
     Ok(format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))
 }

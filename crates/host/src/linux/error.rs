@@ -6,13 +6,13 @@ use procfs::ProcError;
 use crate::failure::{AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint};
 
 /// First step before something large is created.
-pub(super) const LOOK_AT_FILE_SYSTEM: &str = "look at the file system of";
+pub(super) const LOOK_AT_FILE_SYSTEM: &str = "check the file system of";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("the kernel does not tell this user what of {} is in the page cache", .0.display())]
+    #[error("the kernel does not show this user which pages of {} are cached", .0.display())]
     ResidencyHidden(PathBuf),
     #[error("cannot {action}: {source}")]
     Call { action: &'static str, source: io::Error },
@@ -20,7 +20,7 @@ pub enum Error {
     Cgroup { action: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot {action} {}: {source}", path.display())]
     Setting { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("{} is on no block device: {reason}", path.display())]
+    #[error("{} is not on a block device: {reason}", path.display())]
     NoBlockDevice { path: PathBuf, reason: String },
     #[error("{program} failed: {output}")]
     Program { program: String, output: String },
@@ -86,18 +86,18 @@ impl Explain for Error {
         match self {
             Error::ResidencyHidden(_) => Some(AS_OWNER.into()),
             Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                Some(format!("make it first (`mkdir -p {}`), or name another place with --dir", path.display()))
+                Some(format!("create it (`mkdir -p {}`), or use another directory with --dir", path.display()))
             }
             _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
             Error::File { source, .. } | Error::Call { source, .. } => permission_hint(source).map(str::to_owned),
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
             Error::Setting { .. } => Some("run pgthaw as root; in a container: `docker run --privileged`".into()),
-            Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
+            Error::NoBlockDevice { .. } => Some("move the data directory to a file system on a disk".into()),
             Error::Program { program, .. } if program == "mount" => {
-                Some("dmesg may say more: of a mount option that the kernel does not take, for one".into())
+                Some("dmesg may show the cause, such as a mount option that the kernel rejects".into())
             }
             Error::Program { program, .. } => Some(format!(
-                "try {program} by hand, in the words of the study file if they are yours; dmesg may say more"
+                "run {program} by hand, as in the study file if it has the command; dmesg may show the cause"
             )),
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }
@@ -118,9 +118,9 @@ fn cgroup_hint(error: &io::Error) -> String {
             "run pgthaw as root; in a container: `docker run --privileged --cgroupns=host`".into()
         }
         Some(libc::EBUSY) => {
-            "processes live in the cgroup that should hand the controller down: run pgthaw on the host".into()
+            "the cgroup that must enable the controller contains processes: run pgthaw on the host".into()
         }
-        Some(libc::ENODEV) => "a limit is for a whole disk, not for a partition".into(),
-        _ => "see what dmesg says of it".into(),
+        Some(libc::ENODEV) => "limit a whole disk, not a partition".into(),
+        _ => "dmesg may show the cause".into(),
     }
 }

@@ -28,10 +28,9 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
         .map_err(|error| Error::file("read", &path, io::Error::new(io::ErrorKind::InvalidData, error)))?;
     let is_it = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(name) && symbol.is_definition();
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
-        what: "to see what PostgreSQL's processes wait for",
+        what: "reading wait events from memory",
         reason: format!("{} has no symbol {name}", shown.display()),
-        remedy: "PostgreSQL 13 or newer has it, unless its symbols were stripped away: use the distribution's package"
-            .into(),
+        remedy: "use PostgreSQL 13 or later with its symbols, such as the distribution's package".into(),
     })?;
     let first = parsed.segments().min_by_key(|segment| segment.file_range().0);
     let (address, offset) = first.map_or((0, 0), |segment| (segment.address(), segment.file_range().0));

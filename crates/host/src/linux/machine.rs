@@ -101,7 +101,7 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let mount = found.ok_or_else(|| Error::Unavailable {
         what: "finding the mount of a path",
         reason: format!("/proc/self/mountinfo has no mount {}", status.stx_mnt_id),
-        remedy: "in a chroot, run it as root; else use Linux 5.8 or newer".into(),
+        remedy: "in a chroot, run pgthaw as root; otherwise use Linux 5.8 or later".into(),
     })?;
     let source = mount.mount_source.unwrap_or_default().into();
     Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })

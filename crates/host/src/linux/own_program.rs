@@ -1,5 +1,5 @@
 //! This program's code. After a reboot, page faults would need over a hundred serial reads behind the server's misses
-//! (docs/journal/2026-11-25-heat-without-a-witness.md).
+//! (docs/decisions/own-program.md).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};

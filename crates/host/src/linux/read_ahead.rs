@@ -86,8 +86,8 @@ impl Files {
             let file_system = read_mount(path)?.file_system;
             return Err(Error::Unavailable {
                 what: "setting the read-ahead",
-                reason: format!("{file_system} does not read ahead by its disk's setting"),
-                remedy: "--read-ahead native, or put the data directory on ext4 or xfs".into(),
+                reason: format!("{file_system} ignores its disk's read-ahead setting"),
+                remedy: "use --read-ahead native, or move the data directory to ext4 or xfs".into(),
             });
         }
         Ok(Files::of(&read_block_device(path)?, Path::new("/sys"), Path::new(STATE_DIRECTORY)))
@@ -126,8 +126,8 @@ impl Files {
         } else if self.read()? != asked {
             return Err(Error::Unavailable {
                 what: "setting the read-ahead",
-                reason: format!("another run of pgthaw holds it at {}", self.read()?),
-                remedy: "wait until that run has ended, or ask for the same read-ahead".into(),
+                reason: format!("another pgthaw process keeps it at {}", self.read()?),
+                remedy: "wait until that process ends, or use the same read-ahead".into(),
             });
         }
         holder.lock_shared().map_err(|error| Error::setting("lock", &self.state, error))?;
@@ -166,8 +166,8 @@ impl Files {
             if in_force != asked {
                 return Err(Error::Unavailable {
                     what: "this read-ahead",
-                    reason: format!("asked for {asked}, {} says {in_force}", path.display()),
-                    remedy: "ask for a multiple of the kernel's pages, such as 128KiB; or --read-ahead native".into(),
+                    reason: format!("requested {asked}, but {} shows {in_force}", path.display()),
+                    remedy: "use a multiple of the page size, such as 128KiB, or --read-ahead native".into(),
                 });
             }
         }
@@ -206,8 +206,8 @@ fn read_kib(path: &Path) -> Result<Bytes, Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::setting("read", path, error))?;
     parse_kib(text.trim()).ok_or_else(|| Error::Unavailable {
         what: "setting the read-ahead",
-        reason: format!("{} is {text:?}, no number of KiB", path.display()),
-        remedy: "--read-ahead native".into(),
+        reason: format!("{} contains {text:?}, not a number of KiB", path.display()),
+        remedy: "use --read-ahead native".into(),
     })
 }
 
@@ -271,7 +271,7 @@ mod tests {
         let (_system, files) = system();
         let held = files.clone().set(ASKED).unwrap();
         let error = files.clone().set(Bytes(4 << 10)).unwrap_err();
-        assert!(error.to_string().contains("another run"), "{error}");
+        assert!(error.to_string().contains("another pgthaw process"), "{error}");
         assert!(error.hint().is_some());
         assert_eq!(files.put_back_unless_held().unwrap(), None);
         assert_eq!(files.read().unwrap(), ASKED);

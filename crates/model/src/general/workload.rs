@@ -47,12 +47,12 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Access { name, blocks, run_blocks, runs_per_transaction: runs, .. } = self;
         match self.kind {
-            AccessKind::Point => write!(f, "{name}: {blocks:.0} blocks, {runs:.2} of them in a transaction"),
+            AccessKind::Point => write!(f, "{name}: {blocks:.0} blocks, {runs:.2} single blocks per transaction"),
             AccessKind::Range => {
-                write!(f, "{name}: {blocks:.0} blocks, ranges of {run_blocks:.1} neighbours, {runs:.2} a transaction")
+                write!(f, "{name}: {blocks:.0} blocks, {runs:.2} ranges of {run_blocks:.1} blocks per transaction")
             }
             AccessKind::Scan => {
-                write!(f, "{name}: {blocks:.0} blocks, read from end to end, {runs:.2} times a transaction")
+                write!(f, "{name}: {blocks:.0} blocks, {runs:.2} full scans per transaction")
             }
         }
     }
@@ -128,7 +128,7 @@ impl Workload {
         }
         for class in &self.classes {
             Error::check_positive("a number of pages", class.pages)?;
-            Error::check_positive("the pages that a transaction asks for", class.accesses)?;
+            Error::check_positive("the number of pages per transaction", class.accesses)?;
             Error::check_positive("the pages of a range", class.run_pages)?;
         }
         Ok(())

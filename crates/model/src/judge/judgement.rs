@@ -103,7 +103,7 @@ impl Judgement {
         self.mean_error_share = None;
         (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
         self.should_have_run_seconds = None;
-        self.remarks.push(format!("the fit promises nothing: the workload chooses from {pages:.0} pages"));
+        self.remarks.push(format!("the fit gives no forecast: it does not cover the workload's {pages:.0} pages"));
     }
 }
 
@@ -186,7 +186,7 @@ impl Reason {
     }
 
     pub fn too_short() -> Reason {
-        Reason::open(Undecided::TooShort, "its level at the end did not last long enough to be one")
+        Reason::open(Undecided::TooShort, "its level at the end did not last long enough")
     }
 
     pub fn moved(verdict: Verdict, how: &str, [from, to]: [f64; 2], seconds: f64) -> Reason {
@@ -196,7 +196,7 @@ impl Reason {
 
     pub fn noisy([low, high]: [f64; 2]) -> Reason {
         let sentence =
-            format!("it moved between {} and {} tps: too noisy for a level", tell_rate(low), tell_rate(high));
+            format!("it varied between {} and {} tps: too noisy for a level", tell_rate(low), tell_rate(high));
         Reason::open(Undecided::Noisy, sentence)
     }
 }
@@ -209,7 +209,7 @@ mod reason_tests {
     fn no_sentence_has_more_than_all() {
         let noisy = Reason::noisy([500.0, 9000.4]);
         assert_eq!((noisy.verdict, noisy.undecided), (Verdict::NotReached, Some(Undecided::Noisy)));
-        assert_eq!(noisy.sentence, "it moved between 500 and 9000 tps: too noisy for a level");
+        assert_eq!(noisy.sentence, "it varied between 500 and 9000 tps: too noisy for a level");
         let seen = Reason::moved(Verdict::NotReached, "still rose", [2.0, 30.0], 30.0);
         assert_eq!((seen.verdict, seen.undecided), (Verdict::NotReached, None));
         assert_eq!(seen.sentence, "it still rose from 2.0 to 30 tps over its last 30 s");

@@ -85,7 +85,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
 /// Returns the reason if no fit applies.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
-        return Err("a warmer read beside the workload");
+        return Err("a warmer ran beside the workload");
     }
     if series.facts.is_rate_limited {
         return Err("the rate was limited");
@@ -93,7 +93,7 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     if !tail.has_warm_up && tail.trend.change <= 0.0 {
         return Err("throughput did not rise");
     }
-    fit_warm_up(series).ok_or("the closed form comes nowhere near the curve")
+    fit_warm_up(series).ok_or("the closed form does not fit the curve")
 }
 
 /// A single fast second does not count.
@@ -110,12 +110,12 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     if series.transactions() <= 0.0 {
-        let sentence = format!("not one transaction was served in its {:.0} s", series.seconds());
+        let sentence = format!("no transaction was served in its {:.0} s", series.seconds());
         return Reason::seen(Verdict::NotReached, sentence);
     }
     let silent = silent_seconds(series, tail);
     if silent >= SILENT_SECONDS && tail.period.is_none() {
-        return Reason::seen(Verdict::Degrading, format!("it served next to nothing in its last {silent:.0} s"));
+        return Reason::seen(Verdict::Degrading, format!("it served almost nothing in its last {silent:.0} s"));
     }
     if let Some(faster) = tail.faster_before.filter(|_| falls || tail.share() < NEW_LEVEL_SHARE) {
         let (before, level) = (tell_rate(faster * tail.level), tell_rate(tail.level));
@@ -133,13 +133,13 @@ fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     }
     if let Some(middle) = find_unlike(tail).filter(|_| tail.period.is_none()) {
         let [middle, level] = [middle * tail.level, tail.level].map(tell_rate);
-        let sentence = format!("it served {level} tps at the end, and {middle} for most of what would be its level");
+        let sentence = format!("it served {level} tps at the end, but {middle} tps for most of its final part");
         return Reason::open(Undecided::TooShort, sentence);
     }
     let error = level_error(tail, tail.len());
     match tail.period {
         _ if error > TOLD_LEVEL => Reason::noisy(tail.span.map(|log| tail.level * log.exp())),
-        Some(_) => Reason::seen(Verdict::Periodic, "the same dips come back again and again"),
+        Some(_) => Reason::seen(Verdict::Periodic, "the same dips recur"),
         None => {
             let sentence = format!("it kept its level until the end ({})", tell_error(tail.level, error));
             Reason::seen(Verdict::Steady, sentence)

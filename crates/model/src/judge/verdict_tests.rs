@@ -398,7 +398,7 @@ fn an_end_unlike_the_rest_is_no_level() {
         let usual = compute_median(series.buckets.iter().filter_map(Bucket::rate).collect()).unwrap();
         let is_level = judged.exit_code() == 0;
         assert!(!is_level || judged.steady_tps.unwrap() > 0.74 * usual, "{periods} {phase}: {judged:?}");
-        if judged.undecided == Some(Undecided::TooShort) && judged.reason.contains("for most of what would be") {
+        if judged.undecided == Some(Undecided::TooShort) && judged.reason.contains("for most of its final part") {
             open += 1;
             assert_eq!(judged.should_have_run_seconds, Some(2.0 * judged.run_seconds), "{judged:?}");
         }

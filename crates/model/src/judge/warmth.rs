@@ -56,11 +56,11 @@ pub(super) fn find_warmth(
         }
         Some(Floor::Reached(reads)) => {
             let evidence =
-                format!("each transaction read {reads:.2} blocks from the device, as many in the end as before");
+                format!("each transaction read {reads:.2} blocks from the device, as many at the end as before");
             match pages.is_some_and(|pages| served > TOLD_PAGES * pages) && !series.facts.has_warmer {
                 true => Warmth {
                     is_warm: None,
-                    evidence: format!("{evidence}, after it could have read all pages"),
+                    evidence: format!("{evidence}, although it could have read all pages"),
                     would_tell: Some("whether the data fit into memory".to_owned()),
                 },
                 false => Warmth::known(false, evidence),
@@ -73,7 +73,7 @@ pub(super) fn find_warmth(
 fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bool) -> Warmth {
     let unknown = |evidence: String| Warmth::unknown(pages.is_some(), evidence);
     if series.facts.is_rate_limited {
-        return unknown("the rate was limited, and a cold server keeps it too".to_owned());
+        return unknown("the rate was limited, and a cold server could keep it too".to_owned());
     }
     if series.facts.has_warmer {
         return unknown("something else read beside the load, and the device's other reads may be as slow".to_owned());
@@ -83,8 +83,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     if approach.unfinished > LIKELY && !tail.has_leapt() {
         let share = percent(approach.share);
         return match approach.unfinished > CERTAIN {
-            true => Warmth::known(false, format!("by the way it rose it was at {share} of its final level")),
-            false => unknown(format!("by the way it rose it may have been at {share} of its final level")),
+            true => Warmth::known(false, format!("its rise shows that it was at {share} of its final level")),
+            false => unknown(format!("its rise suggests that it was at {share} of its final level")),
         };
     }
     // A warm hot part or a slow rise looks the same for a short time.
@@ -95,7 +95,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     let has_risen = tail.has_warm_up && slow_seconds >= SLOW_START_SECONDS;
     let Some(pages) = pages else {
         let fast = find_like_memory(series, tail).filter(|_| !has_risen);
-        return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is not known".to_owned()));
+        return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is unknown".to_owned()));
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions,
@@ -233,7 +233,7 @@ fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {
     let clients = f64::from(series.facts.clients?);
     let seconds = clients / tail.level;
     let evidence = format!(
-        "the processors were its limit: {clients} clients waited {:.3} ms for a transaction, too little for a device",
+        "the processors limited it: {clients} clients waited {:.3} ms per transaction, too short for a device",
         1e3 * seconds
     );
     (seconds < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)).then(|| Warmth::known(true, evidence))

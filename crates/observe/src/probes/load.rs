@@ -17,7 +17,7 @@ use host::linux::capability::{BPF_REMEDY, counts_program_time};
 use host::linux::process::has_kernel_pids;
 
 /// Remedy for a faulty object file.
-pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
+pub const REBUILD: &str = "rebuild pgthaw: its BPF object file does not match it";
 
 /// The kernel's BTF, and a loader with its own copy.
 pub struct Loading {
@@ -30,11 +30,11 @@ impl Loading {
     pub fn open() -> Result<Loading, Error> {
         if !has_kernel_pids()? {
             let remedy = "run pgthaw on the host, not in a container";
-            return Err(refusal("pgthaw is in a pid namespace of its own", remedy));
+            return Err(refusal("pgthaw runs in its own pid namespace", remedy));
         }
         Loading::read().map_err(|error| {
             let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
-            refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
+            refusal(&format!("the kernel has no type information (BTF): {}", tell(&error)), kernel)
         })
     }
 
@@ -74,7 +74,7 @@ impl CostCount {
             Ok(counting) => (Some(counting), None),
             Err(_) if counts_program_time() => (None, None),
             Err(_) => {
-                let why = "the kernel does not count what its programs cost: that takes CAP_SYS_ADMIN, or kernel.bpf_stats_enabled = 1";
+                let why = "the kernel measures BPF programs only with CAP_SYS_ADMIN or kernel.bpf_stats_enabled = 1";
                 (None, Some(why.to_owned()))
             }
         };
@@ -100,7 +100,7 @@ fn read_cost(ebpf: &Ebpf) -> ProbeCost {
 }
 
 pub fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
-    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
+    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the BPF program has no map {name}"), REBUILD))
 }
 
 pub fn refused(error: impl std::error::Error) -> Error {
@@ -109,7 +109,7 @@ pub fn refused(error: impl std::error::Error) -> Error {
 
 pub fn refusal(reason: &str, remedy: &str) -> Error {
     Error::Linux(linux::Error::Unavailable {
-        what: "a program in the kernel",
+        what: "loading a BPF program",
         reason: reason.to_owned(),
         remedy: remedy.to_owned(),
     })

@@ -47,8 +47,8 @@ pub fn forget_pages_ahead() {
 #[cfg(not(probes))]
 fn missing<T>(_wanted: T) -> Error {
     Error::Linux(host::linux::Error::Unavailable {
-        what: "a program in the kernel",
-        reason: "this pgthaw was built without the feature ebpf, or where clang was missing".into(),
-        remedy: "build it where clang is, with the features that it has by itself: cargo build --release".into(),
+        what: "loading a BPF program",
+        reason: "this pgthaw was built without the feature ebpf or without clang".into(),
+        remedy: "install clang and build with the default features: cargo build --release".into(),
     })
 }

@@ -150,7 +150,7 @@ impl<'a> Seen<'a> {
         match self.now.commands {
             0 => format!("no command for {seconds:.1} s."),
             _ => format!(
-                "{} commands a second for {seconds:.1} s, {} as a rule.",
+                "{} commands a second for {seconds:.1} s, usually {}.",
                 group_digits(self.now.commands_per_second().round()),
                 group_digits(self.usual_per_second.round())
             ),
@@ -186,7 +186,7 @@ impl<'a> Seen<'a> {
         let (now, then) = (self.now.memory_wait, self.then.memory_wait);
         let is_short = now >= MEMORY_WAIT && now >= 2.0 * then;
         let (now, then) = (100.0 * now, 100.0 * then);
-        let told = format!("memory was short: somebody waited for it {now:.0} % of the time, {then:.0} % before.");
+        let told = format!("memory was short: processes waited for it {now:.0} % of the time, {then:.0} % before.");
         is_short.then_some((StallKind::Memory, told))
     }
 
@@ -202,14 +202,13 @@ impl<'a> Seen<'a> {
             return None;
         }
         let (who, now, then) = match others >= stolen {
-            true => ("others than the server", self.now.others(), self.then.others()),
+            true => ("other processes", self.now.others(), self.then.others()),
             false => ("other virtual machines", self.now.steal, self.then.steal),
         };
         let ready = self.now.ready.round() as u64;
         let of = self.now.backends.round() as u64;
-        let victims =
-            if ready > 0 { format!("; {ready} of {of} backends were ready and had none") } else { String::new() };
-        Some((StallKind::Processors, format!("{who} had {now:.1} of {all:.0} processors, {then:.1} before{victims}.")))
+        let victims = if ready > 0 { format!("; {ready} of {of} backends waited for one") } else { String::new() };
+        Some((StallKind::Processors, format!("{who} used {now:.1} of {all:.0} processors, {then:.1} before{victims}.")))
     }
 
     fn clients(&self) -> Option<(StallKind, String)> {
@@ -285,8 +284,7 @@ impl<'a> Seen<'a> {
         }
         let holders = self.usual_look()?;
         if let Some(holder) = holders.iter().find(|one| waits_for(one, "BufferPin")) {
-            let told =
-                format!("{} holds a lock, and waits for a pin of a buffer{}.", tell_holder(holder), self.victims());
+            let told = format!("{} holds a lock and waits for a buffer pin{}.", tell_holder(holder), self.victims());
             return Some((StallKind::BufferPin, told));
         }
         let holder = holders.iter().filter(|one| !waits_for(one, "Lock")).max_by_key(|one| one.waiters)?;
@@ -302,7 +300,7 @@ impl<'a> Seen<'a> {
     }
 
     fn buffer_pin(&self) -> Option<(StallKind, String)> {
-        let told = || format!("a pin of a buffer was held{}.", self.victims());
+        let told = || format!("a buffer pin was held{}.", self.victims());
         (self.grew(&["BufferPin"]) >= self.many()).then(|| (StallKind::BufferPin, told()))
     }
 
@@ -430,8 +428,8 @@ impl<'a> Seen<'a> {
         let told = match is_saturated {
             true => told,
             false => {
-                let before = "something before it, such as a cgroup's limit, holds them back";
-                format!("reads and writes waited though {told}: {before}")
+                let before = "something before it, such as a cgroup's limit, delayed them";
+                format!("reads and writes waited although {told}: {before}")
             }
         };
         Some((StallKind::Device, format!("{told}{}.", self.victims())))
@@ -440,8 +438,7 @@ impl<'a> Seen<'a> {
     fn checkpoint_doing(&self) -> Option<&'static str> {
         let phases: Vec<CheckpointPhase> = self.during.iter().filter_map(|step| step.checkpoint).collect();
         let writes = phases.iter().filter(|phase| **phase == CheckpointPhase::Writes).count();
-        (!phases.is_empty())
-            .then(|| if writes * 2 >= phases.len() { "wrote buffers" } else { "had files brought to the disk" })
+        (!phases.is_empty()).then(|| if writes * 2 >= phases.len() { "wrote buffers" } else { "synced files" })
     }
 
     fn checkpoint(&self) -> Option<(StallKind, String)> {
@@ -458,8 +455,8 @@ impl<'a> Seen<'a> {
         (are_taken && are_many_ready).then(|| {
             let (ready, of, then) = (self.now.ready, self.now.backends.round(), self.then.ready);
             let told = format!(
-                "no processor was free: {ready:.1} of {of} backends were ready and had none, {then:.1} before; the server had {server:.1} \
-                 of {all:.0} processors, others {others:.1}."
+                "no processor was free: {ready:.1} of {of} backends waited for one, {then:.1} before; the server used {server:.1} \
+                 of {all:.0} processors, other processes {others:.1}."
             );
             (StallKind::Processors, told)
         })
@@ -472,10 +469,10 @@ impl<'a> Seen<'a> {
         let ready = self.now.ready;
         let most = match grown {
             Some((name, now)) if now >= ready => format!("; {} of {of} backends were in {name}", now.round() as u64),
-            _ if ready >= SOMEBODY => format!("; {} of {of} backends were ready for a processor", ready.round() as u64),
+            _ if ready >= SOMEBODY => format!("; {} of {of} backends waited for a processor", ready.round() as u64),
             _ => String::new(),
         };
-        (StallKind::Unexplained, format!("nothing that was seen explains it{most}."))
+        (StallKind::Unexplained, format!("no cause was found{most}."))
     }
 }
 

@@ -18,13 +18,14 @@ use crate::statistic::Statistic;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Client backends together, and each kind of background process.
+    /// All client backends together, and each kind of background process.
     #[default]
     Kind,
-    /// The role that a backend is connected as.
+    /// Role of the backend.
     User,
+    /// Database of the backend.
     Database,
-    /// The query that a backend ran when a second ended has that second. A wait and a command that lasted then stay with it.
+    /// Query that the backend was running, or ran last, at the end of each second.
     Query,
     /// Each process.
     Backend,

@@ -21,11 +21,11 @@ use postgres::RelationPath;
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Tier {
-    /// Looks at pg_stat_activity.
+    /// Samples pg_stat_activity.
     Sql,
-    /// Looks at the wait event in each process's memory, and at whether it runs.
+    /// Samples the wait event in each process's memory, and its run state.
     Memory,
-    /// A program in the kernel charges every nanosecond.
+    /// Charges every nanosecond, with a BPF program in the kernel.
     Bpf,
 }
 

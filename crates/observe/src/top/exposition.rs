@@ -62,44 +62,41 @@ impl Metric {
     }
 }
 
-const TRANSACTIONS: &str = "Transactions that ended, by pg_stat_database, but for pgthaw's own.";
-const SESSIONS: &str = "Sessions of clients, but for pgthaw's own.";
-const CHECKPOINTS: &str = "Checkpoints that began.";
-const MEMORY: &str =
-    "The machine's memory: available, files in the page cache, of them changed and on their way to a disk.";
+const TRANSACTIONS: &str = "Finished transactions by pg_stat_database, without pgthaw's own.";
+const SESSIONS: &str = "Client sessions, without pgthaw's own.";
+const CHECKPOINTS: &str = "Checkpoints started.";
+const MEMORY: &str = "The machine's memory: available, cached files, dirty and under writeback.";
 
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
-    Step("pgthaw_steps_total", "Readings since pgthaw began.", |_| Some(1.0)),
-    Step("pgthaw_explained_ratio", "Part of the processes' time in the last step that is explained.", |step| {
-        step.explained
-    }),
-    Step("pgthaw_lived_seconds_total", "Time that processes of the server lived, by a clock outside.", |step| {
+    Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
+    Step("pgthaw_explained_ratio", "Explained share of the processes' time in the last step.", |step| step.explained),
+    Step("pgthaw_lived_seconds_total", "Lifetime of the server's processes, by an independent clock.", |step| {
         seconds(step.time.lived_ns)
     }),
     Step("pgthaw_unknown_seconds_total", "Time in a wait whose event could not be read.", |step| {
         seconds(step.time.unknown_ns)
     }),
-    Step("pgthaw_commands_total", "Receipts from clients, where the source counts them.", |step| {
+    Step("pgthaw_commands_total", "Commands received from clients, if the source counts them.", |step| {
         step.time.commands.map(|commands| commands as f64)
     }),
     Step("pgthaw_processes", "Processes of the server in the last step.", |step| Some(step.processes.into())),
-    Step("pgthaw_lost_processes", "Processes that were not followed, for there were too many.", |step| {
+    Step("pgthaw_lost_processes", "Processes not followed because there were too many.", |step| {
         count(step.imperfect.lost_processes)
     }),
-    Step("pgthaw_recovered_total", "Times on a processor whose begin the kernel did not tell.", |step| {
+    Step("pgthaw_recovered_total", "Processor intervals whose start the kernel did not report.", |step| {
         count(step.imperfect.recovered).filter(|_| is_counted(step))
     }),
-    Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not tell.", |step| {
+    Step("pgthaw_missed_wakes_total", "Waits whose end the kernel did not report.", |step| {
         count(step.imperfect.wakes_missed).filter(|_| is_counted(step))
     }),
     Server("pgthaw_transactions_total{outcome=\"commit\"}", TRANSACTIONS, |one| one.commits),
     Server("pgthaw_transactions_total{outcome=\"rollback\"}", TRANSACTIONS, |one| one.rollbacks),
-    Server("pgthaw_buffer_hits_total", "Blocks that were found in shared_buffers.", |one| one.blocks_hit),
-    Server("pgthaw_buffer_reads_total", "Blocks that were read into shared_buffers.", |one| one.blocks_read),
-    Server("pgthaw_temporary_bytes_total", "Written to temporary files.", |one| one.temporary_bytes.0),
-    Server("pgthaw_deadlocks_total", "Deadlocks that were found.", |one| one.deadlocks),
-    Step("pgthaw_fetched_bytes_total", "Fetched from storage for the server's processes.", |step| {
+    Server("pgthaw_buffer_hits_total", "Blocks found in shared_buffers.", |one| one.blocks_hit),
+    Server("pgthaw_buffer_reads_total", "Blocks read into shared_buffers.", |one| one.blocks_read),
+    Server("pgthaw_temporary_bytes_total", "Bytes written to temporary files.", |one| one.temporary_bytes.0),
+    Server("pgthaw_deadlocks_total", "Deadlocks detected.", |one| one.deadlocks),
+    Step("pgthaw_fetched_bytes_total", "Bytes fetched from storage for the server's processes.", |step| {
         count(step.machine.as_ref()?.fetched_bytes?.0)
     }),
     Server("pgthaw_sessions{state=\"active\"}", SESSIONS, |one| one.active.into()),
@@ -107,34 +104,34 @@ const METRICS: [Metric; 39] = [
     Server("pgthaw_sessions{state=\"idle\"}", SESSIONS, |one| {
         one.clients.saturating_sub(one.active).saturating_sub(one.idle_in_transaction).into()
     }),
-    Step("pgthaw_longest_transaction_seconds", "Age of the oldest transaction of a client.", |step| {
+    Step("pgthaw_longest_transaction_seconds", "Age of the oldest client transaction.", |step| {
         seconds(step.server?.longest_transaction_ns.unwrap_or(0))
     }),
     Checkpoint("pgthaw_checkpoints_total{reason=\"timed\"}", CHECKPOINTS, |one| one.timed_added as f64),
     Checkpoint("pgthaw_checkpoints_total{reason=\"requested\"}", CHECKPOINTS, |one| one.requested_added as f64),
-    Checkpoint("pgthaw_checkpoint_write_seconds_total", "Time in which checkpoints that ended wrote.", |one| {
+    Checkpoint("pgthaw_checkpoint_write_seconds_total", "Write time of finished checkpoints.", |one| {
         one.write_ms_added / 1e3
     }),
-    Checkpoint("pgthaw_checkpoint_sync_seconds_total", "Time in which checkpoints that ended synchronised.", |one| {
+    Checkpoint("pgthaw_checkpoint_sync_seconds_total", "Sync time of finished checkpoints.", |one| {
         one.sync_ms_added / 1e3
     }),
-    Checkpoint("pgthaw_checkpoint_buffers_total", "Buffers that checkpoints wrote.", |one| one.buffers_added as f64),
-    Step("pgthaw_checkpoint_running", "Whether a checkpoint runs.", |step| {
+    Checkpoint("pgthaw_checkpoint_buffers_total", "Buffers written by checkpoints.", |one| one.buffers_added as f64),
+    Step("pgthaw_checkpoint_running", "Whether a checkpoint is running.", |step| {
         flag(matches!(step.checkpoint?.phase, CheckpointPhase::Writing | CheckpointPhase::Syncing))
     }),
     Checkpoint(
         "pgthaw_wal_since_checkpoint_bytes",
-        "WAL since the redo point of the last checkpoint that ended.",
+        "WAL since the redo point of the last finished checkpoint.",
         |one| one.wal_bytes as f64,
     ),
-    Device("pgthaw_device_reads_total", "Reads of the server's device, for anybody.", |one| one.reads as f64),
+    Device("pgthaw_device_reads_total", "Reads of the server's device, by any process.", |one| one.reads as f64),
     Device("pgthaw_device_read_bytes_total", "Bytes read from the server's device.", |one| one.read_bytes.0 as f64),
     Device("pgthaw_device_writes_total", "Writes to the server's device.", |one| one.writes as f64),
     Device("pgthaw_device_written_bytes_total", "Bytes written to the server's device.", |one| {
         one.written_bytes.0 as f64
     }),
     Device("pgthaw_device_busy_seconds_total", "Time in which the device had requests.", |one| one.busy_ratio),
-    Device("pgthaw_device_queue_seconds_total", "Time of requests in the device's queue, added up.", |one| one.queue),
+    Device("pgthaw_device_queue_seconds_total", "Total time of requests in the device's queue.", |one| one.queue),
     Memory("pgthaw_memory_bytes{state=\"available\"}", MEMORY, |one| one.available_bytes),
     Memory("pgthaw_memory_bytes{state=\"cached\"}", MEMORY, |one| one.cached_bytes),
     Memory("pgthaw_memory_bytes{state=\"dirty\"}", MEMORY, |one| one.dirty_bytes),
@@ -218,17 +215,17 @@ pub fn render_metrics(totals: &Totals) -> String {
         page.sample(name, &[], value);
     }
     if let Some(source) = totals.last.source {
-        let what = "Where the times come from: bpf counts all, memory and sql look now and then.";
+        let what = "Source of the times: bpf measures all, memory and sql sample.";
         page.family("pgthaw_source_info", "gauge", what);
         page.sample("pgthaw_source_info", &[("source", source.name()), ("version", env!("CARGO_PKG_VERSION"))], 1);
     }
     render_times(&mut page, totals);
     if !totals.programs.is_empty() {
-        page.family("pgthaw_probe_runs_total", "counter", "Runs of pgthaw's programs in the kernel.");
+        page.family("pgthaw_probe_runs_total", "counter", "Runs of pgthaw's BPF programs.");
         for (program, cost) in &totals.programs {
             page.sample("pgthaw_probe_runs_total", &[("program", program)], cost.runs);
         }
-        let what = "Time of pgthaw's programs in the kernel, by its own count.";
+        let what = "Run time of pgthaw's BPF programs, by the kernel's count.";
         page.family("pgthaw_probe_seconds_total", "counter", what);
         for (program, cost) in &totals.programs {
             page.sample("pgthaw_probe_seconds_total", &[("program", program)], cost.total_ns as f64 / 1e9);
@@ -275,13 +272,13 @@ fn render_times(page: &mut Page, totals: &Totals) {
         [("where", place), ("class", class), ("event", event)]
     }
     let (time, duration) = ("pgthaw_process_time_seconds_total", "pgthaw_wait_duration_seconds");
-    page.family(time, "counter", "Time that processes of the server spent so, waits that last included.");
+    page.family(time, "counter", "Time of the server's processes, including waits in progress.");
     for (name, statistic) in &totals.statistics {
         page.sample(time, &labels(name), statistic.total_ns as f64 / 1e9);
     }
     let mut timed = totals.statistics.iter().filter(|(_, one)| one.max_ns.is_some()).peekable();
     if timed.peek().is_some() {
-        let what = "Lengths of waits that have ended; the sum has the time of those that last too.";
+        let what = "Lengths of finished waits; the sum includes waits in progress.";
         page.family(duration, "histogram", what);
     }
     timed.for_each(|(name, statistic)| render_histogram(page, duration, &labels(name), statistic));

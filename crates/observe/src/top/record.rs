@@ -100,7 +100,7 @@ impl<R: io::Read> RecordReader<R> {
         let mut reader = RecordReader { lines, path: path.to_owned(), line: 0, is_cut: false };
         let first = reader.read_line()?.unwrap_or_default();
         let head: Head =
-            serde_json::from_slice(&first).map_err(|_| reader.refuse("it does not begin as one".to_owned()))?;
+            serde_json::from_slice(&first).map_err(|_| reader.refuse("it does not begin like one".to_owned()))?;
         match head.pgthaw_top {
             FORMAT => Ok(reader),
             found => Err(Error::OtherRecord { path: reader.path, found, known: FORMAT }),
@@ -116,7 +116,7 @@ impl<R: io::Read> RecordReader<R> {
             Ok(frame) => Ok(Some(frame)),
             // Truncated within this line.
             Err(_) if self.is_cut => Ok(None),
-            Err(error) => Err(self.refuse(format!("line {} is no step: {error}", self.line))),
+            Err(error) => Err(self.refuse(format!("line {} is not a step: {error}", self.line))),
         }
     }
 
@@ -127,7 +127,7 @@ impl<R: io::Read> RecordReader<R> {
             match error.kind() {
                 io::ErrorKind::UnexpectedEof if self.line > 1 => self.is_cut = true,
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                    return Err(self.refuse(format!("line {} cannot be unpacked: {error}", self.line)));
+                    return Err(self.refuse(format!("line {} cannot be decompressed: {error}", self.line)));
                 }
                 _ => return Err(Error::file("read", &self.path, error)),
             }
@@ -289,11 +289,11 @@ mod tests {
         let long = format!("{head}\n{}\n", "x".repeat(5 << 20));
         let newer = r#"{"pgthaw_top": 2, "pgthaw": "9.0.0"}"#;
         for (bytes, reason) in [
-            (b"plain text".to_vec(), "cannot be unpacked"),
-            (Vec::new(), "cannot be unpacked"),
-            (packed("{}\n"), "does not begin as one"),
+            (b"plain text".to_vec(), "cannot be decompressed"),
+            (Vec::new(), "cannot be decompressed"),
+            (packed("{}\n"), "does not begin like one"),
             (packed(newer), "has format 2"),
-            (packed(&format!("{head}\n{{\"at_ms\": true}}\n")), "line 2 is no step"),
+            (packed(&format!("{head}\n{{\"at_ms\": true}}\n")), "line 2 is not a step"),
             (packed(&long), "has more than"),
         ] {
             let refused = read_all(&bytes).unwrap_err().to_string();

@@ -89,11 +89,11 @@ impl TopWatch {
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(refused, source.cost_refusal(), &pulse, here.version_num, here.grant);
         if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
-            missing.push(Missing::new("stalls", "they are found with steps of a second and longer", None));
+            missing.push(Missing::new("stalls", "they require steps of a second or longer", None));
         }
         missing.extend(here.missing);
         if let Some(Err(error)) = &fetched {
-            missing.push(Missing::new("the hits of the page cache", error.to_string(), error.hint()));
+            missing.push(Missing::new("page cache hits", error.to_string(), error.hint()));
         }
         let machine = here
             .postmaster_pid
@@ -191,11 +191,11 @@ impl Steps {
         let machine = self.machine.as_mut().filter(due).map(MachineWatch::take);
         let (reading, unanswered) = match self.pulse.take() {
             Some(Ok(reading)) => (Some(reading), None),
-            Some(Err(why)) => (None, Some(Missing::new("what the server counts", why, None))),
+            Some(Err(why)) => (None, Some(Missing::new("the server's counters", why, None))),
             None => (None, None),
         };
         let unasked =
-            (span.failed.count > 0).then(|| Missing::new("who the processes are", span.failed.why.clone(), None));
+            (span.failed.count > 0).then(|| Missing::new("identities of the processes", span.failed.why.clone(), None));
         let checkpoint = reading.as_ref().and_then(|reading| {
             let event = reading.server.checkpointer_event.as_deref();
             Some(self.checkpoints.take(reading.at_ns, at_ms, reading.checkpoints?, event))
@@ -266,17 +266,14 @@ impl Steps {
 
 fn own_limit(source: &BudgetedSource) -> Missing {
     let (what, why) = match source.tier() {
-        Tier::Bpf => (
-            "waits that do not sleep",
-            "a read that the page cache answers, a spinlock: they are time on a processor".to_owned(),
-        ),
+        Tier::Bpf => ("waits without sleep", "page cache hits and spinlocks count as processor time".to_owned()),
         Tier::Memory => {
             let looks = looks_in_words(looks_after(&source.reductions));
-            ("what lies between two looks", format!("processes are looked at {looks}: times are estimates"))
+            ("events between two samples", format!("processes are sampled {looks}: times are estimates"))
         }
         Tier::Sql => {
-            let why = "pg_stat_activity is looked at 10 times a second: times are estimates";
-            ("what lies between two looks", why.to_owned())
+            let why = "pg_stat_activity is sampled 10 times a second: times are estimates";
+            ("events between two samples", why.to_owned())
         }
     };
     Missing::new(what, why, None)
@@ -292,24 +289,24 @@ fn find_missing(
     let mut missing = Vec::new();
     let mut told = HashSet::new();
     missing.extend(cost_refusal.map(|why| {
-        let what = "what the programs in the kernel cost, which no budget bounds then";
+        let what = "cost of the BPF programs, so no budget applies";
         Missing::new(what, why, None)
     }));
     for one in refused {
         let what = match one.source {
-            Tier::Bpf => "how often and how long each wait was, commands, stalls, and who was ready for a processor",
-            _ => "waits shorter than a tenth of a second, and woken processes as such",
+            Tier::Bpf => "counts and lengths of waits, commands, stalls, and time ready for a processor",
+            _ => "waits shorter than 0.1 s, and whether a process was woken",
         };
         if told.insert((one.reason.clone(), what)) {
             missing.push(Missing::new(what, one.reason, one.remedy));
         }
     }
     if pulse.first.server.active_ms.is_none() {
-        let why = format!("PostgreSQL {} does not count the time of statements", version_num / 10_000);
-        missing.push(Missing::new("how long transactions took", why, None));
+        let why = format!("PostgreSQL {} does not measure the time of statements", version_num / 10_000);
+        missing.push(Missing::new("length of transactions", why, None));
     }
     if pulse.first.server.hidden > 0 {
-        missing.push(Missing::new("what other roles' sessions do", "this role may not see it", Some(grant)));
+        missing.push(Missing::new("other roles' sessions", "this role may not see them", Some(grant)));
     }
     if let Some(why) = &pulse.checkpoint_refusal {
         missing.push(Missing::new("checkpoints", why.as_str(), None));

@@ -169,8 +169,7 @@ async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &
     }
     let question = "SELECT pg_catalog.pg_is_in_recovery(), \
                     pg_catalog.current_setting('transaction_read_only')::pg_catalog.bool";
-    let (in_recovery, is_read_only): (bool, bool) =
-        ask_one(connection, "ask what kind of server this is", question).await?;
+    let (in_recovery, is_read_only): (bool, bool) = ask_one(connection, "check target_session_attrs", question).await?;
     match (wanted.fits)(in_recovery, is_read_only) {
         true => Ok(()),
         false => Err(Error::OtherKindOfServer { address: candidate.address(), wanted: wanted.described }),

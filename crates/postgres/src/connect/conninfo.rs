@@ -23,11 +23,11 @@ pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
         Some(rest) => parse_uri(rest).map(Some),
         // After a `=` it is part of a value.
         None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
-            Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
+            Err(invalid("a URI must begin with postgresql:// or postgres://".into()))
         }
         None if text.contains('=') => parse_pairs(text).map(Some),
         None if looks_like_login(text) => {
-            Err(invalid("it looks like a URI, which begins with postgresql:// or postgres://".into()))
+            Err(invalid("it looks like a URI, which must begin with postgresql:// or postgres://".into()))
         }
         None => Ok(None),
     }
@@ -73,7 +73,7 @@ fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Erro
     let shown =
         if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
     let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-    Err(invalid(format!("{shown} is no option that libpq knows{near}")))
+    Err(invalid(format!("{shown} is not a libpq option{near}")))
 }
 
 fn parse_pairs(text: &str) -> Result<Parameters, Error> {
@@ -84,11 +84,11 @@ fn parse_pairs(text: &str) -> Result<Parameters, Error> {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
         let (key, behind) = rest.split_at(end);
         let Some(behind) = behind.trim_start().strip_prefix('=') else {
-            let place = if before.is_empty() { "its first word".into() } else { format!("a word behind {before}=") };
-            return Err(invalid(format!("{place} has no \"=\": a value with spaces stands in single quotes")));
+            let place = if before.is_empty() { "its first word".into() } else { format!("a word after {before}=") };
+            return Err(invalid(format!("{place} has no \"=\": put a value with spaces in single quotes")));
         };
         let (value, behind) = take_value(behind.trim_start())
-            .ok_or_else(|| invalid(format!("the quote that begins the value of {key} does not end")))?;
+            .ok_or_else(|| invalid(format!("the value of {key} has no closing quote")))?;
         set(&mut parameters, key, value)?;
         key.clone_into(&mut before);
         rest = behind.trim_start();
@@ -134,7 +134,7 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
     }
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) =
-            pair.split_once('=').ok_or_else(|| invalid("an option behind the question mark has no \"=\"".into()))?;
+            pair.split_once('=').ok_or_else(|| invalid("an option after the question mark has no \"=\"".into()))?;
         match (&*decode(key, "option")?, &*decode(value, key)?) {
             // JDBC's spelling.
             ("ssl", "true") => set(&mut parameters, "sslmode", "require".into())?,
@@ -149,20 +149,19 @@ fn split_hosts(text: &str) -> Result<(String, String), Error> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     // An unescaped @ in a password.
     if text.contains('@') {
-        return Err(invalid("an @ in a user or a password of a URI is written %40, and a / is written %2F".into()));
+        return Err(invalid("write @ as %40 and / as %2F in a URI's user and password".into()));
     }
     for one in text.split(',') {
         let (host, port) = match one.strip_prefix('[') {
             Some(rest) => {
                 let closed = rest.split_once(']').filter(|(_, port)| port.is_empty() || port.starts_with(':'));
-                let (host, port) =
-                    closed.ok_or_else(|| invalid("the bracket of an IPv6 address does not end".into()))?;
+                let (host, port) = closed.ok_or_else(|| invalid("an IPv6 address has no closing bracket".into()))?;
                 (host, port.trim_start_matches(':'))
             }
             None => one.split_once(':').unwrap_or((one, "")),
         };
         if !port.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(invalid("a port of a URI is a number; a / in a password is written %2F".into()));
+            return Err(invalid("a URI's port must be a number; write / as %2F in a password".into()));
         }
         hosts.push(decode(host, "host")?);
         ports.push(port.to_owned());
@@ -175,12 +174,12 @@ fn decode(text: &str, what: &str) -> Result<String, Error> {
     let is_hex = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     if text.match_indices('%').any(|(at, _)| !is_hex(at + 1) || !is_hex(at + 2) || text[at..].starts_with("%00")) {
         let reason = format!(
-            "a % in the URI's {what} is not followed by two hexadecimal digits that are not 00 (a % itself is %25)"
+            "a % in the URI's {what} must be followed by two hexadecimal digits other than 00 (write % itself as %25)"
         );
         return Err(invalid(reason));
     }
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(String::from).map_err(|_| invalid(format!("the URI's {what} is no UTF-8")))
+    decoded.map(String::from).map_err(|_| invalid(format!("the URI's {what} is not UTF-8")))
 }
 
 // ---- parameters ----
@@ -412,7 +411,7 @@ fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, E
                     .split_once('=')
                     .is_some_and(|(key, value)| parameters.set(key.trim(), value.trim().to_owned()));
                 if !known {
-                    let reason = format!("line {number} is no option that libpq knows, key=value");
+                    let reason = format!("line {number} is not a libpq option (key=value)");
                     return Err(Error::DataFile { path: file.to_owned(), reason });
                 }
             }

@@ -70,8 +70,8 @@ impl Kind {
 
 static KINDS: [Kind; 5] = [
     Kind { name: "any", described: "a server", fits: |_, _| true },
-    Kind { name: "read-write", described: "a session that can write", fits: |_, is_read_only| !is_read_only },
-    Kind { name: "read-only", described: "a session that can only read", fits: |_, is_read_only| is_read_only },
+    Kind { name: "read-write", described: "a server with writable sessions", fits: |_, is_read_only| !is_read_only },
+    Kind { name: "read-only", described: "a server with read-only sessions", fits: |_, is_read_only| is_read_only },
     Kind { name: "primary", described: "a primary", fits: |in_recovery, _| !in_recovery },
     Kind { name: "standby", described: "a standby", fits: |in_recovery, _| in_recovery },
 ];

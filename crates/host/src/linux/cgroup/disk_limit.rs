@@ -61,9 +61,8 @@ impl DiskLimit {
         }
         Err(Error::Unavailable {
             what: "limiting writes",
-            reason: "with cgroups of version 1 the kernel writes journals and dirty pages past the limit".into(),
-            remedy: "measure on a file system of the study's own, which is limited as a whole: points.file_system"
-                .into(),
+            reason: "cgroups version 1 do not limit writes of journals and dirty pages".into(),
+            remedy: "give the study its own file system (points.file_system), which can be limited as a whole".into(),
         })
     }
 
@@ -125,8 +124,8 @@ impl DiskLimit {
                 let asked = (reads, writes);
                 return Err(Error::Unavailable {
                     what: "this disk limit",
-                    reason: format!("asked for {asked:?} on device {number}, the kernel has {in_force:?}"),
-                    remedy: "ask for whole numbers above 0, operations per second below 2³²".into(),
+                    reason: format!("requested {asked:?} on device {number}, but the kernel applied {in_force:?}"),
+                    remedy: "use whole numbers above 0, and operations per second below 2³²".into(),
                 });
             }
         }

@@ -90,8 +90,8 @@ impl Hierarchy {
         });
         group.and_then(|group| self.directory(Path::new(&group.pathname))).ok_or_else(|| Error::Unavailable {
             what: "cgroup control",
-            reason: format!("the cgroup of process {pid} is outside of what is mounted here"),
-            remedy: "run pgthaw where the process runs: on the host, or in its container".into(),
+            reason: format!("the cgroup of process {pid} is outside of the cgroups mounted here"),
+            remedy: "run pgthaw where that process runs: on the host, or in its container".into(),
         })
     }
 

@@ -107,8 +107,8 @@ impl FileSystemAsked {
 
     pub fn check_available(&self) -> Result<(), Error> {
         if !rustix::process::geteuid().is_root() {
-            let remedy = "run pgthaw as root, or leave out points.file_system";
-            return Err(impossible("it is made, attached and mounted by root", remedy));
+            let remedy = "run pgthaw as root, or omit points.file_system";
+            return Err(impossible("only root can create, attach and mount it", remedy));
         }
         for program in ["losetup", "mount", "umount"] {
             find(program)?;
@@ -131,8 +131,8 @@ impl OwnCommands {
             find(program)?;
             // The module creates the device.
             if ["zfs", "zpool"].contains(&program.as_str()) && !Path::new("/dev/zfs").exists() {
-                let remedy = "`apt-get install zfs-dkms` (its headers have to fit the kernel), then modprobe zfs";
-                return Err(impossible("this kernel has no module zfs: there is no /dev/zfs", remedy));
+                let remedy = "`apt-get install zfs-dkms` (needs the headers of the running kernel), then modprobe zfs";
+                return Err(impossible("the zfs module is not loaded (no /dev/zfs)", remedy));
             }
         }
         Ok(())
@@ -269,14 +269,14 @@ fn find(program: &str) -> Result<PathBuf, Error> {
     find_in_path(program, &PLACES).ok_or_else(|| {
         let remedy = match package_of(program) {
             Some(package) => format!("`apt-get install {package}`"),
-            None => format!("install the package that has {program}, or write its whole path"),
+            None => format!("install the package that contains {program}, or give its full path"),
         };
         impossible(format!("there is no {program}"), remedy)
     })
 }
 
 pub(super) fn impossible(reason: impl Into<String>, remedy: impl Into<String>) -> Error {
-    Error::Unavailable { what: "a file system of one's own", reason: reason.into(), remedy: remedy.into() }
+    Error::Unavailable { what: "creating a file system for the study", reason: reason.into(), remedy: remedy.into() }
 }
 
 fn package_of(program: &str) -> Option<&'static str> {
@@ -326,7 +326,7 @@ fn run_while<'a>(
                 let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
                 group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
                 child.wait().map_err(wrong)?;
-                return Err(failed("it had not ended, and was stopped".to_owned()));
+                return Err(failed("stopped before it ended".to_owned()));
             }
         }
     };
@@ -414,7 +414,7 @@ mod programs_tests {
         }
         let error = find("mkfs.no-such").unwrap_err();
         assert!(error.to_string().contains("there is no mkfs.no-such"), "{error}");
-        assert!(error.hint().unwrap().contains("the package that has mkfs.no-such"), "{error}");
+        assert!(error.hint().unwrap().contains("the package that contains mkfs.no-such"), "{error}");
     }
 
     #[test]
@@ -424,7 +424,7 @@ mod programs_tests {
         let mark = format!("{}.25", 1000 + std::process::id());
         let sleeps = vec!["sh".to_owned(), "-c".to_owned(), format!("sleep {mark} & wait")];
         let error = run_each(&[sleeps], &goes_on).unwrap_err().to_string();
-        assert!(error.contains("was stopped"), "{error}");
+        assert!(error.contains("stopped before it ended"), "{error}");
         let left = || run("pgrep", ["-f", mark.as_str()]).is_ok();
         assert!((0..100).any(|_| !left() || {
             std::thread::sleep(ENDED_INTERVAL);

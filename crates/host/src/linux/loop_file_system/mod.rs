@@ -150,9 +150,9 @@ impl LoopFileSystem {
 
     pub fn read_facts(&self) -> Result<FileSystemFacts, Error> {
         let mount = self.find_mount()?.ok_or_else(|| Error::Unavailable {
-            what: "reading back the mount",
+            what: "reading the mount options",
             reason: format!("{} is no longer mounted", self.mount_point().display()),
-            remedy: "let nobody unmount it while the study runs".into(),
+            remedy: "do not unmount it while the study runs".into(),
         })?;
         FileSystemFacts::read(&mount, &self.read_device()?, &self.image())
     }
@@ -235,12 +235,12 @@ impl LoopFileSystem {
             let elsewhere: Vec<String> =
                 self.find_mounts_elsewhere()?.iter().map(|path| path.display().to_string()).collect();
             let elsewhere =
-                if elsewhere.is_empty() { String::new() } else { format!(", but at {}", elsewhere.join(", ")) };
-            let reason = format!("its commands ended well, and nothing is mounted at {}{elsewhere}", path.display());
-            return Err(impossible(reason, "let make or mount in [file_systems] mount it at {directory}"));
+                if elsewhere.is_empty() { String::new() } else { format!(", only at {}", elsewhere.join(", ")) };
+            let reason = format!("its commands succeeded, but nothing is mounted at {}{elsewhere}", path.display());
+            return Err(impossible(reason, "make or mount in [file_systems] must mount it at {directory}"));
         }
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
-        opened.map_err(|error| Error::file("open to others", &path, error))?;
+        opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
         // It stays while mounted, so only the mount must be undone.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
@@ -450,7 +450,7 @@ mod tests {
         let file_system = LoopFileSystem::in_directory(&directory);
         assert!(file_system.write_images(&asked, Bytes(0), |_| true).unwrap());
         let error = file_system.make(&asked, &|| true).unwrap_err().to_string();
-        assert!(error.contains(&format!(", but at {}", elsewhere.path().display())), "{error}");
+        assert!(error.contains(&format!(", only at {}", elsewhere.path().display())), "{error}");
         drop(file_system);
         assert!(!directory.exists());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -121,7 +121,7 @@ impl PageCache for SystemPageCache {
         match (seldom < half / 4, often > half * 3 / 4) {
             (true, true) => Ok(()),
             _ => Err(no_activity(format!(
-                "of {half} pages of a scratch file that were read three times {often} are active, of {half} others {seldom}"
+                "in a scratch file, {often} of {half} pages read three times are active, and {seldom} of {half} unread pages"
             ))),
         }
     }
@@ -165,11 +165,9 @@ fn page_tables() -> Result<&'static PageTables, Error> {
 
 fn no_activity(reason: String) -> Error {
     Error::Unavailable {
-        what: "seeing how often pages were read",
+        what: "detecting repeated reads of pages",
         reason,
-        remedy:
-            "run pgthaw as root (snapshots go by what earlier ones hold, or by the server's statistics, without it)"
-                .into(),
+        remedy: "run pgthaw as root (otherwise snapshots use earlier snapshots or the server's statistics)".into(),
     }
 }
 

@@ -138,7 +138,7 @@ impl Reader {
         if let Some(asked) = self.report.missed_rate(served) {
             let lag = self.report.lag_ms_max.map(|most| most / 1e3).or(self.report.lags.map(|[_, (_, last)]| last));
             remarks.push(format!(
-                "the rate was not kept: about {} transactions per second were asked for, {} were served, and the schedule lag \
+                "the rate was not kept: about {} transactions per second were requested, {} were served, and the schedule lag \
                  grew to {:.1} s",
                 tell_rate(asked),
                 tell_rate(served),
@@ -175,7 +175,7 @@ impl Reader {
             return Err(Error::NoTime {
                 line: self.line,
                 seconds: sample.end,
-                why: "seconds since 1970 come to it in the year 5138",
+                why: "as seconds since 1970, it is after the year 5138",
             });
         }
         if sample.rate < 0.0 || sample.rate > MOST_RATE {
@@ -301,7 +301,7 @@ impl Reader {
         if end - self.origin <= LONGEST_SECONDS {
             return Ok(());
         }
-        Err(Error::NoTime { line: self.line, seconds: end, why: "more than a year after the run's beginning" })
+        Err(Error::NoTime { line: self.line, seconds: end, why: "it is more than a year after the run's start" })
     }
 }
 
@@ -505,7 +505,7 @@ mod tests {
         let missed = run(|second| second * 500);
         assert!(!missed.facts.is_rate_limited);
         assert!(
-            missed.remarks[0].starts_with("the rate was not kept: about 1000 transactions per second were asked for")
+            missed.remarks[0].starts_with("the rate was not kept: about 1000 transactions per second were requested")
         );
         assert!(run(|_| 3).facts.is_rate_limited);
     }

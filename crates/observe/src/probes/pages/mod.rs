@@ -138,8 +138,8 @@ impl PageProbe {
         match is_seen {
             true => Ok(()),
             false => Err(refusal(
-                "the kernel knows the cluster's files by other numbers than stat",
-                "put the data directory on a file system such as ext4 or XFS, not on an overlay or btrfs",
+                "the kernel's file numbers of the cluster differ from those of stat",
+                "move the data directory to a file system such as ext4 or XFS, not overlay or btrfs",
             )),
         }
     }
