@@ -51,14 +51,14 @@ fn a_refusal_says_what_to_do() {
         (refuse("57P03", "the database system is shutting down", ""), &["shutting down: try again"]),
         (
             refuse("53300", "sorry, too many clients already", ""),
-            &["too many clients already", "its connections are taken: try again", "superuser"],
+            &["too many clients already", "all its connections are in use: try again", "superuser"],
         ),
         (
             refuse("28000", "no pg_hba.conf entry for host \"127.0.0.1\", user \"ann\", no encryption", ""),
             &["no pg_hba.conf entry", "sslmode"],
         ),
-        (refuse("55000", "database \"x\" is not currently accepting connections", ""), &["name another one with -d"]),
-        (refuse("42501", "permission denied for database \"x\"", ""), &["needs CONNECT"]),
+        (refuse("55000", "database \"x\" is not currently accepting connections", ""), &["use another one with -d"]),
+        (refuse("42501", "permission denied for database \"x\"", ""), &["lacks CONNECT"]),
     ];
     for (port, words) in cases {
         assert_told(port, "prefer", words);
@@ -67,7 +67,7 @@ fn a_refusal_says_what_to_do() {
 
 #[test]
 fn who_was_reached_and_broke_off_is_not_said_to_be_missing() {
-    assert_told(break_off(), "disable", &["broke off, or is no PostgreSQL"]);
+    assert_told(break_off(), "disable", &["the connection broke, or the listener is not PostgreSQL"]);
     let refused = refuse("08006", "never said", "");
     assert_told(refused, "require", &["server does not support TLS", "sslmode=prefer"]);
 }
@@ -75,5 +75,5 @@ fn who_was_reached_and_broke_off_is_not_said_to_be_missing() {
 #[test]
 fn who_was_not_reached_may_have_been_stopped() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    assert_told(free, "prefer", &["Connection refused", "no server runs there: if it was stopped, start it"]);
+    assert_told(free, "prefer", &["Connection refused", "no server runs there: start it"]);
 }

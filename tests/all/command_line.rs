@@ -60,7 +60,7 @@ fn forgotten_dashes_before_a_job_are_told_with_the_command_that_is_right() {
         ),
     ] {
         let told = home.pgthaw(arguments).ends_with(2).stderr;
-        assert!(told.contains("behind `--`") && told.contains(right), "{told}");
+        assert!(told.contains("must follow `--`") && told.contains(right), "{told}");
     }
 }
 

@@ -47,7 +47,7 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
     for (server, cluster) in [(&first, &own), (&second, &others)] {
         let shown = pgthaw(server, &state, &["film", "show", "x", "--json"]).ok();
         assert_eq!(cluster_of(&shown.json()), cluster);
-        assert!(shown.stderr.contains("those of other clusters were passed over"), "{}", shown.stderr);
+        assert!(shown.stderr.contains("those of other clusters were skipped"), "{}", shown.stderr);
     }
 
     // Nobody is there.
@@ -55,7 +55,7 @@ fn a_name_means_a_film_of_the_server_that_is_there() {
         |arguments: &[&str]| output_of(home.command(arguments).env("XDG_STATE_HOME", &state).env("PGHOST", "/nowhere"));
     for way in [&["film", "show", "x"][..], &["film", "drop", "x"], &["predict", "--film", "x"]] {
         let refused = alone(way).ends_with(2).stderr;
-        assert!(refused.contains("films called \"x\" are of 2 clusters") && refused.contains("-h and -p"), "{refused}");
+        assert!(refused.contains("named \"x\" belong to 2 clusters") && refused.contains("-h and -p"), "{refused}");
     }
     assert_eq!(cluster_of(&alone(&["film", "show", "y", "--json"]).ok().json()), others, "it is one cluster's");
     let directory = first.data_directory();
@@ -87,5 +87,5 @@ fn a_film_of_another_cluster_alone_helps_no_job() {
     let refused = pgthaw(&first, &state, &["run", "--film", "y", "--", "echo", "done"]).ends_with(2);
     assert!(refused.stderr.contains("of another cluster") && refused.stdout.is_empty(), "{refused:?}");
     let ran = receipt(&pgthaw(&first, &state, &["run", "--like", "y", "--json", "--", "true"]).ok());
-    assert!(ran["remarks"].to_string().contains("called y are of other clusters"), "{ran:#}");
+    assert!(ran["remarks"].to_string().contains("named y are of other clusters"), "{ran:#}");
 }

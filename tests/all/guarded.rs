@@ -137,7 +137,7 @@ fn a_job_that_runs_is_waited_for_when_pgthaw_ends_early() {
         let output = run.wait_with_output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.status.signal()), ends, "{told}");
-        assert!(told.contains("its job went on to its end"), "{told}");
+        assert!(told.contains("the job ran to its end"), "{told}");
     }
 }
 

@@ -51,6 +51,6 @@ fn every_block_is_read_once_and_an_interruption_loses_little() {
     assert_eq!((&second["traffic"]["sharing"], &again["traffic"]["sharing"]), (&"fair".into(), &"full_speed".into()));
 
     let refused = server.pgthaw(&["hydrate", "-d", "nosuchdb"]).ends_with(2).stderr;
-    assert!(refused.contains("leave -d out"), "{refused}");
+    assert!(refused.contains("omit -d"), "{refused}");
     server.pgthaw(&["hydrate", "1999"]).ends_with(2);
 }

@@ -224,6 +224,6 @@ fn without_the_privilege_a_job_is_only_put_back() {
     let output = server.pgthaw_as(owner, &arguments).ok();
     assert!(!output.stdout.contains(OURS), "{}", output.stdout);
     let receipt = receipt(&output);
-    assert!(receipt["remarks"].to_string().contains("not set apart"), "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("isolation is unavailable"), "{receipt:#}");
     assert!(receipt["put_back"].is_object() && receipt["attended"]["isolated"].is_null(), "{receipt:#}");
 }

@@ -46,7 +46,7 @@ fn a_trial_without_a_warmer_has_its_fit() {
 fn a_warmer_beside_it_leaves_a_verdict_without_a_fit() {
     let judgement = judged(&warming("cat", 120).1).unwrap();
     assert_eq!((judgement.verdict, judgement.fit), (Verdict::Steady, None));
-    assert!(judgement.no_fit.unwrap().contains("a warmer read beside"));
+    assert!(judgement.no_fit.unwrap().contains("a warmer ran beside"));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_trial_that_ended_as_steady_and_is_not_has_a_warning() {
         let (run, mut trial) = warming(NOTHING, seconds);
         trial.point.seconds = Some(at_most);
         let points = compute_outline_summary(&run, &outline_trials([&trial]));
-        points[0].warnings.keys().any(|warning| warning.contains("as it looked steady"))
+        points[0].warnings.keys().any(|warning| warning.contains("because it looked steady"))
     };
     assert!(warned(12, 120), "a cold trial that ended early");
     assert!(!warned(12, 12), "it lasted as long as it might");
@@ -82,7 +82,7 @@ fn the_view_shows_verdict_and_fit_flat() {
     assert_eq!(answer, format!("steady|{:?}|{:?}", fit.pages.value, fit.residual_share));
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
     assert!(
-        shown.contains("  nothing:  steady from ") && shown.contains("what the model makes of trial 1: cold 6."),
+        shown.contains("  nothing:  steady from ") && shown.contains("the model's fit of trial 1: cold 6."),
         "{shown}"
     );
 }

@@ -137,7 +137,7 @@ fn what_is_no_file_is_refused_at_once() {
         assert!(fs::symlink_metadata(name).is_ok_and(|facts| !facts.is_file()), "{name} stays what it was");
     }
     let told = ended(home.command(&["results", "export", "-o", &named[0]])).ends_with(1).stderr;
-    assert!(told.contains("nobody reads"), "{told}");
+    assert!(told.contains("no process reads"), "{told}");
     home.pgthaw(&["results", "export", "-o", "/dev/null"]).ok();
 }
 

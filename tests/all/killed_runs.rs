@@ -50,17 +50,17 @@ fn what_a_killed_run_pushed_out_is_put_back_by_the_next_and_what_it_brought_stay
     let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
     assert_put_back();
     assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
-    assert!(receipt["remarks"].to_string().contains("what another run left was put back too"), "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("include the cache restored after another run"), "{receipt:#}");
 
     // Or by a restore, before it brings back what it is asked for, if there is anything.
     kill_one();
     let none = server.pgthaw(&["restore", "--tier", "os"]).ends_with(2).stderr;
-    assert!(none.contains("put back what an earlier run left"), "{none}");
+    assert!(none.contains("restored the cache after an earlier run"), "{none}");
     assert_put_back();
     server.pgthaw(&["snapshot", "take"]).ok();
     kill_one();
     let restored = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;
-    assert!(restored.contains("put back what an earlier run left"), "{restored}");
+    assert!(restored.contains("restored the cache after an earlier run"), "{restored}");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn what_others_read_beside_a_job_that_reads_nothing_stays() {
     std::thread::sleep(Duration::from_secs(2));
     server.psql("SELECT count(body) FROM u");
     let told = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
-    assert!(told.contains("no session of the job was seen"), "{told}");
+    assert!(told.contains("no session of the job was found"), "{told}");
     assert_resident(&server, "u", RESIDENT_MIN, 1.0);
 }
 
@@ -126,7 +126,7 @@ fn a_session_that_works_on_for_a_while_is_waited_for() {
     let job = start_statement(&server, statement);
     kill_process(Pid::from_raw(job.id() as i32).unwrap(), Signal::TERM).unwrap();
     let told = String::from_utf8(job.wait_with_output().unwrap().stderr).unwrap();
-    assert!(told.contains("worked on for") && !told.contains("did not end with it"), "{told}");
+    assert!(told.contains("for a session of it to finish") && !told.contains("did not end with it"), "{told}");
     // What it read meanwhile went again.
     assert_gone(&server, "t");
 }

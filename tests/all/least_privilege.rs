@@ -82,7 +82,7 @@ fn a_stranger_is_told_at_once_who_sees_the_page_cache() {
     let map = run(&["map"]).ok().stdout;
     assert!(map.contains(&format!("run pgthaw as {owner} or as root")) && !map.contains("data_directory"), "{map}");
     let waits = run(&["waits", "--seconds", "1"]).ok().stdout;
-    assert!(waits.contains("shown to pg_monitor") && waits.contains("'GRANT pg_monitor TO \"warmer\"'"), "{waits}");
+    assert!(waits.contains("need pg_monitor") && waits.contains("'GRANT pg_monitor TO \"warmer\"'"), "{waits}");
 }
 
 #[test]

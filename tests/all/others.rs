@@ -76,7 +76,7 @@ fn a_sweep_names_others_and_does_not_blame_pgbench() {
     }
     assert!(of("generator_saturated").is_none() && of("shared_processors").is_none(), "{verdicts:?}");
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
-    assert!(shown.contains("others used "), "{shown}");
+    assert!(shown.contains("other programs used "), "{shown}");
 }
 
 #[test]
@@ -91,7 +91,10 @@ fn warmers_beside_a_load_and_loaders_name_them_too() {
     for printed in [raced, loaded] {
         let warnings: Vec<&str> =
             printed["trials"][0]["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert!(warnings.iter().any(|one| one.contains("others ") && one.contains("wait until ")), "{warnings:?}");
+        assert!(
+            warnings.iter().any(|one| one.contains("other programs ") && one.contains("wait until ")),
+            "{warnings:?}"
+        );
         assert!(!warnings.iter().any(|one| one.contains("may be the limit itself")), "{warnings:?}");
     }
 }

@@ -93,8 +93,8 @@ fn a_pooler_is_refused_in_the_same_words_each_time_and_keeps_nothing() {
         let before = kept();
         for arguments in [&["map"][..], &["snapshot", "take"], &["top", "--seconds", "1"], &["map"]] {
             let refused = run(server.command(arguments)).ends_with(2).stderr;
-            assert!(refused.contains("did not reach the server"), "{path}, {arguments:?}: {refused}");
-            assert!(refused.contains("rather than to a connection pooler"), "{path}, {arguments:?}: {refused}");
+            assert!(refused.contains("did not receive pgthaw's session options"), "{path}, {arguments:?}: {refused}");
+            assert!(refused.contains("not to a connection pooler"), "{path}, {arguments:?}: {refused}");
         }
         assert_eq!(kept(), before, "{path}");
     }

@@ -152,7 +152,7 @@ fn another_file_is_replaced_only_by_force() {
     fs::write(home.path().join("letters"), "Dear diary").unwrap();
     let refused = home.pgthaw(&["report", "-o", "letters"]).ends_with(2);
     assert!(
-        refused.stderr.contains("is no report of pgthaw") && refused.stderr.contains("--force"),
+        refused.stderr.contains("is not a pgthaw report") && refused.stderr.contains("--force"),
         "{}",
         refused.stderr
     );
@@ -213,7 +213,7 @@ fn check_table(seen: &Value, run: &SweepRun, trials: &[SweepTrial]) {
     let points = compute_outline_summary(run, &outline_trials(trials));
     let rows: Vec<Vec<String>> = serde_json::from_value(seen["table"].clone()).unwrap();
     let header = "warmer, warm after, 50 % after, 90 % after, 95 % after, warm ÷ bound (×), served by then (transactions), \
-                  served in all (transactions), command took, read from the device (by anybody)";
+                  served in all (transactions), command took, read from the device (all processes)";
     assert_eq!(rows[0].join(", "), header);
     assert_eq!(rows.len(), points.len() + 1);
     for (row, point) in rows[1..].iter().zip(&points) {
@@ -227,7 +227,7 @@ fn check_verdicts(seen: &Value, trials: &[SweepTrial]) {
     assert_eq!(rows.len(), 1 + trials.len());
     let warmed = rows.iter().find(|row| row[0] == "pgthaw").unwrap();
     assert!(
-        warmed[2].starts_with("steady from ") && warmed[5] == "none: a warmer read beside the workload",
+        warmed[2].starts_with("steady from ") && warmed[5] == "none: a warmer ran beside the workload",
         "{warmed:?}"
     );
     // In 20 s a level at the end is too short to tell, and the page says that as the terminal does.

@@ -68,9 +68,9 @@ fn blocks_of(server: &TestServer, film: &str, relation: &str) -> u64 {
 pub fn is_seen(film: &Value) -> bool {
     let recorder = film["recorder"].as_str().unwrap();
     assert!(
-        recorder.contains("asked of the page cache") || film["remarks"].to_string().contains("recorded by looking")
+        recorder.contains("page cache for each block") || film["remarks"].to_string().contains("recorded by polling")
     );
-    recorder.contains("asked of the page cache")
+    recorder.contains("page cache for each block")
 }
 
 test_every_version! {
@@ -101,7 +101,7 @@ test_every_version! {
         assert!(number(&shown, "/curve/requests") > 30_000, "{shown:#}");
         assert!(number(&shown, "/curve/sufficient_blocks") > 1000, "{shown:#}");
         let text = server.pgthaw(&["film", "show", "warm"]).ok().stdout;
-        assert!(text.contains("of page cache would have sufficed"), "{text}");
+        assert!(text.contains("of page cache would have been enough"), "{text}");
         films_are_told_apart_and_drawn(&server);
     }
 }
@@ -117,7 +117,7 @@ fn films_are_told_apart_and_drawn(server: &TestServer) {
     let page = server.home().join("film.html");
     server.pgthaw(&["film", "show", "warm", "--html", page.to_str().unwrap()]).ok();
     let html = std::fs::read_to_string(page).unwrap();
-    for part in ["public.t</h3>", "Working set", "How much memory would have sufficed", "<polyline"] {
+    for part in ["public.t</h3>", "Working set", "Page cache that would have been enough", "<polyline"] {
         assert!(html.contains(part), "{part}");
     }
 }
@@ -181,7 +181,7 @@ fn what_is_no_server_process_or_database_is_not_waited_for() {
     ] {
         for option in ["--backend", "--pid"] {
             let refused = record(option, pid).ends_with(2).stderr;
-            assert!(refused.contains(&format!("process {pid} is no server process of the cluster")), "{refused}");
+            assert!(refused.contains(&format!("process {pid} is not a server process of the cluster")), "{refused}");
             assert!(refused.contains(why) && refused.contains("pg_stat_activity"), "{refused}");
         }
     }
@@ -194,7 +194,7 @@ fn what_is_no_server_process_or_database_is_not_waited_for() {
     let recorded =
         server.pgthaw(&["film", "record", "--application-name", "nobody", "--seconds", "1", "--json"]).ok().json();
     if is_seen(&recorded) {
-        assert!(recorded["remarks"].to_string().contains("nobody who was to be recorded"), "{recorded:#}");
+        assert!(recorded["remarks"].to_string().contains("no recorded session read anything"), "{recorded:#}");
     }
     record("--database", "postgres").ok();
     let own = server.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
@@ -216,12 +216,12 @@ fn a_run_whose_job_asks_another_server_says_so() {
     };
     let elsewhere = told(&elsewhere);
     assert_eq!(elsewhere["attended"]["sessions"], 0, "{elsewhere:#}");
-    assert!(elsewhere["remarks"].to_string().contains("no session of the job was seen"), "{elsewhere:#}");
+    assert!(elsewhere["remarks"].to_string().contains("no session of the job was found"), "{elsewhere:#}");
     let here = told("");
     assert_eq!(here["attended"]["sessions"], 1, "{here:#}");
     assert!(!here["remarks"].to_string().contains("no session of the job"), "{here:#}");
     let text = server.pgthaw(&["run", "--like", "x", "--", "true"]).ok().stderr;
-    assert!(text.contains("note: no session of the job was seen on this server"), "{text}");
+    assert!(text.contains("note: no session of the job was found on this server"), "{text}");
 }
 
 /// A session as a pooler's, which no process of the job opens: the job sends its commands.
@@ -308,7 +308,7 @@ fn who_may_load_no_program_looks_and_says_so() {
             .pgthaw(&["film", "record", "--source", "polling", "--database", "postgres", "--seconds", "1", "--json"])
             .ok(),
     );
-    assert!(others["remarks"].to_string().contains("nobody's reads can be told apart"), "{others:#}");
+    assert!(others["remarks"].to_string().contains("cannot distinguish the reads of different sessions"), "{others:#}");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_command_without_a_server_process_is_told() {
     if !is_seen(&nothing) {
         untested!("the kernel takes no program here");
     }
-    assert!(nothing["remarks"].to_string().contains("no server process of the command was seen"), "{nothing:#}");
+    assert!(nothing["remarks"].to_string().contains("no server process of the command was found"), "{nothing:#}");
 }
 
 #[test]

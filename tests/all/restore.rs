@@ -226,7 +226,7 @@ fn a_snapshot_of_another_cluster_is_refused_unless_insisted() {
     assert_eq!(row(&receipt, "hot", "os")["found"], "whole_rewritten");
     assert_eq!(receipt["is_other_cluster"], true);
     let told = other.pgthaw(&["restore", path, "--other-cluster", "-v"]).ok().stdout;
-    assert!(told.contains("the snapshot is of another cluster, whose blocks lie otherwise: "), "{told}");
+    assert!(told.contains("the snapshot is from another cluster with another block layout: "), "{told}");
     assert!(told.contains("another cluster's") && !told.contains("rewritten"), "nothing was rewritten: {told}");
     assert!(resident_share(row(&receipt, "hot", "os")) >= RESIDENT_MIN, "{receipt:#}");
 }
@@ -315,15 +315,15 @@ fn a_restore_beside_another_says_so() {
     // It would have read everything as soon as the next has.
     signal(&first, rustix::process::Signal::STOP);
     let told = server.pgthaw(&["restore"]).ok();
-    assert!(told.stderr.contains(&format!("(process {pid}) is reading already")), "{}", told.stderr);
+    assert!(told.stderr.contains(&format!("(process {pid}) is already running")), "{}", told.stderr);
     let receipt = restore(&server, &[]).ok().json();
     assert!(receipt["remarks"].to_string().contains(&pid), "{receipt:#}");
     signal(&first, rustix::process::Signal::INT);
     signal(&first, rustix::process::Signal::CONT);
     let interrupted = Output::from(first.wait_with_output().unwrap());
-    assert!(!interrupted.json()["remarks"].to_string().contains("reading already"), "nobody was there before it");
+    assert!(!interrupted.json()["remarks"].to_string().contains("already running"), "nobody was there before it");
     let alone = server.pgthaw(&["restore"]).ok();
-    assert!(!alone.stderr.contains("reading already"), "{}", alone.stderr);
+    assert!(!alone.stderr.contains("already running"), "{}", alone.stderr);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_killed_run_keeps_the_trials_that_ended() {
     assert_eq!((stored, kept), (run, ended));
     let list = home.pgthaw(&["results"]).ok();
     assert!(list.stdout.contains("1 of 10"), "{}", list.stdout);
-    assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("1 of 10 trials: the same command goes on with it"));
+    assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("1 of 10 trials: the same command resumes it"));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_damaged_study_stands_in_no_others_way() {
 
     let listed = home.pgthaw(&["results"]).ok();
     assert!(listed.stdout.contains(&run.id) && listed.stdout.contains(&sweep.id), "{}", listed.stdout);
-    assert!(listed.stderr.contains("damaged: damaged, one without a name, of-damaged-trials;"), "{}", listed.stderr);
+    assert!(listed.stderr.contains("results: damaged, an unnamed one, of-damaged-trials;"), "{}", listed.stderr);
     let json = home.pgthaw(&["results", "--json"]).ok().json();
     assert_eq!(json["studies"].as_array().unwrap().len(), 2);
     assert_eq!((&json["damaged"][0]["id"], &json["damaged"][1]["id"]), (&"damaged".into(), &serde_json::Value::Null));
@@ -253,7 +253,7 @@ fn a_store_of_another_version_is_not_touched() {
         sqlite(&file(&home), change);
         let before = std::fs::read(file(&home)).unwrap();
         let output = home.pgthaw(&["results"]).ends_with(1);
-        for part in ["has tables of another version of pgthaw", "use the pgthaw that made it", "--results"] {
+        for part in ["has tables of another version of pgthaw", "the version of pgthaw that created it", "--results"] {
             assert!(output.stderr.contains(part), "{}", output.stderr);
         }
         assert_eq!(std::fs::read(file(&home)).unwrap(), before);
@@ -384,8 +384,7 @@ fn the_table_and_json_show_the_summary_of_what_is_stored() {
     }
     // Times, ratios within the rounds, the traffic and the verdicts, in the order of the table.
     assert_eq!(rows.len(), 3 * points.len() - 1, "{shown}");
-    for part in
-        ["÷ bound", "÷ nothing", "75 % of cases", "lowest ÷ nothing", "floor", "served by 7.1 s", "verdicts over"]
+    for part in ["÷ bound", "÷ nothing", "75 % interval", "lowest ÷ nothing", "floor", "served by 7.1 s", "verdicts on"]
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }

@@ -123,7 +123,7 @@ test_every_version! {
         assert_eq!(own(&["-n", "sal*"]), ["sales.orders_new", "sales.orders_old_1"].map(str::to_owned).into());
         assert_eq!(own(&["-r", "orders_old"]), ["public.elsewhere", "sales.orders_old_1"].map(str::to_owned).into());
         let error = server.pgthaw(&["map", "-r", "sales.ordrs"]).ends_with(2).stderr;
-        assert!(error.contains("no relation is called \"sales.ordrs\"") && error.contains("sales.orders"), "{error}");
+        assert!(error.contains("relation \"sales.ordrs\" does not exist") && error.contains("sales.orders"), "{error}");
     }
 }
 
@@ -202,10 +202,10 @@ fn a_stopped_servers_map_says_what_stands_there_without_a_name() {
             rows(&map).into_iter().partition(|row| row["kind"] == "unknown");
         let remarks = map["remarks"].to_string();
         // What has no block is no row, and is not spoken of either.
-        let known = format!("which knows {} of {} relations", named.len(), map["relation_count"]);
+        let known = format!("which has {} of {} relations", named.len(), map["relation_count"]);
         assert!(remarks.contains(&known), "{known}: {remarks}");
         let bytes = Bytes(unnamed.iter().map(|row| blocks(row, "bytes")).sum());
-        let rest = format!("; the other {} stand under their files' names, {bytes}", unnamed.len());
+        let rest = format!("; the other {} appear under their file names, {bytes}", unnamed.len());
         assert!(remarks.contains(&rest), "{rest}: {remarks}");
     }
 }

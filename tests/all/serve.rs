@@ -166,7 +166,7 @@ fn a_token_that_others_can_read_is_refused_until_it_is_mended() {
     for mode in [0o640, 0o604, 0o644] {
         fs::set_permissions(&token, Permissions::from_mode(mode)).unwrap();
         let refused = home.pgthaw(&["serve", "--listen", "0", "--token-file", token.to_str().unwrap()]).ends_with(2);
-        assert!(refused.stderr.contains("others can read the token"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("other users can read the token"), "{}", refused.stderr);
         assert!(refused.stderr.contains(&format!("{mode:04o}")), "{}", refused.stderr);
         let mend = &refused.stderr[refused.stderr.find("chmod 600 ").unwrap()..];
         let mend = mend.split('`').next().unwrap();
@@ -186,7 +186,7 @@ fn every_address_of_loopback_is_this_machines() {
     assert_eq!(served.ask("/api/studies", "Host: evil.example\r\n").status, 403);
     for address in ["0.0.0.0:0", "[::]:0"] {
         let refused = home.pgthaw(&["serve", "--listen", address]).ends_with(2);
-        assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("no token is set"), "{}", refused.stderr);
     }
 }
 
@@ -203,7 +203,7 @@ fn an_address_that_nothing_has_gets_a_page_that_leads_on() {
         assert!(answer.body.contains(r#""kind":"missing""#) && !answer.body.contains("<b>"), "{path}");
     }
     let seen = look_by("open_missing.mjs", &format!("http://{}/studies/%3Cb%3Ebold", served.host));
-    assert_eq!(seen["told"], "There is no page studies/<b>bold. What there is stands below.", "{seen:#}");
+    assert_eq!(seen["told"], "There is no page studies/<b>bold. The studies are listed below.", "{seen:#}");
     assert_eq!(seen["links"], json!([format!("#/study/{id}")]), "it leads to what there is");
     let api = served.ask("/api/nothing", &html);
     assert_eq!(api.status, 404);
@@ -218,7 +218,7 @@ fn others_need_the_token() {
     write_secret(&weak, "short\n");
     write_secret(&token, &format!("{SECRET}\n"));
     let refused = home.pgthaw(&["serve", "--listen", "0.0.0.0:0"]).ends_with(2);
-    assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no token is set"), "{}", refused.stderr);
     let refused = home.pgthaw(&["serve", "--listen", "0.0.0.0:0", "--token-file", weak.to_str().unwrap()]).ends_with(2);
     assert!(refused.stderr.contains("at least 16 characters"), "{}", refused.stderr);
 

@@ -65,7 +65,7 @@ test_every_version! {
         assert!(text.starts_with("you can snapshot and restore both tiers; nothing is missing\n"), "{text}");
         let text = server.pgthaw(&["doctor"]).ok().stdout;
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].ends_with(", of some databases, shared_buffers; one command is missing:"), "{text}");
+        assert!(lines[0].ends_with(", and shared_buffers of some databases; one command is missing:"), "{text}");
         let command = lines[1].trim_start();
         assert!(command.starts_with("psql ") && command.ends_with("-c 'CREATE EXTENSION pg_prewarm'"), "{text}");
         assert_eq!(&lines[2..4], ["", "needed for both tiers"]);
@@ -89,7 +89,7 @@ fn a_database_that_lets_nobody_in_is_told() {
     server.psql("CREATE DATABASE closed; CREATE EXTENSION pg_prewarm");
     server.psql("ALTER DATABASE closed CONNECTION LIMIT 0; CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
     let lines = server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json();
-    assert_answer(&lines, "pg_prewarm", false, "could not look into closed");
+    assert_answer(&lines, "pg_prewarm", false, "could not check closed");
     assert_answer(&lines, "role", true, "pg_monitor");
     server.psql("REVOKE pg_monitor FROM app");
     let lines = server.pgthaw(&["doctor", "--json", "-U", "app", "-D", server.data_directory().to_str().unwrap()]);
@@ -153,7 +153,7 @@ fn a_stopped_server_has_its_directory() {
     server.cluster.stop(postgres::StopMode::Fast).unwrap();
     let directory = directory.to_str().unwrap();
     let lines = Home::new().pgthaw(&["doctor", "--json", "-D", directory, "--require", "os"]).ok().json();
-    assert_answer(&lines, "data-dir", true, "holds cluster");
+    assert_answer(&lines, "data-dir", true, "contains cluster");
     assert_answer(&lines, "server", false, "no server runs in");
     assert_verdict(&lines, OS, OS, &["server"]);
     // Neither a server nor a directory.
@@ -168,7 +168,7 @@ fn a_role_that_may_not_read_every_table_restores_no_buffers() {
     server.psql("CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
     let lines = server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json();
     assert_verdict(&lines, BOTH, OS, &["pg_prewarm"]);
-    assert_answer(&lines, "pg_prewarm", false, "app may not read all tables");
+    assert_answer(&lines, "pg_prewarm", false, "it requires SELECT on all tables, which app lacks");
     server.psql("GRANT pg_read_all_data TO app");
     assert_verdict(&server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json(), BOTH, BOTH, &[]);
 }
@@ -179,7 +179,7 @@ fn only_what_was_asked_for_decides_the_status() {
     home.pgthaw(&["doctor", "-h", "/nowhere"]).ends_with(3);
     home.pgthaw(&["doctor", "-D", "/tmp"]).ends_with(3);
     let refused = home.pgthaw(&["doctor", "--require", "buffers", "--require", "evict", "-p", "5999"]).ends_with(3);
-    assert!(refused.stderr.contains("asked for and not possible: server, buffers\n"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("required but not possible: server, buffers\n"), "{}", refused.stderr);
     assert!(refused.stdout.contains("pgthaw doctor -p 5999 --data-dir DIRECTORY"), "{}", refused.stdout);
     home.pgthaw(&["doctor", "--require", "nothing-like-it"]).ends_with(2);
     // Whatever else this machine lacks.
@@ -230,7 +230,7 @@ fn a_stranger_is_told_what_it_may_not() {
     server.psql("CREATE ROLE bob LOGIN");
     let lines =
         server.pgthaw(&["doctor", "--json", "-U", "bob", "-D", server.data_directory().to_str().unwrap()]).json();
-    assert_answer(&lines, "data-dir", true, "served by the postmaster");
+    assert_answer(&lines, "data-dir", true, "and to the postmaster");
 }
 
 /// The command of a check's remedy.

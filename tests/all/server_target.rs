@@ -108,7 +108,7 @@ fn a_copy_with_the_same_identifier_is_remarked_upon() {
     let mut arguments = by_address(&one);
     arguments.data_dir = Some(copy.data_directory());
     let target = open(&arguments).unwrap();
-    assert!(target.remarks[0].contains("is taken for it"), "{:?}", target.remarks);
+    assert!(target.remarks[0].contains("which has the same system identifier"), "{:?}", target.remarks);
 }
 
 #[test]

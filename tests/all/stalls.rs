@@ -295,6 +295,6 @@ fn above_the_budget_less_is_looked_at_and_that_is_told() {
     let text = of(&["--budget", "0"]).stdout;
     load.kill().unwrap();
     load.wait().unwrap();
-    assert!(text.contains("over the budget of 0.00 %") && text.contains("commands are counted no more"), "{text}");
+    assert!(text.contains("over the budget of 0.00 %") && text.contains("commands are no longer counted"), "{text}");
     server.pgthaw(&["waits", "--budget", "101"]).ends_with(2);
 }

@@ -48,7 +48,7 @@ fn a_curve_that_is_too_noisy_for_a_level_says_between_what_it_moved() {
     fs::write(home.path().join("run.txt"), progress_lines(wandering)).unwrap();
     let shown = home.pgthaw(&["judge", "run.txt"]).ends_with(10).stdout;
     let first = shown.lines().next().unwrap();
-    assert!(first.starts_with("not decided whether it is steady: ") && !first.contains('%'), "{shown}");
+    assert!(first.starts_with("undecided whether it is steady: ") && !first.contains('%'), "{shown}");
 }
 
 /// A cold server is as even as a warm one: there is a level, and whether it is warm is another question.
@@ -60,7 +60,7 @@ fn twelve_even_seconds_are_a_level_and_say_what_would_tell_whether_it_is_warm() 
     let shown = home.pgthaw(&["judge", "run.txt"]).ends_with(0).stdout;
     assert!(shown.starts_with("steady at once: it kept its level until the end (±"), "{shown}");
     let second = shown.lines().nth(1).unwrap();
-    assert!(second.starts_with("not known whether it is warm: ") && second.contains("--pages"), "{shown}");
+    assert!(second.starts_with("unknown whether it is warm: ") && second.contains("--pages"), "{shown}");
     let sized = home.pgthaw(&["judge", "run.txt", "--pages", "1000", "--json"]).ends_with(0).json();
     assert_eq!(sized["curves"][0]["warmth"]["is_warm"], true, "{sized}");
     // Reads beside the rates decide.
@@ -70,7 +70,7 @@ fn twelve_even_seconds_are_a_level_and_say_what_would_tell_whether_it_is_warm() 
     };
     let cold = read(800).ends_with(10).json();
     let warmth = &cold["curves"][0]["warmth"];
-    assert_eq!(warmth["evidence"], "each transaction read 0.20 blocks from the device, as many in the end as before");
+    assert_eq!(warmth["evidence"], "each transaction read 0.20 blocks from the device, as many at the end as before");
     assert_eq!(cold["curves"][0]["verdict"], "steady");
     assert_eq!(warmth["is_warm"], false);
     assert_eq!(read(3).ends_with(0).json()["curves"][0]["warmth"]["is_warm"], true);
@@ -125,9 +125,9 @@ fn what_is_there_of_a_compressed_file_that_was_cut_is_judged_and_the_cut_told() 
         let judged = home.pgthaw(&["judge", &path, "--json"]).ends_with(0).json()["curves"][0].clone();
         let seconds = judged["run_seconds"].as_f64().unwrap();
         assert!((1000.0..2000.0).contains(&seconds), "{judged}");
-        assert_eq!(judged["remarks"][0], format!("{path} is cut: what is there of it was read"));
+        assert_eq!(judged["remarks"][0], format!("{path} is truncated: only the existing part was read"));
         let imported = home.pgthaw(&["results", "import", "--results", &format!("{name}.sqlite"), &path]).ok();
-        assert!(imported.stdout.contains("is cut: what is there of it was read"), "{}", imported.stdout);
+        assert!(imported.stdout.contains("is truncated: only the existing part was read"), "{}", imported.stdout);
     }
 }
 
@@ -255,7 +255,7 @@ fn a_stored_run_is_judged_trial_by_trial() {
     home.pgthaw(&["judge", "no-such-run", "--results", results]).ends_with(2);
     let unknown = home.pgthaw(&["judge", "newest", "--strategy", "nosuch", "--results", results]).ends_with(2);
     assert!(
-        unknown.stderr.contains("hint: it has trials of ") && unknown.stderr.contains("nothing"),
+        unknown.stderr.contains("hint: its strategies are ") && unknown.stderr.contains("nothing"),
         "{}",
         unknown.stderr
     );
@@ -296,7 +296,7 @@ fn bad_input_is_told_with_a_hint() {
         (progress_lines([5.0; 2]), "2 intervals are too few to judge: at least 10 are needed"),
         (backwards, "line 16: time runs backwards, from 15 to 1"),
         ("time,tps\nNaN,5\n".into(), "line 2: \"NaN\""),
-        ("time,tps\n1,0,4711,3\n".into(), "line 2 has decimal commas"),
+        ("time,tps\n1,0,4711,3\n".into(), "line 2 uses commas both as decimal marks"),
         ("time,tps\n1,\u{1b}[31m\n".into(), "line 2: \"?[31m\""),
         ("\u{0}".repeat(100_000), "has a line of more than 65536 bytes"),
     ];
@@ -306,7 +306,7 @@ fn bad_input_is_told_with_a_hint() {
         assert!(failure["error"].as_str().unwrap().contains(message), "{failure}");
     }
     let home = Home::new();
-    assert!(home.pgthaw(&["judge", "no/such.txt"]).ends_with(2).stderr.contains("hint: a stored run"));
+    assert!(home.pgthaw(&["judge", "no/such.txt"]).ends_with(2).stderr.contains("lists stored runs"));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_run_without_a_transaction_is_answered_by_its_verdict() {
         let judged = steady_of(&text).ends_with(10).json();
         let curve = &judged["curves"][0];
         assert_eq!(curve["verdict"], "not_reached", "{curve}");
-        assert!(curve["reason"].as_str().unwrap().starts_with("not one transaction was served in its"), "{curve}");
+        assert!(curve["reason"].as_str().unwrap().starts_with("no transaction was served in its"), "{curve}");
     }
 }
 

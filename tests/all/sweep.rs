@@ -286,7 +286,7 @@ fn what_speaks_against_a_trial_is_found() {
     assert!(
         shown.stdout.contains("fsync is off")
             && shown.stdout.contains("has set it to 7MB")
-            && shown.stdout.contains("2 was asked for, and it is 3")
+            && shown.stdout.contains("requested 2, but it is 3")
             && shown.stdout.contains("repeats = 3"),
         "{}",
         shown.stdout
@@ -317,7 +317,7 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
     drop(lines);
     let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
-    assert!(output.stdout.contains("of 6 trials: the same command goes on"), "{}", output.stdout);
+    assert!(output.stdout.contains("of 6 trials: the same command resumes it"), "{}", output.stdout);
     place.assert_nothing_is_left(pid);
     let first = stored();
     assert!(!trials(&first).is_empty());
@@ -451,6 +451,6 @@ fn a_study_that_makes_no_sense_is_refused_before_anything_is_made() {
         &["10000000 points", "at most 100000 trials"],
     );
     refused("[settings]\nport = 1\n", &["settings.port"]);
-    refused("[points]\nseconds = 1\n[settings]\nwork_men = '4MB'\n", &["settings.work_men", "is work_mem meant?"]);
+    refused("[points]\nseconds = 1\n[settings]\nwork_men = '4MB'\n", &["settings.work_men", "did you mean work_mem?"]);
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
 }

@@ -126,7 +126,7 @@ fn what_an_ended_run_leaves_of_a_file_system_is_taken_over_or_removed() {
     // Another study has no use for it.
     fs::write(&path, study(2)).unwrap();
     let output = Output::from(run().output().unwrap()).ok();
-    assert!(output.stderr.contains("had left a file system: it is removed"), "{}", output.stderr);
+    assert!(output.stderr.contains("removed a file system left by a killed run"), "{}", output.stderr);
     assert!(images().is_empty());
     assert_unmounted(&place);
 }
@@ -346,8 +346,8 @@ fn transactions_above_the_limit_are_late_and_programs_of_the_study_make_its_data
     for (command, part) in [
         ("[]", "a program is missing"),
         ("['']", "a program is missing"),
-        ("['-S', 'sh']", "is no program"),
-        ("['A=b']", "is no program"),
+        ("['-S', 'sh']", "is not a program"),
+        ("['A=b']", "is not a program"),
         ("['./no-such']", "no-such"),
     ] {
         let path = spec(&home, &format!("[database]\ncommands = [{command}]\n"));

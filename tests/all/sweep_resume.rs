@@ -47,7 +47,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     let newest = crate::servers::newest();
     let refused = again(&place, newest).ends_with(2).stderr;
     let other = format!("with PostgreSQL {newest}");
-    assert!(refused.contains("was begun with PostgreSQL 15") && refused.contains(&other), "{refused}");
+    assert!(refused.contains("started with PostgreSQL 15") && refused.contains(&other), "{refused}");
     assert!(refused.contains("--bin-dir") && refused.contains("--anew"), "{refused}");
     let in_memory = Place(tempfile::tempdir_in("/dev/shm").unwrap());
     let refused = again(&in_memory, 15).ends_with(2).stderr;
@@ -55,7 +55,7 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     assert_eq!(clusters(&place), left);
 
     let output = again(&place, 15).ok();
-    assert!(output.stderr.contains("has left its cluster: it is used again"), "{}", output.stderr);
+    assert!(output.stderr.contains("reusing the cluster of a killed run"), "{}", output.stderr);
     assert!(!output.stderr.contains("tables, scale 1 "), "a database is made twice: {}", output.stderr);
     assert!(clusters(&place).is_empty());
     let listed = home.pgthaw(&["results", "--json"]).ok().json();
@@ -75,8 +75,8 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     });
     sqlite(&path_of_store, "UPDATE sweeps SET machine = '{}' WHERE id = 'other'");
     let output = again(&place, 15).ok();
-    assert_eq!(output.stderr.matches("for it is damaged: other;").count(), 1, "{}", output.stderr);
-    assert!(!output.stderr.contains("making a scratch cluster"), "{}", output.stderr);
+    assert_eq!(output.stderr.matches("skipped damaged results: other;").count(), 1, "{}", output.stderr);
+    assert!(!output.stderr.contains("creating a scratch cluster"), "{}", output.stderr);
     let listed = home.pgthaw(&["results", "--json"]).ok().json();
     assert!(listed["studies"][0]["ended_at"].is_string(), "{listed}");
 }
@@ -146,7 +146,7 @@ fn nothing_stays_of_a_sweep_that_does_not_go_on() {
     home.pgthaw(&["results", "drop", "2"]).ok();
     fs::write(&path, study.replace("scale = 4", "scale = 1")).unwrap();
     let output = Output::from(run().output().unwrap()).ok();
-    assert!(output.stderr.contains("its sweep does not go on: it is removed"), "{}", output.stderr);
+    assert!(output.stderr.contains("left by a killed run whose sweep will not be resumed"), "{}", output.stderr);
     assert!(clusters(&place).is_empty());
 
     // One that fails before its first trial leaves nothing to go on with either.

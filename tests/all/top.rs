@@ -203,7 +203,7 @@ fn a_record_is_what_was_shown() {
     assert_eq!(steps_of(&replayed.stdout), steps);
     // A record is written over by nobody, and what is none is told.
     let taken = server.pgthaw(&["top", "--seconds", "1", "--record", path]).ends_with(1);
-    assert!(taken.stderr.contains("File exists") && taken.stderr.contains("name another file"), "{}", taken.stderr);
+    assert!(taken.stderr.contains("File exists") && taken.stderr.contains("use another file"), "{}", taken.stderr);
     let bytes = std::fs::read(path).unwrap();
     std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
     let cut = server.home.pgthaw(&["top", "--replay", path]).ok();
@@ -211,7 +211,7 @@ fn a_record_is_what_was_shown() {
     assert!(cut.stderr.contains("ends within a step"), "{}", cut.stderr);
     std::fs::write(path, "no record").unwrap();
     let refused = server.home.pgthaw(&["top", "--replay", path]).ends_with(1);
-    assert!(refused.stderr.contains("is no record of top"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a record of top"), "{}", refused.stderr);
 }
 
 /// A `top` that answers, and its address: `127.0.0.1:40123`.
@@ -287,7 +287,7 @@ fn who_says_nothing_keeps_nobody_waiting() {
 fn an_address_that_others_reach_takes_a_token() {
     let server = servers::start_any(&[]);
     let refused = server.pgthaw(&["top", "--listen", "0.0.0.0:0"]).ends_with(2);
-    assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no token is set"), "{}", refused.stderr);
     let endless = server.pgthaw(&["top", "--listen", "127.0.0.1:0", "--by", "query"]).ends_with(2);
     assert!(endless.stderr.contains("--by kind"), "{}", endless.stderr);
     let token = server.home().join("token");
@@ -312,7 +312,7 @@ fn who_may_do_less_sees_less_and_is_told_why() {
     assert_eq!((&steps[0]["source"], &steps[0]["machine"]), (&Value::from("sql"), &Value::Null));
     assert!(steps[0]["activity"]["unseen"].as_f64() > Some(0.0), "what a role may not see is no wait: {}", steps[0]);
     let missing = steps[0]["missing"].as_array().unwrap();
-    for what in ["how often and how long each wait was", "the device", "what other roles' sessions do"] {
+    for what in ["counts and lengths of waits", "the device", "other roles' sessions"] {
         let told = missing.iter().find(|one| one["what"].as_str().unwrap().starts_with(what));
         assert!(told.is_some_and(|one| !one["why"].as_str().unwrap().is_empty()), "{what}: {missing:?}");
     }
@@ -341,7 +341,7 @@ fn a_question_that_fails_is_told_and_asked_again() {
     server.psql("CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
     let (_top, mut steps) = steps_beside(&server, &["-U", "app"]);
     let first = steps.next().unwrap();
-    assert!(!lacks(&first, "who the processes are") && !lacks(&first, "what the server counts"), "{first}");
+    assert!(!lacks(&first, "identities of the processes") && !lacks(&first, "the server's counters"), "{first}");
     server.psql(&format!("REVOKE {ASKING} FROM PUBLIC"));
     let mut find = |is_meant: &dyn Fn(&Value) -> bool| {
         let found = steps.find(|step| {
@@ -350,12 +350,12 @@ fn a_question_that_fails_is_told_and_asked_again() {
         });
         found.unwrap()
     };
-    find(&|step| lacks(step, "what the server counts"));
-    let blind = find(&|step| lacks(step, "who the processes are"));
+    find(&|step| lacks(step, "the server's counters"));
+    let blind = find(&|step| lacks(step, "identities of the processes"));
     assert!(blind["missing"].to_string().contains("permission denied for function pg_stat_get_activity"), "{blind}");
     assert!(blind["activity"]["unseen"].as_f64() > Some(0.0), "{blind}");
     server.psql(&format!("GRANT {ASKING} TO PUBLIC"));
-    find(&|step| !lacks(step, "who the processes are") && !step["server"].is_null());
+    find(&|step| !lacks(step, "identities of the processes") && !step["server"].is_null());
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn a_map_is_watched_on_a_screen_that_is_given_back() {
     let server = servers::start_any(&[]);
     server.psql("CREATE TABLE t AS SELECT 1 AS i");
     for keys in ["q", "\u{3}"] {
-        let output = on_screen(&server, (80, 24), &["map", "--watch"], "+-: what came", keys).ok();
+        let output = on_screen(&server, (80, 24), &["map", "--watch"], "+-: loaded into", keys).ok();
         assert!(output.stdout.contains("public.t") && output.stdout.contains("GIVEN BACK"), "{}", output.stdout);
     }
     for size in [(20, 3), (200, 60)] {

@@ -10,27 +10,27 @@ use host::linux;
 pub enum Error {
     #[error("{}", flaw.told("snapshot", path))]
     Flawed { path: PathBuf, flaw: Flaw },
-    #[error("snapshot {} is of another cluster (system identifier {snapshot}) than this one ({cluster})", path.display())]
+    #[error("snapshot {} is of another cluster (system identifier {snapshot}, this cluster has {cluster})", path.display())]
     OtherCluster { path: PathBuf, snapshot: u64, cluster: u64 },
     #[error("there is no snapshot in {}", .0.display())]
     NoSnapshot(PathBuf),
     #[error("there is no snapshot in {}", directory.display())]
     KeptElsewhere { directory: PathBuf, elsewhere: PathBuf },
-    #[error("no snapshot in {} holds anything of {}", directory.display(), tiers.words())]
+    #[error("no snapshot in {} has content of {}", directory.display(), tiers.words())]
     NothingHeld { directory: PathBuf, tiers: Tiers },
     #[error("no snapshot is called \"{name}\" in {}", directory.display())]
     UnknownSnapshot { name: String, directory: PathBuf },
-    #[error("\"{name}\" could be any of {}", candidates.join(", "))]
+    #[error("\"{name}\" is ambiguous: it could be {}", candidates.join(", "))]
     AmbiguousSnapshot { name: String, candidates: Vec<String> },
-    #[error("{0:?} cannot be a label")]
+    #[error("{0:?} is not a valid label")]
     Label(String),
-    #[error("{} exists already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    #[error("nothing can be seen of either tier: OS page cache: {os}; shared_buffers: {buffers}")]
+    #[error("neither tier is visible: OS page cache: {os}; shared_buffers: {buffers}")]
     NothingMeasured { os: String, buffers: String },
-    #[error("no relation is called \"{name}\"")]
+    #[error("relation \"{name}\" does not exist")]
     UnknownRelation { name: String, near: Vec<String> },
-    #[error("no relation is in schema \"{name}\"")]
+    #[error("schema \"{name}\" contains no relation")]
     UnknownSchema { name: String, near: Vec<String> },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -80,49 +80,48 @@ impl Explain for Error {
                 return Some(format!("did you mean {}?", near.join(" or ")));
             }
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "`pgthaw snapshot list` shows the snapshots that there are"
+                "`pgthaw snapshot list` lists the snapshots"
             }
             Error::File { action: "open", path, .. } if path.is_dir() => {
                 let directory = postgres::quote_argument(&path.display().to_string());
                 return Some(format!(
-                    "a snapshot is a file; `pgthaw snapshot list --dir {directory}` shows those that pgthaw keeps there, and \
-                     `pgthaw restore --dir {directory}` takes the best of them"
+                    "a snapshot is a file; `pgthaw snapshot list --dir {directory}` lists the snapshots there, and `pgthaw restore --dir {directory}` restores the best"
                 ));
             }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
-            Error::Flawed { flaw: Flaw::NotOne(_), .. } => "`pgthaw snapshot list` shows the snapshots that there are",
+            Error::Flawed { flaw: Flaw::NotOne(_), .. } => "`pgthaw snapshot list` lists the snapshots",
             Error::Flawed { flaw: Flaw::Damaged(_), path } => {
                 let file = postgres::quote_argument(&path.display().to_string());
-                return Some(format!("take an older one (`pgthaw snapshot list`), or remove it: `rm -- {file}`"));
+                return Some(format!("use an older snapshot (`pgthaw snapshot list`), or remove this: `rm -- {file}`"));
             }
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
-                "use the pgthaw that wrote it, or take a new snapshot"
+                "use the pgthaw version that wrote it, or take a new snapshot"
             }
-            Error::Flawed { .. } => "pgthaw did not write this; use a snapshot from `pgthaw snapshot list`",
-            Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
+            Error::Flawed { .. } => "pgthaw did not write this file; use a snapshot from `pgthaw snapshot list`",
+            Error::OtherCluster { .. } => "connect to the cluster of the snapshot, or take a snapshot of this one",
             Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
             // Other users cannot look into root's home.
             Error::NoSnapshot(_) if !postgres::SystemUser::is_root() => {
                 "take one with `pgthaw snapshot take`; if root took one, it is in root's home: `sudo pgthaw …`"
             }
             Error::NoSnapshot(_) => {
-                "take one with `pgthaw snapshot take`; one that another user took is in that user's home: name it with --dir"
+                "take one with `pgthaw snapshot take`; for another user's snapshot, give its directory with --dir"
             }
             Error::NothingHeld { .. } => {
-                "take one with `pgthaw snapshot take` once the server is warm; `pgthaw doctor` says whether both tiers can be seen"
+                "take one with `pgthaw snapshot take` once the server is warm; `pgthaw doctor` shows whether both tiers are visible"
             }
             Error::UnknownSnapshot { .. } => {
-                "a name is the beginning of one that `pgthaw snapshot list` shows, best, newest or newest~1; a file is a path with a / or ending in .parquet"
+                "give best, newest, newest~1 or the beginning of a name in `pgthaw snapshot list`; a file's path needs a / or the ending .parquet"
             }
-            Error::AmbiguousSnapshot { .. } => "write more of the name",
+            Error::AmbiguousSnapshot { .. } => "give more of the name",
             Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
-                "the word means one of those that there are: choose another"
+                "this word selects an existing snapshot: choose another label"
             }
             Error::Label(_) => {
                 "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
             }
-            Error::Exists(_) => "name another file, or remove this one",
-            Error::NothingMeasured { .. } => "`pgthaw doctor` says what is missing and how to get it",
+            Error::Exists(_) => "give another file, or remove this one",
+            Error::NothingMeasured { .. } => "`pgthaw doctor` shows what is missing and how to get it",
             Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => "`pgthaw map --top 0` shows all relations",
         };
         Some(text.to_owned())
@@ -141,18 +140,18 @@ impl Explain for Error {
 /// Command for snapshots that the server's owner keeps.
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
-    format!("the server's owner keeps his snapshots in {directory}: `pgthaw … --dir {directory}`")
+    format!("the server's owner keeps snapshots in {directory}: `pgthaw … --dir {directory}`")
 }
 
 fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
-        io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
+        io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or give another directory with --dir"),
         // Limit of this user or of the file system.
         io::ErrorKind::FileTooLarge => {
-            Some("nothing was harmed; free some space, or name another directory with --dir")
+            Some("no snapshot was damaged; free some space, or give another directory with --dir")
         }
-        io::ErrorKind::NotADirectory => Some("a part of this path is a file: name a directory with --dir"),
+        io::ErrorKind::NotADirectory => Some("a part of this path is a file: give a directory with --dir"),
         _ => None,
     }
 }

@@ -45,15 +45,15 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
     }
     let buffers = match inputs.server {
         Some(server) if with_buffers => read_buffers_tier(server, &inputs, &mut relations).await?,
-        Some(_) => TierState::Unknown { reason: "nobody asked for it".to_owned() },
-        None => TierState::Unknown { reason: "there is no server to ask".to_owned() },
+        Some(_) => TierState::Unknown { reason: "not requested".to_owned() },
+        None => TierState::Unknown { reason: "there is no server connection".to_owned() },
     };
     let (relations, empty): (Vec<_>, Vec<_>) = relations.into_iter().partition(|one| !one.forks.is_empty());
     if inputs.server.is_none() && inputs.data_directory.is_some() {
         remarks.push(remark_names(&inputs, &relations));
     }
     if inputs.server.is_some_and(|server| server.facts.io_direct) {
-        remarks.push("debug_io_direct has data: this server's reads bypass the OS page cache".to_owned());
+        remarks.push("debug_io_direct contains data: this server's reads bypass the OS page cache".to_owned());
     }
     Ok(Map {
         taken_at,
@@ -197,7 +197,7 @@ async fn read_catalogs<'a>(
             {
                 is_there |= !error.is_about_database();
                 let told = error.with_hint();
-                remarks.push(format!("the relations of database \"{}\" have no names here: {told}", database.name));
+                remarks.push(format!("the relations of database \"{}\" appear without names: {told}", database.name));
                 closed.push(database);
             }
             Err(error) => return Err(error.into()),
@@ -268,7 +268,7 @@ fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Liste
 /// `relations` are all those with blocks.
 fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     let Some(snapshot) = inputs.names else {
-        return "the catalogs cannot be read, so files stand for relations; a snapshot of this cluster would know their names"
+        return "the catalogs cannot be read, so relations appear as files; a snapshot of this cluster would provide their names"
             .to_owned();
     };
     let block_size = inputs.data_directory.map_or(0, |directory| directory.block_size);
@@ -277,13 +277,12 @@ fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     let (named, total) = (relations.len() - files, relations.len());
     let rest = match files {
         0 => String::new(),
-        1 => format!("; the other one stands under its file's name, {}", Bytes(blocks * u64::from(block_size))),
-        _ => format!("; the other {files} stand under their files' names, {}", Bytes(blocks * u64::from(block_size))),
+        1 => format!("; the other one appears under its file name, {}", Bytes(blocks * u64::from(block_size))),
+        _ => format!("; the other {files} appear under their file names, {}", Bytes(blocks * u64::from(block_size))),
     };
     let taken_at = snapshot.map.taken_at.strftime("%Y-%m-%d %H:%M:%S UTC");
     format!(
-        "the catalogs cannot be read: names are those of the snapshot of {taken_at}, which knows {named} of {total} \
-         relations{rest}"
+        "the catalogs cannot be read: names are from the snapshot of {taken_at}, which has {named} of {total} relations{rest}"
     )
 }
 
@@ -313,7 +312,7 @@ fn scan(
     let found = directory.scan(&mut refused)?.into_iter().filter(|relation| is_meant(&relation.path));
     if let Some(first) = refused.first() {
         let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        remarks.push(format!("the relations behind these places are left out: {}{hint}", name_some(&refused)));
+        remarks.push(format!("skipped the relations in inaccessible places: {}{hint}", name_some(&refused)));
     }
     let mark = |mut relation: Relation| {
         relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
@@ -383,7 +382,7 @@ const THREADS_MAX: usize = 8;
 /// Tests with PG_VERSION, a small file of the cluster's owner.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
-        return TierState::Unknown { reason: "there is no data directory to look at".to_owned() };
+        return TierState::Unknown { reason: "there is no data directory".to_owned() };
     };
     let look = || -> Result<(), linux::Error> {
         if let Some(file) = inputs.page_cache.open(&directory.path.join("PG_VERSION"))? {
@@ -475,10 +474,10 @@ fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {
         by_directory.entry(failure.directory().to_owned()).or_default().push(failure);
     }
     for failures in by_directory.values().take(REMARKED) {
-        remarks.push(format!("{} files could not be looked at: {}", failures.len(), failures[0].with_hint()));
+        remarks.push(format!("{} files could not be inspected: {}", failures.len(), failures[0].with_hint()));
     }
     let rest: usize = by_directory.values().skip(REMARKED).map(Vec::len).sum();
-    remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be looked at either")));
+    remarks.extend((rest > 0).then(|| format!("{rest} files in other directories could not be inspected either")));
 }
 
 /// `before`: blocks of the earlier segments.
@@ -632,7 +631,7 @@ mod os_tests {
             let (relations, remarks) = look(&cache, 1);
             let fork = &relations[0].forks[0];
             assert_eq!((fork.blocks, fork.os.len()), (blocks_found, resident), "{refused}");
-            assert!(remarks[0].starts_with("1 files could not be looked at"), "{remarks:?}");
+            assert!(remarks[0].starts_with("1 files could not be inspected"), "{remarks:?}");
         }
     }
 
@@ -656,7 +655,7 @@ mod os_tests {
         let (relations, remarks) = look(&cache, 3);
         let resident: Vec<u64> = relations.iter().map(|one| one.forks.iter().map(|fork| fork.os.len()).sum()).collect();
         assert_eq!(resident, [50, 0, 50]);
-        assert!(remarks[0].starts_with("1 files could not be looked at"), "{remarks:?}");
+        assert!(remarks[0].starts_with("1 files could not be inspected"), "{remarks:?}");
     }
 
     #[test]

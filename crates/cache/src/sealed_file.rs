@@ -58,7 +58,7 @@ impl Sealed {
     pub fn check_digest(&self, metadata: &Metadata<'_>) -> Result<(), Flaw> {
         match self.digest.as_deref() == Some(metadata.text(KEY)?) {
             true => Ok(()),
-            false => Err(Flaw::Damaged("its checksum is not where it belongs".into())),
+            false => Err(Flaw::Damaged("its checksum is misplaced".into())),
         }
     }
 
@@ -80,7 +80,7 @@ impl Sealed {
 
 fn decode_footer(footer: &Footer) -> Result<ParquetMetaData, Flaw> {
     check_thrift(&footer.bytes).map_err(|what| {
-        let reason = format!("its footer has what pgthaw does not write: {what}");
+        let reason = format!("pgthaw does not write such a footer: {what}");
         match footer.checksum_offset() {
             Some(_) => Flaw::Damaged(reason),
             None => Flaw::NotOne(reason),
@@ -143,9 +143,9 @@ impl Flaw {
         match self {
             Flaw::NotOne(reason) => format!("{path} is not a {what}: {reason}"),
             Flaw::Damaged(reason) => format!("{what} {path} is damaged: {reason}"),
-            Flaw::Contradiction(reason) => format!("{what} {path} contradicts itself: {reason}"),
+            Flaw::Contradiction(reason) => format!("{what} {path} is inconsistent: {reason}"),
             Flaw::OtherFormat { found, known } => {
-                format!("{what} {path} has format {found}, and this pgthaw reads format {known}")
+                format!("{what} {path} has format {found}, but this pgthaw reads format {known}")
             }
             Flaw::TooLarge(reason) => format!("{what} {path} is too large: {reason}"),
             Flaw::Failed { action, source } => format!("cannot {action} {path}: {source}"),
@@ -236,7 +236,7 @@ impl<'a> Metadata<'a> {
     }
 
     pub fn wrong(&self, key: &str) -> Flaw {
-        Flaw::Contradiction(format!("its metadata {key} is missing or makes no sense"))
+        Flaw::Contradiction(format!("its metadata {key} is missing or invalid"))
     }
 }
 
@@ -303,7 +303,7 @@ pub fn open_written(path: &Path) -> Result<File, Flaw> {
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
     // No SEEK_HOLE support counts as no holes.
     match size > 0 && seek(&file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
-        true => Err(Flaw::Damaged("it has holes, where nothing was ever written".into())),
+        true => Err(Flaw::Damaged("it has holes that were never written".into())),
         false => Ok(file),
     }
 }
@@ -337,7 +337,7 @@ impl Footer {
         let size = source.len();
         match size {
             0 => return Err(not_one("it is empty")),
-            1..12 => return Err(not_one("it is too short to be one")),
+            1..12 => return Err(not_one("it is too short")),
             _ => {}
         }
         if *read(0, MAGIC.len())? != *MAGIC {
@@ -347,7 +347,7 @@ impl Footer {
         let (length, magic) = tail.split_at(4);
         if magic != MAGIC {
             return Err(Flaw::Damaged(
-                "it begins as a Parquet file and does not end as one; it was cut off, or changed at its end".into(),
+                "it begins but does not end as a Parquet file; it was cut off, or changed at its end".into(),
             ));
         }
         let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
@@ -501,7 +501,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
             {
                 Ok(page)
             }
-            _ => Err("it is not one page, encoded as pgthaw does it".to_owned()),
+            _ => Err("it is not one page in pgthaw's encoding".to_owned()),
         }
     }
 
@@ -511,14 +511,14 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
         let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
         if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
-            return Err("it is not packed as pgthaw packs".to_owned());
+            return Err("it is not compressed in pgthaw's way".to_owned());
         }
         if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
             return Err("it reaches past the end of the file".to_owned());
         }
         let header = self.source.get_bytes(offset, bytes.min(PAGE_HEADER_BYTES) as usize);
         let header = header.map_err(|error| error.to_string())?;
-        check_thrift(&header).map_err(|what| format!("its page begins with what pgthaw does not write: {what}"))?;
+        check_thrift(&header).map_err(|what| format!("pgthaw does not write such a page header: {what}"))?;
         let unpacked = find_unpacked_size(&header)?;
         if unpacked > max_bytes || bytes > max_bytes + 1024 {
             return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));

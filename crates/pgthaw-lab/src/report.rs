@@ -146,7 +146,7 @@ fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Resu
     let body = format!(
         r#"<main id="page">
 <h1>{}</h1>
-<noscript><p>The curves and the table are drawn by a script in this file. The numbers are in its source, as JSON.</p></noscript>
+<noscript><p>A script in this file draws the curves and the table. The file contains the numbers as JSON.</p></noscript>
 </main>"#,
         escape_text(title)
     );

@@ -16,15 +16,15 @@ use host::linux::own_program::find_beside;
 
 /// Commands of pgthaw-lab, a separate program installed beside this one.
 const LABORATORY: [(&str, &str); 5] = [
-    ("bench", "Measure ways to warm, settings, disks and scales: a study file, or one that is built in (pgthaw-lab)"),
-    ("results", "Stored studies: list, show, compare, export, import (pgthaw-lab)"),
-    ("report", "One self-contained HTML file of a study, or of several of any kind (pgthaw-lab)"),
-    ("serve", "Browse the results, compare them and watch the trial that runs, in a browser (pgthaw-lab)"),
-    ("judge", "Does a throughput curve keep a level, and is that level a warm server's? (pgthaw-lab)"),
+    ("bench", "Measure warmers, settings, disks and scales, by a built-in study or a study file (pgthaw-lab)"),
+    ("results", "List, show, compare, export or import stored studies (pgthaw-lab)"),
+    ("report", "Write a self-contained HTML report of one or several studies (pgthaw-lab)"),
+    ("serve", "Show results, comparisons and the running trial in a browser (pgthaw-lab)"),
+    ("judge", "Judge whether a throughput curve is steady, and at a warm server's level (pgthaw-lab)"),
 ];
 
 #[derive(Debug, thiserror::Error)]
-#[error("`pgthaw {command}` is a command of pgthaw-lab, and that is not installed")]
+#[error("`pgthaw {command}` is a command of pgthaw-lab, which is not installed")]
 pub struct NoLaboratory {
     command: &'static str,
 }

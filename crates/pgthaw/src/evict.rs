@@ -19,43 +19,40 @@ use host::units::Bytes;
 use postgres::RelationName;
 use terminal::{Canvas, Column, printable, render_columns};
 
-/// Make relations, a database or the whole cluster cold
+/// Evict relations, a database or the whole cluster from both caches
 ///
-/// For measuring cold starts. Evicts from the OS page cache without being root (the files are written out first) and from
-/// shared_buffers where the server can (17 and later; before, restart it: exit status 3 unless --tier os). Looks again, and says what stayed and why.
-/// Refuses a server that is no lab server unless --yes.
+/// For measuring cold starts. Evicting from the OS page cache needs no root; pgthaw flushes the files first. Evicting from
+/// shared_buffers needs PostgreSQL 17 or later. Restart an older server (exit status 3 unless --tier os). pgthaw measures again, and
+/// prints which blocks remain and why. Servers other than lab servers require --yes.
 #[derive(Debug, Args)]
 pub struct EvictArguments {
-    #[command(flatten)]
-    connection: ConnectionArguments,
-
     #[command(flatten)]
     positional: PositionalArguments,
 
     #[command(flatten)]
     selection: SelectionArguments,
 
-    /// Everything: all relations of all databases
+    /// Evict all relations of all databases
     #[arg(long)]
     all: bool,
 
-    /// Which cache: os, buffers or both (default)
+    /// Cache to evict from: os, buffers or both (default)
     #[arg(long, value_parser = ["os", "buffers", "both"], default_value = "both")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     tier: String,
 
-    /// Drop all that this machine has cached (root only)
+    /// Drop the whole page cache of this machine (root only)
     ///
-    /// Other programs' files too.
+    /// This includes other programs' files.
     #[arg(long)]
     drop_caches: bool,
 
-    /// Print what is resident; evict nothing
+    /// Print the cached data; evict nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// A row for every relation
-    #[arg(short, long)]
+    /// Print a row for every relation
+    #[arg(short, long, hide_short_help = true)]
     verbose: bool,
 
     #[command(flatten)]
@@ -63,6 +60,9 @@ pub struct EvictArguments {
 
     #[command(flatten)]
     lab: LabArguments,
+
+    #[command(flatten)]
+    connection: ConnectionArguments,
 }
 
 pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -182,7 +182,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));
-    let text = format!("stayed in shared_buffers: {bytes} of {names}: the server was using them, or read them again");
+    let text = format!("stayed in shared_buffers: {bytes} of {names}: the server was using them or read them again");
     (!stayed.is_empty()).then_some(text)
 }
 
@@ -197,9 +197,9 @@ pub fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String
 
 fn reason_words(reason: StayReason) -> &'static str {
     match reason {
-        StayReason::Dirty => "written again since",
+        StayReason::Dirty => "dirty again",
         StayReason::Writeback => "being written",
-        StayReason::ServerRuns => "the server runs and read it again, or was using it",
+        StayReason::ServerRuns => "the running server was using it or read it again",
         StayReason::InUse => "another process has it mapped or locked",
         StayReason::Refused => "refused",
     }

@@ -17,22 +17,18 @@ use host::units::{Bytes, counted};
 use postgres::DataDirectory;
 use terminal::{printable, render_age};
 
-/// Touch every block of a volume that was made from a volume snapshot, once
+/// Read every block of a volume that was created from a volume snapshot, once
 ///
-/// Such a volume fetches each block from far away when it is first read. Reads everything below the data directory past the
-/// page cache, so that nothing warm is pushed out; what a snapshot of pgthaw's knows to be hot comes first. What was done is
-/// kept: after Ctrl-C or a crash the next run goes on. It works while the server runs: as long as that works, only a few reads
-/// are in flight at a time. To bring memory back, use restore.
+/// Such a volume fetches each block from remote storage at its first read. pgthaw reads everything below the data directory with direct
+/// I/O, which evicts nothing. It begins with the hot blocks of a pgthaw snapshot. It stores its progress: after Ctrl-C or a crash the
+/// next run continues. The server may run; while it is busy, only a few reads are in flight. Use restore to load the caches.
 #[derive(Debug, Args)]
 pub struct HydrateArguments {
-    /// The snapshot that says what is hot: best, newest, a name or a file
+    /// Snapshot with the hot blocks: best, newest, a name or a file
     ///
-    /// `best` is the one that restore would take, a name the beginning of one that `pgthaw snapshot list` shows.
+    /// `best` is the one that restore would choose. A name is the beginning of one in `pgthaw snapshot list`.
     #[arg(default_value = BEST)]
     snapshot: String,
-
-    #[command(flatten)]
-    pub connection: ConnectionArguments,
 
     #[command(flatten, next_help_heading = "Hydrate")]
     snapshots: SnapshotsArguments,
@@ -40,17 +36,20 @@ pub struct HydrateArguments {
     #[command(flatten)]
     pace: PaceArguments,
 
-    /// Reads at a time
+    /// Reads in flight
     ///
-    /// A block that comes from far away takes long, so that many help; only a few of them while the server works.
+    /// Reads from remote storage have a high latency, so many in parallel help. While the server is busy, pgthaw uses only a few.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
-    /// Read all of it again, whatever earlier runs did
+    /// Read everything again, ignoring earlier runs
     ///
-    /// For a volume that cannot be told from an earlier one.
+    /// For a new volume that pgthaw cannot distinguish from an earlier one.
     #[arg(long)]
     again: bool,
+
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
 }
 
 pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -99,7 +98,7 @@ impl HydrateArguments {
             Ok(Chosen { snapshot, remarks, .. }) => Ok((Some(snapshot), remarks)),
             Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
                 let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                Ok((None, vec![format!("the order is that of the files, as nothing says what is hot: {error}{hint}")]))
+                Ok((None, vec![format!("reads in file order, as no snapshot shows the hot blocks: {error}{hint}")]))
             }
             Err(error) => Err(error),
         }
@@ -120,7 +119,7 @@ impl HydrateArguments {
 pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let mut lines = match &receipt.finished_before {
         Some(FinishedRun { at, device }) => vec![format!(
-            "nothing read: an earlier run {} ({at:.0}) on {device} touched everything; --again reads it again",
+            "nothing read: an earlier run {} ({at:.0}) on {device} read everything; --again reads it again",
             render_age(*at)
         )],
         None => render_reads(receipt),
@@ -128,7 +127,7 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
     if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
         lines.push(format!(
-            "the server worked for {:.1} s of it: few reads at a time meanwhile (--pace full does not yield)",
+            "the server was active for {:.1} s of it: pgthaw issued fewer reads meanwhile (--pace full does not yield)",
             waiting_seconds + flowing_seconds
         ));
     }
@@ -148,14 +147,14 @@ fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
     lines.extend(
         receipt
             .resumed_from
-            .map(|at| format!("{done_before_bytes} were done {} already; --again begins anew", render_age(at))),
+            .map(|at| format!("{done_before_bytes} were already read {}; --again starts over", render_age(at))),
     );
     match left_bytes {
         Bytes(0) if receipt.failed_reads > 0 => {
             lines.push("every block that could be listed has been touched".to_owned())
         }
         Bytes(0) => lines.push("every block has been touched".to_owned()),
-        left => lines.push(format!("{left} are left: the next run goes on from here")),
+        left => lines.push(format!("{left} are left: the next run continues from here")),
     }
     lines
 }

@@ -67,7 +67,7 @@ pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
 /// The flag of every command that looks on.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct BudgetArguments {
-    /// Look at less when looking costs more of all processors than so many percent
+    /// Limit pgthaw's overhead, in percent of all processors; beyond it pgthaw measures less
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * ACCOUNT_DEAR)]
     budget: f64,
 }
@@ -81,5 +81,5 @@ impl BudgetArguments {
 
 fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "a number from 0 to 100 is wanted".to_owned())
+    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
 }

@@ -44,7 +44,7 @@ impl Watcher for WarmProgress {
         // Usually too short for a bar.
         let steps = |label| Progress::steps_when_slow(label, self.is_visible);
         let bar = match phase {
-            Phase::Measuring => steps("looking"),
+            Phase::Measuring => steps("measuring"),
             Phase::Reading => bytes("page cache"),
             Phase::Verifying => steps("verifying"),
             Phase::Buffers => bytes("buffers"),

@@ -227,7 +227,7 @@ test_every_version! {
             server.psql_in(name, since);
             if name == "one" {
                 let waited = server.home.pgthaw(&["results", "--results", &results]);
-                assert_refused(&waited, "may be adding something to the schema pgthaw for mallory", name);
+                assert_refused(&waited, "may be adding objects to the schema pgthaw for mallory", name);
             }
             // He ends it while it is waited for.
             let mut list = server.home.command(&["results", "--results", &results]);

@@ -216,7 +216,7 @@ fn find_points(world: &World, case: &Case) -> Vec<(Point, &'static str)> {
 fn is_explained(case: &Case, output: &Output, line: &str) -> bool {
     let said = format!("{}{}", output.stderr, output.stdout);
     if line.contains("<socket:[") && line.contains("F_DUPFD_CLOEXEC") {
-        return said.contains("cannot start the threads that pgthaw needs: ") && said.contains("hint: ulimit ");
+        return said.contains("cannot start the threads that pgthaw needs: ") && said.contains("ulimit -n");
     }
     if line.contains("<socket:[") {
         return ["server", "database", "connect"].iter().any(|word| said.contains(word));

@@ -139,7 +139,11 @@ const FILMS: &[Mistake] = &[
         "pgthaw film record --database shopp",
         Instead("pgthaw film record --seconds 1 --database shop"),
     ),
-    made("No film is called so.", "pgthaw film show nightly", First("pgthaw film record --seconds 1 --like nightly")),
+    made(
+        "No film is called so.",
+        "pgthaw film show month-end",
+        First("pgthaw film record --seconds 1 --like month-end"),
+    ),
 ];
 
 const SNAPSHOTS: &[Mistake] = &[

@@ -47,7 +47,7 @@ fn what_is_no_file_of_the_servers_is_left_out_and_the_rest_is_done() {
     symlink(&secret, &link).unwrap();
     let map = run(&server, &["map", "--json"]).ok().json();
     let remarks = map["remarks"].to_string();
-    assert!(remarks.contains("2 files could not be looked at"), "{remarks}");
+    assert!(remarks.contains("2 files could not be inspected"), "{remarks}");
     assert!(remarks.contains("symbolic link") || remarks.contains("it is a pipe"), "{remarks}");
     run(&server, &["snapshot", "take"]).ok();
     for arguments in [&["evict", "--json", "--all", "--tier", "os"][..], &["restore", "--json"], &["hydrate", "--json"]]

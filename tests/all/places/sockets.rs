@@ -95,7 +95,7 @@ fn a_stranger_who_listens_where_anybody_may_hears_no_password() {
     let place = open_place();
     let heard = listen_as(NOBODY, place.path());
     let said = map(place.path(), &[]).ends_with(3).stderr;
-    assert!(said.contains("is run by the system's user \"nobody\"") && said.contains("requirepeer"), "{said}");
+    assert!(said.contains("runs as operating-system user \"nobody\"") && said.contains("requirepeer"), "{said}");
     assert!(!has_password(&heard));
 }
 
@@ -108,7 +108,7 @@ fn neither_does_one_who_listens_in_place_of_a_results_server() {
     let home = Home::new();
     let mut command = home.command(&["results", "--results", &address]);
     let said = ends_by_itself(command.env("PGPASSWORD", "geheim")).ends_with(3).stderr;
-    assert!(said.contains("is run by the system's user \"nobody\"") && said.contains("requirepeer"), "{said}");
+    assert!(said.contains("runs as operating-system user \"nobody\"") && said.contains("requirepeer"), "{said}");
     assert!(!has_password(&heard));
 }
 
@@ -135,7 +135,7 @@ fn a_server_is_whose_requirepeer_says() {
     let place = open_place();
     let heard = listen_as(NOBODY, place.path());
     let said = map(place.path(), &[("PGREQUIREPEER", "postgres")]).ends_with(3).stderr;
-    assert!(said.contains("\"nobody\", not by postgres"), "{said}");
+    assert!(said.contains("\"nobody\", not as postgres"), "{said}");
     assert!(!has_password(&heard));
     map(place.path(), &[("PGREQUIREPEER", "nobody")]);
     assert!(has_password(&heard), "he was named");
@@ -171,12 +171,12 @@ fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones
     };
     let (port, heard) = listen_on_network();
     let text = said(port, "", "127.0.0.1", &[]);
-    assert!(text.contains("is told none") && text.contains("-h and -p"), "{text}");
+    assert!(text.contains("sends none") && text.contains("-h and -p"), "{text}");
     assert!(!has_password(&heard) && !text.contains("-W"), "{text}");
     let (port, heard) = listen_on_network();
     let text = said(port, "", "127.0.0.1", &["-W"]);
-    let told = text.find("no password is asked for (-W)").unwrap_or_else(|| panic!("{text}"));
-    assert!(told < text.find("is told none").unwrap() && !has_password(&heard), "{text}");
+    let told = text.find("-W has no effect").unwrap_or_else(|| panic!("{text}"));
+    assert!(told < text.find("sends none").unwrap() && !has_password(&heard), "{text}");
     let [_, postgres, nobody] = attackers().try_into().unwrap();
     for (listening, of_place) in [(nobody, 0), (postgres, nobody), (postgres, 0)] {
         let place = open_place();
@@ -187,7 +187,7 @@ fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones
         let text = said(5999, place.path().to_str().unwrap(), "", &[]);
         let is_trusted = listening == postgres && of_place == 0;
         assert_eq!(has_password(&heard), is_trusted, "{listening} in a place of {of_place}: {text}");
-        assert_eq!(text.contains("is told none"), !is_trusted, "{listening} in a place of {of_place}: {text}");
+        assert_eq!(text.contains("sends none"), !is_trusted, "{listening} in a place of {of_place}: {text}");
     }
 }
 

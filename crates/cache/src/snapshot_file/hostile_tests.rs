@@ -128,7 +128,7 @@ fn another_format_names_both_versions() {
 #[test]
 fn a_path_cannot_leave_the_data_directory() {
     for hostile in ["../../etc/shadow", "/etc/shadow", "base/5/../../../x", "base/5/1\n"] {
-        expect(&refusal_of(|one| one.columns.texts[PATH][1] = ByteArray::from(hostile)), "not the path of a relation");
+        expect(&refusal_of(|one| one.columns.texts[PATH][1] = ByteArray::from(hostile)), "not a relation's path");
     }
 }
 
@@ -137,7 +137,7 @@ fn numbers_must_agree_with_each_other() {
     expect(&refusal_of(|one| one.columns.longs[RELFILENUMBER][0] = 99), "relfilenumber 99");
     expect(&refusal_of(|one| one.columns.longs[OID][0] = -1), "-1 is no oid");
     expect(&refusal_of(|one| one.columns.longs[OID][0] = 1 << 32), "is no oid");
-    expect(&refusal_of(|one| one.columns.longs[BLOCKS][2] = 5), "has 334 blocks and not 5");
+    expect(&refusal_of(|one| one.columns.longs[BLOCKS][2] = 5), "has 334 blocks instead of 5");
     expect(&refusal_of(|one| one.columns.longs[BLOCKS][2] = -1), "has 334 blocks");
     expect(&refusal_of(|one| one.columns.longs[RELATION_BLOCKS][2] = 999), "reaches past the relation's 999 blocks");
     expect(&refusal_of(|one| one.columns.longs[RELATION_BLOCKS][2] = -1), "no relation has -1 blocks");
@@ -186,7 +186,7 @@ fn a_file_belongs_to_one_relation() {
         one.columns.texts[PATH][2] = one.columns.texts[PATH][0].clone();
         one.columns.longs[RELFILENUMBER][2] = one.columns.longs[RELFILENUMBER][0];
     };
-    expect(&refusal_of(falsify), "base/5/1 was there before");
+    expect(&refusal_of(falsify), "base/5/1 appears twice");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
         SnapshotHeader::read_unverified(&path).map(drop),
         SnapshotHeader::read(&path).map(drop),
     ] {
-        expect(&error.unwrap_err().to_string(), "its footer has what pgthaw does not write: a value of type 1");
+        expect(&error.unwrap_err().to_string(), "pgthaw does not write such a footer: a value of type 1");
     }
 
     // Also in a page header.
@@ -329,7 +329,7 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
     bytes[values..values + 8].copy_from_slice(&[0x79, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7]);
     fs::write(&path, &bytes).unwrap();
     sign(&path);
-    expect(&Snapshot::read(&path).unwrap_err().to_string(), "its page begins with what pgthaw does not write");
+    expect(&Snapshot::read(&path).unwrap_err().to_string(), "pgthaw does not write such a page header");
 }
 
 fn zigzag(value: u64) -> Vec<u8> {

@@ -385,7 +385,7 @@ fn read_relations<S: ChunkReader + 'static>(
         let over = [("rows", taken.rows), ("bitmaps", taken.bitmaps)].into_iter().find(|(_, taken)| *taken > room);
         over.map_or(Ok(()), |(what, taken)| {
             let reason =
-                format!("its {what} take {taken} bytes of memory, and those of a file of its size {room} at most");
+                format!("its {what} take {taken} bytes of memory, but a file of its size may take at most {room}");
             Err(Error::of_flaw(Flaw::TooLarge(reason), path))
         })
     };
@@ -450,7 +450,7 @@ impl Collector {
         let [oid, relfilenumber, relation_blocks, blocks] = columns.longs.each_ref().map(|column| column[row]);
         let path: RelationPath = path?.parse().map_err(|error| format!("{error}"))?;
         if relfilenumber != i64::from(path.relfilenumber()) {
-            return Err(format!("relfilenumber {relfilenumber} is not that of {path}"));
+            return Err(format!("relfilenumber {relfilenumber} does not match {path}"));
         }
         let relation = Relation {
             name: RelationName { database: database?.to_owned(), schema: schema?.to_owned(), name: name?.to_owned() },
@@ -484,7 +484,7 @@ impl Collector {
         let texts = [&name.database, &name.schema, &name.name, &relation.tablespace].map(String::len);
         self.memory.rows += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
         if !self.paths.insert(relation.path.clone()) {
-            return Err(format!("{} was there before", relation.path));
+            return Err(format!("{} appears twice", relation.path));
         }
         self.relations.push(RelationMap { relation, forks: Vec::new() });
         Ok(())
@@ -507,7 +507,7 @@ fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result
         return Err(format!("{} bytes follow its bitmap", rest.len()));
     }
     if bitmap.len() != blocks as u64 {
-        return Err(format!("its bitmap has {} blocks and not {blocks}", bitmap.len()));
+        return Err(format!("its bitmap has {} blocks instead of {blocks}", bitmap.len()));
     }
     if bitmap.max().is_some_and(|last| u64::from(last) >= relation_blocks) {
         return Err(format!("its bitmap reaches past the relation's {relation_blocks} blocks"));

@@ -526,8 +526,7 @@ impl Candidates {
     fn remark_to_come(&self, now: Timestamp) -> Option<String> {
         let at = self.headers.iter().position(|header| is_to_come(header, now))?;
         Some(format!(
-            "the time of snapshot {} is still to come, as if the clock had been set back since: it counts as one from before \
-             the server's start",
+            "snapshot {} is dated in the future, perhaps because the clock was set back: it counts as one from before the server's start",
             self.generations[at].name
         ))
     }
@@ -613,7 +612,7 @@ impl SnapshotStore {
 
 fn passed_over_remarks(passed_over: &[Error], taken_at: Timestamp) -> Vec<String> {
     let instead = taken_at.strftime("%F %T");
-    passed_over.iter().map(|error| format!("{error}; the one of {instead} UTC was taken instead")).collect()
+    passed_over.iter().map(|error| format!("{error}; the snapshot of {instead} UTC was used instead")).collect()
 }
 
 #[cfg(test)]
@@ -777,11 +776,11 @@ mod the_one_that_is_read_tests {
         let (_directory, store) = store();
         store.keep(&snapshot(1_700_000_000, 0)).unwrap();
         let error = store.read(BEST, CLUSTER, &situation(1_600_000_000)).unwrap_err();
-        assert!(error.to_string().contains("holds anything of either tier"), "{error}");
+        assert!(error.to_string().contains("has content of either tier"), "{error}");
         store.keep(&snapshot(1_700_000_001, 5)).unwrap();
         let buffers = Situation { tiers: Tiers { os: false, buffers: true }, ..situation(1_600_000_000) };
         let error = store.read(BEST, CLUSTER, &buffers).unwrap_err();
-        assert!(error.to_string().contains("anything of shared_buffers"), "{error}");
+        assert!(error.to_string().contains("has content of shared_buffers"), "{error}");
     }
 
     #[test]
@@ -792,6 +791,6 @@ mod the_one_that_is_read_tests {
         let chosen = store.read(BEST, CLUSTER, &situation(1_700_000_100)).unwrap();
         assert_eq!(chosen.selected.holding.name, ahead.name);
         assert_eq!(chosen.selected.holding.age_seconds, -3600);
-        assert!(chosen.remarks[0].contains("is still to come"), "{:?}", chosen.remarks);
+        assert!(chosen.remarks[0].contains("is dated in the future"), "{:?}", chosen.remarks);
     }
 }

@@ -92,7 +92,7 @@ impl Assist {
     pub fn plan(self) -> Result<Planned, Error> {
         let is_the_one = matches!(self.which, Which::Named(_));
         match self.decide() {
-            Err(error) if !is_the_one => Ok(Planned::nothing(format!("its films cannot be used: {error}"), Vec::new())),
+            Err(error) if !is_the_one => Ok(Planned::nothing(format!("the films cannot be used: {error}"), Vec::new())),
             decided => decided,
         }
     }
@@ -117,7 +117,7 @@ impl Assist {
         let mut remarks = std::mem::take(&mut like.remarks);
         let Some(film) = like.films.first() else {
             let (Which::Like(called) | Which::Named(called)) = &self.which;
-            return Ok(Planned::nothing(format!("there is no film called {called} with anything in it yet"), remarks));
+            return Ok(Planned::nothing(format!("there is no film named {called} with content yet"), remarks));
         };
         let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
@@ -130,7 +130,7 @@ impl Assist {
         let mut touched = self.read(&mut like)?;
         let mut lost = None;
         if let Some((newer, of_newer)) = self.find_newer(&like, &touched)? {
-            remarks.push(format!("it goes by film {}, for most of {} is not there any more", newer.name, like.name));
+            remarks.push(format!("film {} was used, because most of {} no longer exists", newer.name, like.name));
             touched = of_newer;
             lost = Some(std::mem::replace(&mut like, newer).name);
         }
@@ -181,7 +181,7 @@ impl Assist {
         let bytes = |blocks| films[0].header().bytes(blocks);
         if !touched.gone.is_empty() {
             like.remarks.push(format!(
-                "left out, for they were dropped or rewritten since: {}, {} of the film's {}",
+                "skipped relations dropped or rewritten since: {}, {} of the film's {}",
                 touched.gone.join(", "),
                 bytes(touched.gone_blocks),
                 bytes(touched.film_blocks())
@@ -189,12 +189,12 @@ impl Assist {
         }
         if touched.truncated_blocks > 0 {
             let truncated = bytes(touched.truncated_blocks);
-            like.remarks.push(format!("left out, for their relations end before them now: {truncated} of the film"));
+            like.remarks.push(format!("skipped blocks beyond the end of their relations: {truncated} of the film"));
         }
         if touched.unproven_blocks > 0 {
             let unproven = bytes(touched.unproven_blocks);
             like.remarks.push(format!(
-                "{unproven} of its relations were in shared_buffers when it was recorded, before the server was started again, and are not cached now: whether it needs them is not known. They are not brought, and in no forecast"
+                "{unproven} were in shared_buffers at the time of the recording, before the server restarted, and are not cached now. Whether the job needs them is unknown, so they are neither preloaded nor in a forecast"
             ));
         }
         Ok(touched)
@@ -252,7 +252,7 @@ impl Planned {
         match told {
             Ok((None, forecasts)) => self.decision.forecasts = Some(forecasts),
             Ok((Some(lost), _)) => self.decision.reason = lost.to_owned(),
-            Err(error) => self.remarks.push(format!("nothing is forecast: {error}")),
+            Err(error) => self.remarks.push(format!("there is no forecast: {error}")),
         }
     }
 }
@@ -298,20 +298,20 @@ impl RunReceipt {
 /// `counted`: sessions found, if counted. `seen`, `guessed`: from `FilmHeader`. `is_kept`: the film is stored.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
-    let of_all = "has what all of the cluster asked for";
+    let of_all = "contains the requests of the whole cluster";
     let told = match (counted, seen) {
         (Some(0), JobSeen::Yes) if guessed.is_empty() => Some(format!(
-            "its sessions were too short to be counted: it is looked for them each {short} ms; what they asked for is seen all the same"
+            "the job's sessions were too short to be counted (pgthaw samples every {short} ms), but their requests are known"
         )),
         (Some(0), JobSeen::Yes) => None,
         (Some(0), _) => {
             let film =
                 if is_kept && seen == JobSeen::Everybody { format!("; its film {of_all}") } else { String::new() };
             Some(format!(
-                "no session of the job was seen on this server: it asks none, or another one, or through a pooler or another host (`pgthaw run --application-name NAME` finds sessions by their name), or by a process that has left the job's, or its sessions last less than {short} ms{film}"
+                "no session of the job was found on this server: it may use no server, another one, a pooler or another host (`pgthaw run --application-name NAME` finds sessions by name), a detached process, or sessions shorter than {short} ms{film}"
             ))
         }
-        (_, JobSeen::Everybody) if is_kept => Some(format!("its film {of_all}: whose each request was is not known")),
+        (_, JobSeen::Everybody) if is_kept => Some(format!("its film {of_all}: the process of each is unknown")),
         _ => None,
     };
     told.into_iter().chain(guessed).collect()
@@ -422,7 +422,7 @@ impl Means {
                     return stop(JOB_ENDED.to_owned());
                 }
                 if at.is_multiple_of(READS_PER_LOOK) && self.is_full() {
-                    return stop("there was no memory left for it".to_owned());
+                    return stop("no memory was left".to_owned());
                 }
                 match self.bring(&touched.forks[read.fork], *read, &open, &mut buffer) {
                     Ok(Bytes(0)) => {}
@@ -549,12 +549,12 @@ impl Windowed<'_> {
             sleep(POSITION_LOOK);
             let now = self.position();
             if now.is_none() && begun.elapsed() > FOUND_WITHIN {
-                return Err("no session of the job was found on the server, so nobody knows how far it is".to_owned());
+                return Err("no session of the job was found on the server, so its progress is unknown".to_owned());
             }
             if now != last {
                 (moved, last) = (Instant::now(), now);
             } else if now.is_some() && moved.elapsed() > STUCK {
-                return Err(format!("the job has asked for nothing for {} s", STUCK.as_secs()));
+                return Err(format!("the job has requested nothing for {} s", STUCK.as_secs()));
             }
         }
     }
@@ -569,10 +569,10 @@ impl Windowed<'_> {
         let is_through_one = self.decision.windows.first().is_some_and(|first| requested > first.until.0);
         match self.had_workers {
             Some(false) if workers => {
-                return Err("the job runs in parallel, and its film is of a serial run".to_owned());
+                return Err("the job runs in parallel, but its film is of a serial run".to_owned());
             }
             Some(true) if !workers && is_through_one => {
-                return Err("the job runs without workers, and its film is of a parallel run".to_owned());
+                return Err("the job runs without workers, but its film is of a parallel run".to_owned());
             }
             _ => {}
         }
@@ -580,7 +580,7 @@ impl Windowed<'_> {
         if requested >= JUDGED_FROM.0 && fetched as f64 > requested as f64 * FETCHED_SHARE_MAX {
             let (fetched, requested) = (Bytes(fetched), Bytes(requested));
             return Err(format!(
-                "the job had to fetch {fetched} of the {requested} that it asked for: it goes another way than its film"
+                "the job had to fetch {fetched} of the {requested} requested: it does not follow its film"
             ));
         }
         Ok(())
@@ -626,10 +626,10 @@ mod tests {
         let told = |counted, seen, is_kept| describe_sessions(counted, seen, Vec::new(), is_kept).join("; ");
         for (seen, is_kept) in [(JobSeen::Unknown, true), (JobSeen::No, true), (JobSeen::Everybody, false)] {
             let told = told(Some(0), seen, is_kept);
-            assert!(told.contains("no session of the job was seen") && told.ends_with("less than 25 ms"), "{told}");
+            assert!(told.contains("no session of the job was found") && told.ends_with("shorter than 25 ms"), "{told}");
             assert!(told.contains("another one") && told.contains("--application-name"), "{told}");
         }
-        let of_all = "film has what all of the cluster asked for";
+        let of_all = "film contains the requests of the whole cluster";
         assert!(told(Some(0), JobSeen::Everybody, true).ends_with(of_all));
         assert!(told(Some(1), JobSeen::Everybody, true).contains(of_all), "another asked, and it did not");
         assert!(told(Some(0), JobSeen::Yes, true).contains("too short to be counted"));
@@ -816,6 +816,6 @@ mod windowed_tests {
         let case = Case::new();
         case.move_to(100 << 20, 0);
         case.progress.fetched_bytes.store(80 << 20, Ordering::Relaxed);
-        assert!(case.run(None).stopped.unwrap().contains("another way than its film"));
+        assert!(case.run(None).stopped.unwrap().contains("does not follow its film"));
     }
 }

@@ -125,7 +125,7 @@ impl Attend {
         }
         let isolated = apart.map(|apart| apart.end(&mut remarks));
         let trouble = self.sessions.whose.trouble.as_deref();
-        remarks.extend(trouble.map(|why| format!("sessions of the job may not have been found: {why}")));
+        remarks.extend(trouble.map(|why| format!("some sessions of the job may be missing: {why}")));
         let requested_bytes = Bytes(self.sessions.read_asked().requested);
         let Progress { sessions_seen, workers_seen, .. } = &*self.progress;
         let (sessions, workers) = (sessions_seen.load(Ordering::Relaxed), workers_seen.load(Ordering::Relaxed));
@@ -149,13 +149,13 @@ impl Attend {
                 0 => {
                     let waited = waited.as_secs_f64();
                     return Some(format!(
-                        "a session of the job worked on for {waited:.1} s after its end, and was waited for"
+                        "pgthaw waited {waited:.1} s after the job's end for a session of it to finish"
                     ));
                 }
                 there if waited > WAITED_FOR || is_given_up => {
                     let there = counted(there as u64, "session");
                     return Some(format!(
-                        "{there} of the job did not end with it: what is read from now on stays cached (pg_terminate_backend ends one)"
+                        "{there} of the job did not end with it: further reads stay cached (pg_terminate_backend ends a session)"
                     ));
                 }
                 _ => std::thread::sleep(LOOK),
@@ -299,9 +299,9 @@ impl Apart {
             read_bytes,
         };
         if let Err(error) = self.isolation.remove() {
-            remarks.push(format!("a cgroup was left: {error}; the next run tries again"));
+            remarks.push(format!("a cgroup was not removed: {error}; the next run tries again"));
         }
-        remarks.extend(self.trouble.map(|error| format!("the job was not set apart all the time: {error}")));
+        remarks.extend(self.trouble.map(|error| format!("the job was not isolated all the time: {error}")));
         isolated
     }
 }

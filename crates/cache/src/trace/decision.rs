@@ -122,13 +122,13 @@ pub fn decide(
     let blocks = touched.blocks();
     let bytes = |blocks: u64| Bytes(blocks * u64::from(now.geometry.block_size));
     if blocks == 0 {
-        return Ok(Decision::nothing("nothing of what the film has is there any more"));
+        return Ok(Decision::nothing("none of the film's blocks exist any more"));
     }
     if let Some(reason) = lost_reason(touched) {
         return Ok(Decision::nothing(reason));
     }
     if touched.missing_blocks() == 0 {
-        return Ok(Decision::nothing(format!("all {} of the film are in memory already", bytes(blocks))));
+        return Ok(Decision::nothing(format!("all {} of the film are already cached", bytes(blocks))));
     }
     if touched.is_too_long {
         return Ok(Decision::nothing("the film has too many pieces to keep them in order"));
@@ -146,13 +146,13 @@ pub fn decide(
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
-    let told = "the kernel reads ahead of it already: its reads of the device are of";
-    Some(format!("{told} {:.0} kB on the mean", mean / 1024.0))
+    let told = "the kernel already reads ahead: the job's device reads average";
+    Some(format!("{told} {:.0} kB", mean / 1024.0))
 }
 
 /// `None` if the film is useful.
 pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
-    (touched.lost_share() > LOST_MAX).then_some("next to nothing of what the film has is there any more")
+    (touched.lost_share() > LOST_MAX).then_some("almost none of the film's blocks exist any more")
 }
 
 /// For a job without a preload.
@@ -177,9 +177,9 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let least = job.least_seconds();
     if !is_worth_it(least, nothing) {
         let digits = digits_of(nothing);
-        let lost = if touched.gone_blocks > 0 { " and what is left out of its film" } else { "" };
+        let lost = if touched.gone_blocks > 0 { " and skipped blocks" } else { "" };
         let told = format!(
-            "{nothing:.digits$} s are forecast, and {least:.digits$} s of them are its own work{lost}, so that no preload gains the 10 % that are asked for"
+            "of the forecast {nothing:.digits$} s, {least:.digits$} s are the job's own work{lost}, so no preload can gain the required 10 %"
         );
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
@@ -203,7 +203,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     };
     let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
     let Some(((way, reads), seconds)) = best else {
-        return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
+        return Decision::nothing("the missing blocks and the gaps between them might not stay cached");
     };
     let told = render_forecasts(seconds, nothing);
     if !is_worth_it(seconds, nothing) {
@@ -251,20 +251,19 @@ fn decide_windowed(
     now: Circumstances,
     cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
 ) -> Result<Decision, Error> {
-    let does_not_fit = format!(
-        "{missing} are to be brought, and no more than {most} would be sure to stay (60 % of what can be cached)"
-    );
+    let does_not_fit =
+        format!("{missing} are missing, but only {most} would be sure to stay cached (60 % of the unused cache)");
     let mut forecasts = Forecasts { nothing: job.simulate(&[]), ..Forecasts::default() };
     let declined = |forecasts: Forecasts, why: &str| {
         Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(format!("{does_not_fit}; {why}")) })
     };
     let why = match saturating_reads(&now) {
         Some(reads_per_second) => Some(format!(
-            "the job alone uses the device's reads ({reads_per_second:.0} a second, of {:.0}): whatever is read beside it is in its way",
+            "the job alone saturates the device ({reads_per_second:.0} of {:.0} reads/s): other reads would delay it",
             now.device.reads_per_second
         )),
         None => [
-            (!now.is_paced, "its film does not tell how far the job was when: only a film that `run` recorded does"),
+            (!now.is_paced, "its film lacks the job's progress, which only `run` records"),
             (!now.run.is_cold, "most of its film was preloaded, so its order is not the job's"),
             (most < WINDOW_ROOM_MIN, "that is too little to read ahead"),
         ]
@@ -279,7 +278,7 @@ fn decide_windowed(
     forecasts.windowed = Some(seconds);
     let told = render_forecasts(seconds, forecasts.nothing);
     if !is_worth_it(seconds, forecasts.nothing) {
-        return declined(forecasts, &format!("read ahead window by window, {told}"));
+        return declined(forecasts, &format!("in windows, {told}"));
     }
     Ok(Decision {
         way: Way::Windowed,
@@ -303,11 +302,11 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
 /// Includes the gain if it is too small.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
     let digits = digits_of(nothing);
-    let told = format!("{seconds:.digits$} s are forecast with it and {nothing:.digits$} s without");
+    let told = format!("the forecast is {seconds:.digits$} s with a preload and {nothing:.digits$} s without");
     match gain(seconds, nothing) {
         gain if gain >= GAIN_MIN => told,
-        gain if gain < 0.01 => format!("{told}, hardly a gain"),
-        gain => format!("{told}, a gain of {:.0} %, and 10 % are asked for", (gain * 100.0).floor()),
+        gain if gain < 0.01 => format!("{told}, almost no gain"),
+        gain => format!("{told}, a gain of {:.0} % where 10 % are required", (gain * 100.0).floor()),
     }
 }
 
@@ -462,18 +461,18 @@ mod tests {
     fn a_scan_is_left_to_itself() {
         let decision = decided(&touched((0..1250).map(|at| (at * 16, 16))), 2.0, None);
         assert_eq!(decision.way, Way::Nothing);
-        assert!(decision.reason.contains("no preload gains the 10 %"), "{}", decision.reason);
+        assert!(decision.reason.contains("no preload can gain the required 10 %"), "{}", decision.reason);
     }
 
     #[test]
     fn figures_do_not_contradict_what_follows_from_them() {
         assert_eq!(
             render_forecasts(0.444, 0.461),
-            "0.444 s are forecast with it and 0.461 s without, a gain of 3 %, and 10 % are asked for"
+            "the forecast is 0.444 s with a preload and 0.461 s without, a gain of 3 % where 10 % are required"
         );
-        assert!(render_forecasts(4.54, 5.04).ends_with("a gain of 9 %, and 10 % are asked for"));
-        assert!(render_forecasts(5.1, 5.04).ends_with("5.04 s without, hardly a gain"));
-        assert_eq!(render_forecasts(3.0, 12.0), "3.0 s are forecast with it and 12.0 s without");
+        assert!(render_forecasts(4.54, 5.04).ends_with("a gain of 9 % where 10 % are required"));
+        assert!(render_forecasts(5.1, 5.04).ends_with("5.04 s without, almost no gain"));
+        assert_eq!(render_forecasts(3.0, 12.0), "the forecast is 3.0 s with a preload and 12.0 s without");
     }
 
     #[test]
@@ -495,7 +494,7 @@ mod tests {
         touched.forks[0].resident.insert_range(0..19_900);
         let decision = decided(&touched, 20.0, None);
         assert_eq!((decision.way, decision.forecasts.unwrap().sorted), (Way::Nothing, None));
-        assert!(decision.reason.contains("no preload gains the 10 %"), "{}", decision.reason);
+        assert!(decision.reason.contains("no preload can gain the required 10 %"), "{}", decision.reason);
         touched.forks[0].resident.clear();
         assert!(decided(&touched, 20.0, None).forecasts.unwrap().sorted.is_some());
     }
@@ -507,9 +506,9 @@ mod tests {
         assert!(decision.reason.contains("60 %"), "{}", decision.reason);
         touched.forks[0].resident.insert_range(0..20_000);
         let decision = decided(&touched, 8.0, None);
-        assert!(decision.reason.contains("in memory already"), "{}", decision.reason);
+        assert!(decision.reason.contains("are already cached"), "{}", decision.reason);
         let decision = decided(&Touched::default(), 8.0, None);
-        assert!(decision.reason.contains("is there any more"), "{}", decision.reason);
+        assert!(decision.reason.contains("none of the film's blocks exist any more"), "{}", decision.reason);
     }
 
     #[test]
@@ -548,9 +547,9 @@ mod tests {
         assert_eq!((decision.way, decision.windows.len()), (Way::Windowed, 5), "{}", decision.reason);
         assert!(decision.forecasts.unwrap().windowed.unwrap() < 20.0);
         let saturated = decided_beyond_memory(60_000, |_| ());
-        assert!(saturated.way == Way::Nothing && saturated.reason.contains("in its way"), "{}", saturated.reason);
+        assert!(saturated.way == Way::Nothing && saturated.reason.contains("would delay it"), "{}", saturated.reason);
         let blind = decided_beyond_memory(20_000, |now| now.is_paced = false);
-        assert!(blind.reason.contains("how far the job was"), "{}", blind.reason);
+        assert!(blind.reason.contains("lacks the job's progress"), "{}", blind.reason);
         let brought = decided_beyond_memory(20_000, |now| now.run.is_cold = false);
         assert!(brought.reason.contains("most of its film was preloaded"), "{}", brought.reason);
     }

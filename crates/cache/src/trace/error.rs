@@ -14,25 +14,25 @@ use crate::warm;
 pub enum Error {
     #[error("{}", flaw.told("film", path))]
     Flawed { path: PathBuf, flaw: Flaw },
-    #[error("film {} is of another cluster (system identifier {film}) than this one ({cluster})", path.display())]
+    #[error("film {} is of another cluster (system identifier {film}, this cluster has {cluster})", path.display())]
     OtherCluster { path: PathBuf, film: u64, cluster: u64 },
     #[error("there is no film in {}", .0.display())]
     NoFilm(PathBuf),
-    #[error("no film in {} is called \"{name}\"", directory.display())]
+    #[error("no film in {} is named \"{name}\"", directory.display())]
     UnknownFilm { name: String, directory: PathBuf },
     #[error("{error}")]
     KeptElsewhere { error: Box<Error>, film: PathBuf },
-    #[error("\"{name}\" could be any of {}", candidates.join(", "))]
+    #[error("\"{name}\" is ambiguous: it could be {}", candidates.join(", "))]
     AmbiguousFilm { name: String, candidates: Vec<String> },
-    #[error("films called \"{name}\" are of {} clusters, the newest of each {}", candidates.len(), candidates.join(" and "))]
+    #[error("films named \"{name}\" belong to {} clusters, the newest of each: {}", candidates.len(), candidates.join(" and "))]
     SeveralClusters { name: String, candidates: Vec<String> },
-    #[error("film {} does not say what other memory would do to its job: {reason}", path.display())]
+    #[error("film {} allows no forecast for other memory sizes: {reason}", path.display())]
     NoCurve { path: PathBuf, reason: &'static str },
-    #[error("nothing was named that could be recorded")]
+    #[error("no recording target given")]
     NothingNamed,
-    #[error("process {pid} is no server process of the cluster at {cluster}: {reason}")]
+    #[error("process {pid} is not a server process of the cluster at {cluster}: {reason}")]
     NoBackend { pid: u32, cluster: String, reason: &'static str },
-    #[error("what a job touches cannot be seen: {0}")]
+    #[error("requests to the page cache are not visible: {0}")]
     NothingSeen(String),
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -98,39 +98,37 @@ impl Error {
                 return (Failed, Some(format!("record the job again, and remove this one: `rm -- {}`", quote(path))));
             }
             Error::KeptElsewhere { film, .. } => {
-                let hint = format!("the server's owner has one, which is named by its path: {}", quote(film));
+                let hint = format!("the server's owner has one; give its path: {}", quote(film));
                 return (Usage, Some(hint));
             }
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
-                (Usage, "use the pgthaw that wrote it, or record the job again")
+                (Usage, "use the pgthaw version that wrote it, or record the job again")
             }
-            Error::Flawed { .. } => (Failed, "pgthaw did not write this, or the job is too long: record a part"),
+            Error::Flawed { .. } => (Failed, "pgthaw did not write this, or the job is too long: record a part of it"),
             Error::OtherCluster { .. } => {
                 (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
             }
-            Error::NoFilm(_) => (Usage, "`pgthaw run --like NAME -- COMMAND` makes one"),
+            Error::NoFilm(_) => (Usage, "`pgthaw run --like NAME -- COMMAND` records one"),
             Error::NoCurve { .. } => (
                 Usage,
-                "record the job again as root, on a kernel that tells of requests: `pgthaw run --record-only --source bpf -- COMMAND`",
+                "record the job again as root, on Linux 6.12 or later: `pgthaw run --record-only --source bpf -- COMMAND`",
             ),
             Error::NothingNamed => (
                 Usage,
-                "--seconds N records all that the server reads, --backend PID, --application-name NAME or --database DB some of its processes; \
-                 `pgthaw run --record-only -- COMMAND` records a command",
+                "--seconds N records all reads of the server, --backend PID, --application-name NAME or --database DB those of some processes; `pgthaw run --record-only -- COMMAND` records a command",
             ),
             Error::NoBackend { .. } => (
                 Usage,
-                "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists those that there are; another server is named with -h \
-                 and -p",
+                "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists the server processes; -h and -p select another server",
             ),
-            Error::AmbiguousFilm { .. } => (Usage, "write more of the name"),
+            Error::AmbiguousFilm { .. } => (Usage, "give more of the name"),
             Error::SeveralClusters { .. } => (
                 Usage,
-                "say whose is meant: with -h and -p, or -D, as of the server; or name the film as `pgthaw film show` shows it",
+                "select the server with -h and -p, or -D, or give the film's name as shown by `pgthaw film show`",
             ),
             Error::NothingSeen(_) => (
                 Privilege,
-                "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` says what is missing",
+                "run pgthaw on the server's host, as the owner of the data directory or as root; `pgthaw doctor` shows what is missing",
             ),
             Error::File { action, source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 return (Privilege, (!matches!(*action, "open" | "read")).then(|| OWN_STATE.to_owned()));
@@ -143,8 +141,8 @@ impl Error {
     }
 }
 
-const OWN_STATE: &str = "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the user whose home it is";
-const LISTED: &str = "`pgthaw film show` shows the films that there are";
+const OWN_STATE: &str = "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the owner of that home";
+const LISTED: &str = "`pgthaw film show` lists the films";
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {

@@ -579,7 +579,7 @@ impl Decoder {
             columns.longs.each_ref().map(|column| column[row]);
         let relation = self.relation([database, schema, name, path])?;
         if relfilenumber != i64::from(relation.path.relfilenumber()) {
-            return Err(format!("relfilenumber {relfilenumber} is not that of {}", relation.path));
+            return Err(format!("relfilenumber {relfilenumber} does not match {}", relation.path));
         }
         let end = first.checked_add(blocks).filter(|_| first >= 0 && blocks > 0);
         let end = end.map(|end| end as u64).filter(|end| *end <= BLOCKS_MAX);

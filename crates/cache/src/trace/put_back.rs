@@ -96,7 +96,7 @@ impl PuttingBack<'_> {
             return Err(Error::NothingSeen(reason.clone()));
         }
         if let TierState::Unknown { reason } = &before.buffers {
-            done.remarks.push(format!("shared_buffers were not seen: {reason}"));
+            done.remarks.push(format!("shared_buffers were not visible: {reason}"));
         }
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
         let brought = job.as_mut().map_or_else(Came::new, |job| compute_brought(job.before, &job.account.came()));
@@ -203,7 +203,7 @@ impl PuttingBack<'_> {
         };
         // Without the privilege, the server chooses the victims.
         if let Err(error) = made.await {
-            done.remark(format!("shared_buffers were filled without making room first: {error}"));
+            done.remark(format!("shared_buffers were loaded without evicting the job's buffers first: {error}"));
         }
     }
 
@@ -241,7 +241,7 @@ impl PuttingBack<'_> {
         let mut details: Vec<&str> = receipt.skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
         details.sort_unstable();
         details.dedup();
-        let details = details.into_iter().take(DETAILS_MAX).map(|detail| format!("not all came back: {detail}"));
+        let details = details.into_iter().take(DETAILS_MAX).map(|detail| format!("partly restored: {detail}"));
         details.chain(receipt.remarks).for_each(|remark| done.remark(remark));
     }
 }
@@ -394,7 +394,7 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
     for ((path, fork), blocks) in all.into_iter().take_while(|_| !control.is_interrupted()) {
         let dropped = files.drop_blocks(&path, fork, &blocks, |_, run| Ok(vec![files.pages(run)]));
         if let Some(error) = dropped.error {
-            gone.remarks.push(format!("what was brought in of {path} may still be there: {error}"));
+            gone.remarks.push(format!("pages that the job loaded of {path} may still be cached: {error}"));
             continue;
         }
         gone.brought_bytes += dropped.before_bytes;
@@ -457,7 +457,7 @@ impl Journals {
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
-            let source = io::Error::new(io::ErrorKind::PermissionDenied, "another user decides what is in it");
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, "another user controls its content");
             return Err(Error::file("use", &path, source));
         }
         let directory = Directory::create(&path).map_err(|source| Error::file("create", &path, source))?;
@@ -531,10 +531,10 @@ impl Journals {
             match self.read_cgroups(&file) {
                 Ok(left) => match left.iter().try_for_each(LeftCgroup::remove) {
                     Ok(()) => _ = self.directory.remove_file(&file),
-                    Err(error) => remarks.push(format!("a cgroup that an earlier run left is still there: {error}")),
+                    Err(error) => remarks.push(format!("cannot remove a cgroup of an earlier run: {error}")),
                 },
                 Err(why) => {
-                    remarks.push(format!("which cgroups an earlier run left cannot be read: {why}"));
+                    remarks.push(format!("cannot read the cgroups of an earlier run: {why}"));
                     let _ = self.directory.remove_file(&file);
                 }
             }
@@ -611,13 +611,11 @@ impl Journals {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,
             Ok(_) => return,
             Err(crate::Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => return left.remarks.push(format!("what a run left cannot be cleaned up: {error}")),
+            Err(error) => return left.remarks.push(format!("cannot clean up after an earlier run: {error}")),
         };
         let begun = before.taken_at;
         if !is_own && Timestamp::now().duration_since(begun) > STALE {
-            return left
-                .remarks
-                .push(format!("what a run left that began on {begun:.0} is too old to be brought back"));
+            return left.remarks.push(format!("the cache of a run that began on {begun:.0} is too old to be restored"));
         }
         left.runs += 1;
         if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
@@ -782,7 +780,7 @@ mod journal_tests {
         std::os::unix::fs::chown(&others, Some(65_534), None).unwrap();
         let system_identifier = map(0, 0..0).source.system_identifier;
         let refused = Journals::open(state.path(), system_identifier).unwrap_err().to_string();
-        assert!(refused.contains("another user decides what is in it"), "{refused}");
+        assert!(refused.contains("another user controls its content"), "{refused}");
         let linked = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(&others, linked.path().join("runs")).unwrap();
         assert!(Journals::open(linked.path(), system_identifier).is_err());
@@ -820,12 +818,12 @@ mod journal_tests {
         assert!(journals.remove_left_cgroups().is_empty(), "its run goes on");
         drop(journal);
         let remarks = journals.remove_left_cgroups();
-        assert!(remarks[0].contains("is still there"), "the root is none of ours: {remarks:?}");
+        assert!(remarks[0].contains("cannot remove a cgroup"), "the root is none of ours: {remarks:?}");
         assert!(std::path::Path::new("/").exists());
         let path = std::fs::read_dir(journals.directory.path()).unwrap().flatten().map(|entry| entry.path());
         let path = path.into_iter().find(|path| path.to_string_lossy().ends_with(CGROUPS)).unwrap();
         std::fs::write(path, "{").unwrap();
-        assert!(journals.remove_left_cgroups()[0].contains("cannot be read"));
+        assert!(journals.remove_left_cgroups()[0].contains("cannot read the cgroups"));
         assert!(journals.remove_left_cgroups().is_empty(), "told once");
     }
 
@@ -837,6 +835,6 @@ mod journal_tests {
         std::fs::write(journals.path(&killed.name, BEFORE), "PAR1").unwrap();
         drop(killed);
         let left = journals.take_left().unwrap().unwrap();
-        assert!(left.before.is_none() && left.remarks[0].contains("cannot be cleaned up"), "{left:?}");
+        assert!(left.before.is_none() && left.remarks[0].contains("cannot clean up"), "{left:?}");
     }
 }

@@ -48,7 +48,7 @@ impl Recording {
     ) -> Result<Recording, Error> {
         write_buffers(&mut writer, map)?;
         let begin = Going::begin();
-        let (going, over) = begin.map_err(|source| Error::NothingSeen(format!("no pipe can be made: {source}")))?;
+        let (going, over) = begin.map_err(|source| Error::NothingSeen(format!("cannot create a pipe: {source}")))?;
         let came = Arc::new(Mutex::new(Came::new()));
         let looking = Looking {
             writer,
@@ -60,7 +60,7 @@ impl Recording {
             last: Duration::ZERO,
         };
         let thread = thread::Builder::new().spawn(move || looking.run(&over));
-        let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
+        let thread = thread.map_err(|source| Error::NothingSeen(format!("cannot start a thread: {source}")))?;
         let before = devices.read().ok().flatten();
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
@@ -78,8 +78,8 @@ impl Recording {
         let looking = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let Looking { writer, progress, begun, account, mut header, .. } = looking;
         if let Some(label) = header.label.take_if(|_| self.is_nameless) {
-            let why = "for its command failed: what that would have needed is not known";
-            header.remarks.push(format!("it is not called {label}, {why}"));
+            let why = "because its command failed and its other reads are unknown";
+            header.remarks.push(format!("the film is not stored as {label}, {why}"));
         }
         header.remarks.extend(header.guessed.iter().cloned());
         let device = self.before.zip(after);
@@ -142,7 +142,7 @@ impl Account {
 
     /// Why fetched blocks stay, if their users are unknown.
     pub fn remark(&self) -> Option<String> {
-        self.source.doubt().map(|why| format!("pages that came for the job stay where others may use them: {why}"))
+        self.source.doubt().map(|why| format!("pages loaded for the job stay cached if others may use them: {why}"))
     }
 }
 
@@ -344,7 +344,7 @@ impl Polling {
     pub fn new(cache: Arc<dyn PageCache>, map: &Map, own: Arc<Own>) -> Result<Polling, Error> {
         let directory = match (&map.os, &map.source.data_directory) {
             (TierState::Unknown { reason }, _) => return Err(Error::NothingSeen(reason.clone())),
-            (TierState::Measured, None) => return Err(Error::NothingSeen("the data directory is not known".into())),
+            (TierState::Measured, None) => return Err(Error::NothingSeen("the data directory is unknown".into())),
             (TierState::Measured, Some(directory)) => directory.clone(),
         };
         let segment_blocks = u64::from(map.source.segment_blocks);
@@ -417,12 +417,11 @@ impl Source for Polling {
     }
 
     fn doubt(&self) -> Option<String> {
-        Some("looking at the page cache shows nobody's requests".to_owned())
+        Some("polling the page cache shows no requests".to_owned())
     }
 
     fn describe(&self) -> String {
-        "by looking at the page cache several times a second: which blocks came, whoever fetched them, in the order of the looks; \
-         what was cached before is not seen"
+        "by polling the page cache several times a second: blocks loaded by any process, in the order of the samples; blocks cached before are not visible"
             .to_owned()
     }
 

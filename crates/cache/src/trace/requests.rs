@@ -195,7 +195,7 @@ impl Requests {
                 self.pending = events;
                 return Ok(());
             }
-            self.want_everybody("before one was seen there was too much else");
+            self.want_everybody("there were too many other requests before");
         }
         let is_everybody = self.whose.wants_everybody();
         for event in events {
@@ -228,7 +228,7 @@ impl Requests {
         self.whose.want_everybody();
         self.job_seen = JobSeen::Everybody;
         self.remarks.push(format!(
-            "no server process of the command was seen ({why}): the film has what all of the cluster asked for"
+            "no server process of the command was found ({why}): the film contains the requests of the whole cluster"
         ));
     }
 
@@ -393,19 +393,17 @@ impl Source for Requests {
     }
 
     fn doubt(&self) -> Option<String> {
-        let lost = || self.watch.has_lost_others().then(|| "requests of others were lost".to_owned());
-        let blind = self.watch.blind_to_requests().map(|why| format!("a kernel since 6.12 shows requests ({why})"));
+        let lost = || self.watch.has_lost_others().then(|| "requests of other processes were lost".to_owned());
+        let blind = self.watch.blind_to_requests().map(|why| format!("visible requests need Linux 6.12 ({why})"));
         blind.or_else(lost).or_else(|| self.whose.shared().map(str::to_owned))
     }
 
     fn describe(&self) -> String {
         match self.watch.blind_to_requests() {
-            None => "by the kernel's account of what is asked of the page cache, by whom, in order: of each block the first time; \
-                     what shared_buffers had is not seen"
+            None => "by kernel tracepoints: the first request to the page cache for each block, by process, in order; hits in shared_buffers are not visible"
                 .to_owned(),
             Some(why) => format!(
-                "by the kernel's account of what comes into the page cache, for whom, in order: of each block the first time; what was \
-                 cached before is not seen, for which a kernel since 6.12 is needed ({why})"
+                "by kernel tracepoints: the first load of each block into the page cache, by process, in order; blocks cached before are visible only from Linux 6.12 on ({why})"
             ),
         }
     }
@@ -416,13 +414,13 @@ impl Source for Requests {
             let own_pid = std::process::id();
             self.whose.take_unseen(self.pending.iter().map(|event| event.pid).filter(|pid| *pid != own_pid));
             if self.pending.iter().all(|event| event.pid == own_pid) {
-                let nothing = "nobody asked the page cache for anything, as where shared_buffers has it all, or the job asks another server";
-                self.remarks.push(format!("no server process of the command was seen: {nothing}"));
+                let nothing = "nothing was requested from the page cache, because shared_buffers has everything or the job uses another server";
+                self.remarks.push(format!("no server process of the command was found: {nothing}"));
                 self.whose.want_everybody();
                 self.job_seen = JobSeen::No;
             } else if !self.whose.is_decided() {
                 self.want_everybody(
-                    "its connection may lead through a pooler, or to another host or server; pgthaw run --application-name NAME finds sessions by name",
+                    "it may use a pooler, another host or another server; pgthaw run --application-name NAME finds sessions by name",
                 );
             }
             self.tell(visit)?;
@@ -439,7 +437,7 @@ impl Source for Requests {
         header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             let files = counted(self.left_out, "file");
-            header.remarks.push(format!("{files} had grown or come, and were not followed to their end"));
+            header.remarks.push(format!("{files} grew or appeared during the recording and are incomplete"));
         }
         header.lost_events = self.watch.lost();
         if self.watch.blind_to_requests().is_none() {

@@ -140,7 +140,7 @@ impl FilmStore {
             match Film::open(&chosen.path) {
                 Ok(film) => {
                     let passed_over =
-                        damage.iter().map(|error| format!("{error}; {} was taken instead", chosen.path.display()));
+                        damage.iter().map(|error| format!("{error}; {} was used instead", chosen.path.display()));
                     return Ok((film, passed_over.chain(chosen.remark(name)).collect()));
                 }
                 Err(error) if could_be_another(&chosen) && error.is_damage() => {
@@ -202,13 +202,13 @@ impl FilmStore {
         for one in self.labelled(cluster, label)? {
             match read_header(&one) {
                 Ok(header) if header.source.system_identifier != cluster => remarks.push(format!(
-                    "film {} was passed over: {}",
+                    "skipped film {}: {}",
                     one.name,
                     Error::OtherCluster { path: one.path, film: header.source.system_identifier, cluster }
                 )),
                 Ok(header) if after.is_some_and(|after| header.recorded_at <= after) => {}
                 Ok(header) => films.push((one, header)),
-                Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
+                Err(error) => remarks.push(format!("skipped film {}: {error}", one.name)),
             }
         }
         let most = films.iter().map(|(_, header)| likeness(&header.job, job)).fold(0.0, f64::max);
@@ -224,15 +224,15 @@ impl FilmStore {
                 Ok(film) => {
                     return Ok(Like { films: alone.into_iter().chain([film]).collect(), name: one.name, remarks });
                 }
-                Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
+                Err(error) => remarks.push(format!("skipped film {}: {error}", one.name)),
             }
         }
         let empty = films.iter().map(|(one, _)| {
-            format!("film {} has nothing to bring: its job found all in shared_buffers, or was not seen", one.name)
+            format!("film {} has nothing to preload: shared_buffers had all, or its job was not seen", one.name)
         });
         remarks.extend(empty);
         if self.read_all()?.find_other_clusters(cluster, label).is_some() {
-            remarks.push(format!("the films called {label} are of other clusters than this server's"));
+            remarks.push(format!("the films named {label} are of other clusters than this server's"));
         }
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
@@ -303,11 +303,11 @@ pub struct Chosen {
 impl Chosen {
     pub fn remark(&self, name: &str) -> Option<String> {
         let Chosen { films, alone, has_others, .. } = self;
-        let why = if *alone { "tells best how the job goes alone" } else { "is the newest" };
-        let of_others = if *has_others { "; those of other clusters were passed over" } else { "" };
+        let why = if *alone { "shows the job best without other load" } else { "is the newest" };
+        let of_others = if *has_others { "; those of other clusters were skipped" } else { "" };
         match films {
-            1 => has_others.then(|| format!("this film called {name} is of this server's cluster{of_others}")),
-            _ => Some(format!("of {films} films of this command called {name} this one {why}{of_others}")),
+            1 => has_others.then(|| format!("this film named {name} is of this server's cluster{of_others}")),
+            _ => Some(format!("of {films} films of this command named {name} this one {why}{of_others}")),
         }
     }
 }
@@ -501,13 +501,13 @@ mod tests {
         let alone = |name: &str| store.read_all().unwrap().find(None, name, true).unwrap();
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
         let told = alone("x").remark("x").unwrap();
-        assert_eq!(told, "of 3 films of this command called x this one tells best how the job goes alone");
+        assert_eq!(told, "of 3 films of this command named x this one shows the job best without other load");
         let newest = |name: &str| store.read_all().unwrap().find(None, name, false).unwrap();
         let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!(newest(own).remark(own), None);
         let newest = newest("x");
         assert_eq!((&newest.path, newest.films), (&helped, 3));
-        assert!(newest.remark("x").unwrap().ends_with("called x this one is the newest"));
+        assert!(newest.remark("x").unwrap().ends_with("named x this one is the newest"));
         assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
         assert_eq!(alone(own).remark(own), None);
@@ -550,7 +550,7 @@ mod tests {
             for alone in [false, true] {
                 let (film, told) = store.open_sound(None, name, alone).unwrap();
                 assert_eq!(film.path(), older, "{name}");
-                assert!(told[0].contains("is damaged") && told[0].contains("was taken instead"), "{told:?}");
+                assert!(told[0].contains("is damaged") && told[0].contains("was used instead"), "{told:?}");
             }
         }
         let own = newest.file_stem().unwrap().to_str().unwrap();
@@ -640,7 +640,7 @@ mod choice_tests {
     fn which_was_taken_is_told_where_there_was_a_choice() {
         let of = |films, has_others| Chosen { path: "f".into(), films, alone: false, has_others };
         assert_eq!(of(1, false).remark("x"), None);
-        assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were passed over"));
+        assert!(of(1, true).remark("x").unwrap().ends_with("of other clusters were skipped"));
         assert!(of(2, true).remark("x").unwrap().contains("is the newest; those of other clusters"));
     }
 }

@@ -181,7 +181,7 @@ impl Whose {
 
     /// Why the users of some reads are unknown.
     pub fn shared(&self) -> Option<&'static str> {
-        (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync mends that)")
+        (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync avoids this)")
     }
 
     pub fn is_of_command(&self) -> bool {
@@ -218,10 +218,10 @@ impl Whose {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.shared().is_some() && !self.wants_everybody() {
-            remarks.push("what I/O workers read is in the film, whomever they read it for".to_owned());
+            remarks.push("the film includes all reads by I/O workers, whose sessions are unknown".to_owned());
         }
         if !self.has_seen_wanted && matches!(self.wanted, Wanted::Backend(_) | Wanted::Sessions(_)) {
-            remarks.push("nobody who was to be recorded was seen to ask the page cache for anything".to_owned());
+            remarks.push("no recorded session read anything through the page cache".to_owned());
         }
         remarks
     }
@@ -231,12 +231,12 @@ impl Whose {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
             let unknown = host::units::counted(self.unknown, "process");
-            remarks.push(format!("{unknown} ended before pgthaw knew for whom: counted as the command's"));
+            remarks.push(format!("{unknown} ended before being identified: counted as the command's"));
         }
         if self.alone > 0 {
             let alone = host::units::counted(self.alone, "process");
-            let why = "taken for the command's, because nobody else asked for anything";
-            remarks.push(format!("{alone} ended before anybody could look: {why}"));
+            let why = "counted as the command's, because no other process requested anything";
+            remarks.push(format!("{alone} ended before being identified: {why}"));
         }
         remarks
     }
@@ -434,7 +434,7 @@ mod whose_tests {
         }
         assert_eq!(whose.of(short), Verdict::Wanted);
         let told = whose.guesses().join(" ");
-        assert!(told.contains("1 process ended") && told.contains("nobody else asked for anything"), "{told}");
+        assert!(told.contains("1 process ended") && told.contains("no other process requested anything"), "{told}");
         end(&mut command);
     }
 

@@ -144,7 +144,7 @@ impl BuffersTier<'_> {
         remarks: &mut Vec<String>,
     ) -> Result<Current, Refusal> {
         Current::read(self.server, databases, wants).await.map_err(|error| {
-            remarks.push(format!("what is in shared_buffers was not measured: {error}"));
+            remarks.push(format!("the content of shared_buffers was not measured: {error}"));
             Refusal::of(&error)
         })
     }

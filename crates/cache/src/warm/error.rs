@@ -13,19 +13,19 @@ use host::units::Bytes;
 pub enum Error {
     #[error("the snapshot's blocks have {snapshot} bytes, this cluster's {cluster}")]
     BlockSize { snapshot: u32, cluster: u32 },
-    #[error("nothing was named that shall be cold")]
+    #[error("no target given")]
     NothingNamed,
-    #[error("the OS page cache cannot be seen: {reason}")]
+    #[error("the OS page cache is not visible: {reason}")]
     OsTierHidden { reason: String },
-    #[error("the device cannot be probed: the data directory is not on this host, or not known")]
+    #[error("the device cannot be probed: the data directory is not on this host, or unknown")]
     NothingToProbe,
-    #[error("the device cannot be probed: its relation files of 1 MiB and more have {found}, of at least {needed}")]
+    #[error("the device cannot be probed: its relation files of 1 MiB and more have {found}, but {needed} are needed")]
     TooLittleToProbe { found: Bytes, needed: Bytes },
-    #[error("the device cannot be probed: it answered too few {0}")]
+    #[error("the device cannot be probed: it completed too few {0}")]
     TooFewReads(String),
-    #[error("there is nothing to hydrate: the data directory is not on this host, or not known")]
+    #[error("there is nothing to hydrate: the data directory is not on this host, or unknown")]
     NothingToHydrate,
-    #[error("-d names a database, and hydrate reads all of a cluster")]
+    #[error("-d selects a database, but hydrate reads a whole cluster")]
     DatabaseToHydrate,
     /// A file of pgthaw's own state.
     #[error("cannot {action} {what} {}: {source}", path.display())]
@@ -66,16 +66,16 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::DatabaseToHydrate => Some("leave -d out (in pgthaw.toml: dbname)".into()),
-            Error::NothingNamed => Some("--relation, --schema, -d DATABASE or --all".into()),
-            Error::NothingToProbe | Error::NothingToHydrate => Some("name it with --data-dir, on the server's host".into()),
+            Error::DatabaseToHydrate => Some("omit -d (in pgthaw.toml: dbname)".into()),
+            Error::NothingNamed => Some("give --relation, --schema, -d DATABASE or --all".into()),
+            Error::NothingToProbe | Error::NothingToHydrate => Some("give it with --data-dir, on the server's host".into()),
             Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {
-                Some("tell restore what the device gives: --riops READS --rbps BYTES".into())
+                Some("give restore the device's rates: --riops READS --rbps BYTES".into())
             }
-            Error::StateFile { action: "use", .. } => Some("--again begins anew".into()),
+            Error::StateFile { action: "use", .. } => Some("--again starts over".into()),
             Error::StateFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),
-            Error::ProfileUnusable { .. } => Some("`pgthaw doctor --probe` makes it anew".into()),
-            Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
+            Error::ProfileUnusable { .. } => Some("`pgthaw doctor --probe` creates a new one".into()),
+            Error::OsTierHidden { .. } => Some("give --tier buffers to evict only shared_buffers".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
             other => other.inner().and_then(Explain::hint),
         }

@@ -62,7 +62,7 @@ impl Eviction<'_> {
                 (TierState::Measured, Some(directory)) => directory,
                 (TierState::Unknown { reason }, _) => return Err(Error::OsTierHidden { reason: reason.clone() }),
                 (TierState::Measured, None) => {
-                    return Err(Error::OsTierHidden { reason: "its data directory is not known".to_owned() });
+                    return Err(Error::OsTierHidden { reason: "the data directory is unknown".to_owned() });
                 }
             };
             if self.drop_caches {
@@ -79,9 +79,9 @@ impl Eviction<'_> {
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<(), Error> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
-            receipt.remarks.push(format!(
-                "{error}: what is dirty in shared_buffers will be cached again when the server writes it"
-            ));
+            receipt
+                .remarks
+                .push(format!("{error}: the next checkpoint will bring dirty buffers back into the page cache"));
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Eviction<'_> {
     async fn evict_buffers(&self, receipt: &mut EvictReceipt) -> Result<(), Error> {
         let mut tier = EvictedTier::before(self.buffer_bytes());
         let Some(server) = self.server else {
-            receipt.remarks.push("the server does not run: shared_buffers are empty when it starts".to_owned());
+            receipt.remarks.push("the server is not running: shared_buffers are empty when it starts".to_owned());
             receipt.buffers = Some(EvictedTier { resident_after_bytes: Some(Bytes(0)), ..tier });
             return Ok(());
         };
@@ -107,7 +107,7 @@ impl Eviction<'_> {
         if !apply_evict_buffers(&mut connection, &chosen).await? {
             receipt.buffers_stay = true;
             receipt.remarks.push(format!(
-                "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",
+                "shared_buffers were not evicted: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os",
                 server.facts.version
             ));
         }

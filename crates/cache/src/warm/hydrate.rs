@@ -373,7 +373,7 @@ impl StateStore {
             Ok(state) => Ok((state, None)),
             Err(error) => {
                 let path = self.path.display();
-                let remark = format!("all began anew, as {path}, which says what was done, is damaged: {error}");
+                let remark = format!("hydration started over, because its progress file {path} is damaged: {error}");
                 Ok((self.begin(), Some(remark)))
             }
         }
@@ -387,7 +387,7 @@ impl StateStore {
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
-        Error::StateFile { action, what: "what was hydrated already,", path: self.path.clone(), source }
+        Error::StateFile { action, what: "the hydration progress", path: self.path.clone(), source }
     }
 }
 
@@ -422,7 +422,7 @@ impl Chunks {
         let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
         let total: u64 = files.iter().map(|(_, length)| length.div_ceil(CHUNK)).fold(0, u64::saturating_add);
         if total > CHUNKS_MAX {
-            let much = format!("its files have more than {}: some are empty but in name", Bytes(CHUNKS_MAX * CHUNK));
+            let much = format!("its files have more than {}: some are sparse", Bytes(CHUNKS_MAX * CHUNK));
             return Err(linux::Error::file("hydrate", directory.files.path(), io::Error::other(much)));
         }
         for (number, (path, length)) in files.iter().enumerate() {

@@ -116,7 +116,7 @@ async fn run_one(
     }
     repair_read_ahead(options.asked.place.directory(), work.events);
     if let Some(generators) = &options.asked.sweep.generators {
-        work.step("reaching the load generators");
+        work.step("connecting to the load generators");
         check_hosts(generators, work)?.into_iter().for_each(|host| work.remark(host));
     }
     let earlier_seed = options.earlier.as_ref().map(|earlier| earlier.run.seed);
@@ -314,7 +314,7 @@ impl Play<'_> {
                 self.work.stop.check()?;
                 let (.., script) = warm_key(sweep, &point);
                 let of = script.as_ref().map_or_else(String::new, |script| format!(", {script}"));
-                self.work.step(format!("warming, and taking the snapshots of it: {}{of}", key.render()));
+                self.work.step(format!("warming the server and taking its snapshots: {}{of}", key.render()));
                 let load = self.scripts.of(&sweep.load(&point));
                 let mut taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
                 if sweep.axes.strategies().any(Strategy::reads_film) {
@@ -438,7 +438,7 @@ pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<V
     threads.dedup();
     let run = |(jobs, query_mode)| {
         work.step(format!(
-            "trying what pgbench can do: an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
+            "calibrating pgbench with an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
         ));
         calibrate(lab, (clients, jobs, query_mode), work)
     };
@@ -589,7 +589,7 @@ mod forecast_tests {
 
     #[test]
     fn a_cold_start_takes_as_long_as_was_measured() {
-        // Measured at scale 100: half of the throughput after 53 s (docs/journal).
+        // Measured at scale 100: half of the throughput after 53 s.
         let relations = [(TABLE.to_owned(), Bytes(163_935 * 8192)), (INDEX.to_owned(), Bytes(27_422 * 8192))];
         let cold = ColdStart {
             clients: 8,

@@ -23,7 +23,7 @@ use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
 use postgres::{Server, ServerStatistics, read_activity};
 
 /// Duration of the workload before each trial, so that all have the same history
-/// (docs/journal/2026-11-22-the-same-history.md).
+/// (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
 /// Duration before snapshots, to create usage counts and to measure the pace.

@@ -121,7 +121,7 @@ impl ActiveContender {
 }
 
 fn describe_failure(ended: Ended, output: &str) -> Option<String> {
-    let last_words = output.lines().last().unwrap_or("it said nothing");
+    let last_words = output.lines().last().unwrap_or("it printed nothing");
     (!ended.status.success()).then(|| format!("{}: {last_words}", ended.status))
 }
 

@@ -235,7 +235,7 @@ impl Lab {
     }
 
     /// If the kernel pages out idle memory, first uses the memory that the trial will fill: otherwise loaded pages
-    /// vanish seconds later (docs/journal/2026-11-22-the-same-history.md).
+    /// vanish seconds later (docs/decisions/same-history.md).
     pub fn make_cold(&self) -> Result<StartState, Error> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {

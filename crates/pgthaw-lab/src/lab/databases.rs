@@ -49,7 +49,7 @@ pub fn open_lab(
         if has_cluster(&directory) {
             let mut lab = Lab::adopt(programs, &directory)?;
             lab.parts = parts;
-            work.remark("a run that was killed has left its cluster: it is used again");
+            work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
         }
         // The killed run was removing it.
@@ -141,7 +141,7 @@ async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
         let make = format!(
             "DO $$ BEGIN IF pg_catalog.to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$"
         );
-        run_statement(connection, "make the benchmark's roles", &make).await?;
+        run_statement(connection, "create the benchmark's roles", &make).await?;
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()
         let Some(name) = part.tablespace().filter(|name| !known.iter().any(|one| one == name)) else { continue };
         let location = elsewhere.join(part.name()).display().to_string().replace('\'', "''");
         let make = format!("CREATE TABLESPACE {name} LOCATION '{location}'");
-        run_statement(connection, "make a tablespace of the study", &make).await?;
+        run_statement(connection, "create a tablespace of the study", &make).await?;
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ impl Maker<'_> {
             run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
         }
         let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE}");
-        run_statement(connection, "make the benchmark's database", &create).await?;
+        run_statement(connection, "create the benchmark's database", &create).await?;
         let Some(mut database) = find_database(connection, &name).await? else {
             return Err(Error::Setting(format!("the database {name} vanished")));
         };
@@ -278,7 +278,7 @@ impl Maker<'_> {
 
     fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
         let bytes = expected_bytes(self.key.scale);
-        self.work.step(format!("making pgbench's tables, {} ({bytes})", self.key.render()));
+        self.work.step(format!("creating pgbench's tables, {} ({bytes})", self.key.render()));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let own = self.spec.initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
@@ -360,7 +360,7 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     match render_digest(&content) == *digest {
         true => Ok(content),
         false => {
-            Err(Error::Setting(format!("{} was changed since the study was read: start it again", path.display())))
+            Err(Error::Setting(format!("{} has changed since the study was read: start it again", path.display())))
         }
     }
 }
@@ -427,7 +427,7 @@ impl FreshDatabase {
             fresh.way = CopyWay::Copy;
         }
         if !fresh.places.iter().all(|place| place.parent.join(KEPT).exists()) {
-            work.step(format!("keeping the databases as they are ({})", <&str>::from(fresh.way)));
+            work.step(format!("preserving a copy of the databases ({})", <&str>::from(fresh.way)));
             for place in &fresh.places {
                 place.remove(KEPT)?;
                 fresh.copy(place, place.name, KEPT, work, &|| ())?;
@@ -449,7 +449,7 @@ impl FreshDatabase {
     /// Restores the stopped server's databases from the copy.
     pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy, Error> {
         let began = Instant::now();
-        work.step(format!("copying the databases anew ({})", <&str>::from(self.way)));
+        work.step(format!("restoring the databases from the copy ({})", <&str>::from(self.way)));
         // If pgthaw is killed here, no cluster is left, rather than an incomplete one.
         for place in self.places.iter().rev() {
             place.remove(REPLACED)?;
@@ -517,7 +517,7 @@ mod tests {
         });
         assert_eq!(texts.collect::<Vec<_>>(), ["SELECT 1;"]);
         let changed = read_unchanged(&study, &script).unwrap_err().to_string();
-        assert!(changed.contains("one.sql was changed"), "{changed}");
+        assert!(changed.contains("one.sql has changed"), "{changed}");
         assert_eq!(ScriptCopies::make(&study, directory.path()).unwrap_err().to_string(), changed);
     }
 }

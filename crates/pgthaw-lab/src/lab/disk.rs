@@ -100,7 +100,7 @@ pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
 pub fn repair_read_ahead(directory: &Path, events: &Events) {
     // Without permission to see this, there is nothing to repair.
     if let Ok(Some(own)) = ReadAhead::repair(directory) {
-        let remark = format!("a run that was killed had left the device's read-ahead changed: it is {own} again");
+        let remark = format!("restored the device's read-ahead to {own}: a killed run had changed it");
         events.tell(Event::Remark(remark));
     }
 }
@@ -162,10 +162,10 @@ impl FileSystemMaker<'_> {
         opened.map_err(|source| Error::file("open to others", &directory, source))?;
         let file_system = LoopFileSystem::in_directory(&directory);
         let mut parts = BTreeMap::new();
-        self.work.step(format!("making the file system {}", self.name));
+        self.work.step(format!("creating the file system {}", self.name));
         self.make_one(&file_system, image_bytes(self.spec, self.sweep))?;
         for part in self.places.keys() {
-            self.work.step(format!("making the file system {} for the {}", self.name, part.name()));
+            self.work.step(format!("creating the file system {} for the {}", self.name, part.name()));
             let one = file_system.create_part(part.name())?;
             self.make_one(&one, part_image_bytes(*part, self.spec, self.sweep))?;
             parts.insert(*part, one);

@@ -11,13 +11,13 @@ use host::linux;
 pub enum Error {
     #[error(transparent)]
     Study(#[from] study::Error),
-    #[error("none of what was asked for can run here: {0}")]
+    #[error("no requested strategy can run here: {0}")]
     NoStrategy(String),
-    #[error("the script left nothing in the page cache, so there is nothing to load")]
+    #[error("the script read nothing into the page cache, so there is nothing to load")]
     NothingWanted,
     #[error("the sweep {id} is running already, {who}")]
     RunningAlready { id: String, who: String },
-    #[error("the sweep {id} was begun with {began} and would go on with {now}")]
+    #[error("the sweep {id} started with {began}, but would continue with {now}")]
     OtherGround { id: String, began: String, now: String },
     #[error("{0}")]
     Setting(String),
@@ -84,20 +84,19 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NoStrategy(_) => {
-                Some("strategy=nothing,cat needs nothing but coreutils (of an idle server strategy=cat)".into())
+                Some("use strategy=nothing,cat, which needs only coreutils (strategy=cat for an idle server)".into())
             }
-            Error::NothingWanted => Some("let it run for longer: wanted_seconds=10".into()),
+            Error::NothingWanted => Some("run it longer: wanted_seconds=10".into()),
             Error::Generator { .. } => {
-                Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
+                Some("try the study's generators.command by hand, with `true` as the command on the host".into())
             }
             Error::SettingRefused { .. } => {
-                Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
+                Some("correct or remove it in the study's [settings]; `postgres --describe-config` lists all".into())
             }
-            Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
-            Error::OtherGround { .. } => Some(
-                "one sweep has one server and one disk: give the --bin-dir and the --dir that it began with, or --anew for another run"
-                    .into(),
-            ),
+            Error::RunningAlready { .. } => Some("wait until it ends, or start another run with --anew".into()),
+            Error::OtherGround { .. } => {
+                Some("use the --bin-dir and the --dir that it started with, or start another run with --anew".into())
+            }
             other => other.inner().and_then(Explain::hint),
         }
     }

@@ -182,7 +182,7 @@ impl Member {
         visit_transactions(self.session.logs(), |one| latencies.add(one.by_clock_behind(behind_us)))?;
         let report = self.session.read_report();
         let outcome =
-            parse_outcome(&report).ok_or_else(|| self.session.failure(&format!("its report is: {report}")))?;
+            parse_outcome(&report).ok_or_else(|| self.session.failure(&format!("invalid report: {report}")))?;
         let began = self.ended.and_then(|(_, begun_ns)| begun_ns).zip(start);
         let after_ns = began.map(|(begun_ns, start)| begun_ns - self.offset.offset_ns - start_ns(start));
         let generator = TrialGenerator {
@@ -336,7 +336,10 @@ fn take_files(load: &mut Load) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let Script::File(path) = script else { continue };
         let content = read_at_most(path, SCRIPT_BYTES_MAX).map_err(|source| Error::file("read", path, source))?;
         if content.contains(&0) {
-            return Err(Error::Setting(format!("points.script: {} has a byte 0, and is no script", path.display())));
+            return Err(Error::Setting(format!(
+                "points.script: {} has a zero byte and is not a script",
+                path.display()
+            )));
         }
         let name = format!("{}.sql", files.len());
         *script = Script::File(PathBuf::from(&name));
@@ -451,7 +454,7 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) if clock::read_monotonic() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let seconds = ANSWER_LIMIT.as_secs();
-                    return Err(self.failure(&format!("it does not answer for {seconds} s")));
+                    return Err(self.failure(&format!("it did not answer for {seconds} s")));
                 }
             }
         }
@@ -471,7 +474,7 @@ impl Session {
             .saturating_sub(Duration::from_millis(self.last_byte.load(Ordering::Relaxed)).max(asked));
         match silent < limit {
             true => Ok(()),
-            false => Err(self.failure(&format!("nothing of what it logged comes for {} s", limit.as_secs()))),
+            false => Err(self.failure(&format!("it sent no log data for {} s", limit.as_secs()))),
         }
     }
 
@@ -516,7 +519,7 @@ impl Session {
                 trips.push(RoundTrip { asked_ns, there_ns, answered_ns: heard.wall_ns });
             }
         }
-        ClockOffset::compute(&trips).ok_or_else(|| self.failure("this host's clock was set back meanwhile"))
+        ClockOffset::compute(&trips).ok_or_else(|| self.failure("this host's clock was set back"))
     }
 
     pub fn logs(&self) -> &Path {
@@ -586,7 +589,7 @@ fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
             let path = if is_report { files.report.clone() } else { files.logs.join(format!("log.{logs}")) };
             logs += u32::from(!is_report);
             if let Err(error) = keep_file(&mut reader, bytes, &path) {
-                let _ = tell.send(Heard::now(Answer::Failed(format!("what it sent cannot be kept: {error}"))));
+                let _ = tell.send(Heard::now(Answer::Failed(format!("cannot store its output: {error}"))));
                 return;
             }
         }
@@ -599,7 +602,7 @@ fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
 fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<()> {
     match io::copy(&mut reader.take(bytes), &mut File::create(path)?)? {
         kept if kept == bytes => Ok(()),
-        kept => Err(io::Error::other(format!("{kept} of {bytes} bytes came"))),
+        kept => Err(io::Error::other(format!("received {kept} of {bytes} bytes"))),
     }
 }
 
@@ -637,7 +640,7 @@ pub fn parse_answer(line: &str) -> Option<Answer> {
         "ready" => Answer::Ready,
         "clock" => match rest.parse() {
             Ok(ns) => Answer::Clock(ns),
-            Err(_) => Answer::Failed(format!("its date knows no nanoseconds, and says {rest}")),
+            Err(_) => Answer::Failed(format!("its `date` has no nanoseconds and printed {rest}")),
         },
         "process" => Answer::Process(rest.parse().ok()?),
         "ended" => {
@@ -793,7 +796,7 @@ mod script_tests {
         let path = directory.path().join("x.sql");
         std::fs::write(&path, b"SELECT\0").unwrap();
         let refused = write_script(&load(&path), ConnectOptions::default(), "", None).unwrap_err();
-        assert!(refused.to_string().contains("byte 0"));
+        assert!(refused.to_string().contains("has a zero byte"));
     }
 
     proptest! {
@@ -864,7 +867,7 @@ mod session_tests {
         std::thread::sleep(2 * limit);
         session.check_heard(clock::read_monotonic(), limit).unwrap();
         let error = session.check_heard(now, limit).unwrap_err().to_string();
-        assert!(error.contains("pgbench on h failed") && error.contains("nothing of what it logged"), "{error}");
+        assert!(error.contains("pgbench on h failed") && error.contains("it sent no log data"), "{error}");
     }
 
     #[test]

@@ -248,7 +248,7 @@ pub fn remove_abandoned(place: &Place, events: &Events) {
     parents.sort();
     parents.dedup();
     for directory in parents.iter().flat_map(|parent| postgres::remove_abandoned(parent)) {
-        events.tell(Event::Remark(format!("a run that was killed had left {}: it is removed", directory.display())));
+        events.tell(Event::Remark(format!("removed {}, left by a killed run", directory.display())));
     }
 }
 
@@ -278,7 +278,7 @@ pub trait Generator: Debug {
 }
 
 pub fn program_error(program: &'static str, running: &Running) -> Error {
-    let nothing = || "it did not end by itself, and said nothing".to_owned();
+    let nothing = || "it did not end by itself and printed nothing".to_owned();
     Error::Program { program, output: complaints_of(&running.read_stderr()).unwrap_or_else(nothing) }
 }
 

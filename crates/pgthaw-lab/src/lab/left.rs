@@ -100,8 +100,8 @@ pub fn remove_left(parent: &Path, own: Option<&str>, unfinished: &BTreeSet<Strin
 fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     Some(match LoopFileSystem::in_directory(directory).remove() {
-        Ok(()) => "a run that was killed had left a file system: it is removed".to_owned(),
-        Err(error) => format!("a run that was killed has left a file system that cannot be removed: {error}"),
+        Ok(()) => "removed a file system left by a killed run".to_owned(),
+        Err(error) => format!("cannot remove a file system left by a killed run: {error}"),
     })
 }
 
@@ -120,8 +120,8 @@ fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     }
     let shown = directory.display();
     Some(match remove_cluster(directory) {
-        Ok(()) => format!("a run that was killed had left {shown}, and its sweep does not go on: it is removed"),
-        Err(error) => format!("a run that was killed has left {shown}, which cannot be removed: {error}"),
+        Ok(()) => format!("removed {shown}, left by a killed run whose sweep will not be resumed"),
+        Err(error) => format!("cannot remove {shown}, left by a killed run: {error}"),
     })
 }
 

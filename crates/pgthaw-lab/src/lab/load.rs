@@ -147,7 +147,7 @@ impl TrialLoad {
             TrialLoad::Here(pgbench) => {
                 visit_transactions(&pgbench.logs, |one| latencies.add(one))?;
                 let report = pgbench.read_report();
-                let unfinished = || Error::Program { program: "pgbench", output: format!("its report is: {report}") };
+                let unfinished = || Error::Program { program: "pgbench", output: format!("invalid report: {report}") };
                 let outcome = parse_outcome(&report).ok_or_else(unfinished)?;
                 Ok(LoadFigures { latencies, outcome, generators: None })
             }

@@ -110,7 +110,7 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
     // The postmaster signals this session only after its own reload.
     while read_load_time(connection).await? == before {
         if asked_at.elapsed() > RELOAD_LIMIT {
-            let reason = format!("the server had not read it anew after {} s", RELOAD_LIMIT.as_secs());
+            let reason = format!("the server had not reloaded it after {} s", RELOAD_LIMIT.as_secs());
             return Ok(Some(Finding::NotInForce { what: "the configuration file of the trial".into(), reason }));
         }
         tokio::time::sleep(RELOAD_POLL).await;
@@ -150,7 +150,7 @@ pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec
 fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     let SettingState { source, unit, value, .. } = state;
     if state.pending_restart {
-        return Some("it waits for a restart".to_owned());
+        return Some("it requires a restart".to_owned());
     }
     if state.is_left_to_server(asked) {
         return None;
@@ -160,7 +160,7 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     }
     let counted = unit.as_ref().map(|unit| format!(" (in {unit})")).unwrap_or_default();
     let value = value.as_deref().unwrap_or_default();
-    (state.holds(asked) == Some(false)).then(|| format!("{asked} was asked for, and it is {value}{counted}"))
+    (state.holds(asked) == Some(false)).then(|| format!("requested {asked}, but it is {value}{counted}"))
 }
 
 pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
@@ -240,7 +240,7 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
     match default {
         _ if sweep.axes.settings.is_empty() => Ok(Vec::new()),
         Ok(programs) => check_settings_known(sweep, &find_servers(sweep, &programs)?),
-        Err(error) => Ok(vec![format!("whether a server knows the settings was not looked at: {error}")]),
+        Err(error) => Ok(vec![format!("pgthaw did not check whether a server knows the settings: {error}")]),
     }
 }
 
@@ -266,7 +266,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
                 None => {}
                 Some(SettingRefusal::Unknown { nearest: None }) => return refused("this server has no such setting"),
                 Some(SettingRefusal::Unknown { nearest: Some(near) }) => {
-                    return refused(&format!("this server has no such setting; is {near} meant?"));
+                    return refused(&format!("this server has no such setting; did you mean {near}?"));
                 }
                 Some(SettingRefusal::Fixed) => return refused("it was fixed when the server was built; remove it"),
                 Some(SettingRefusal::Value(why)) => {
@@ -290,8 +290,8 @@ fn find_unloaded(asked: &[(String, Vec<String>)]) -> Vec<String> {
     unloaded
         .map(|(name, library)| {
             format!(
-                "settings.{name}: nothing in the study loads the library {library} \
-                 (shared_preload_libraries = \"{library}\"): whether it knows this setting cannot be told"
+                "settings.{name}: the study does not load the library {library} \
+                 (shared_preload_libraries = \"{library}\"): pgthaw cannot check this setting"
             )
         })
         .collect()
@@ -328,9 +328,9 @@ mod tests {
         kill_process(postmaster, Signal::STOP).unwrap();
         cluster.replace_settings(&[set("work_mem", "7MB")]).unwrap();
         let finding = apply_reload(&mut connection).await.unwrap().unwrap();
-        assert!(finding.to_string().contains("had not read it anew after 2 s"), "{}", finding.to_string());
+        assert!(finding.to_string().contains("had not reloaded it after 2 s"), "{}", finding.to_string());
         let told = read_deviation(&mut connection, "7MB").await;
-        assert_eq!(told.as_deref(), Some("7MB was asked for, and it is 5120 (in kB)"));
+        assert_eq!(told.as_deref(), Some("requested 7MB, but it is 5120 (in kB)"));
 
         let woken = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(500));
@@ -376,7 +376,7 @@ mod availability_tests {
         let refused = |settings| check(settings).unwrap_err().to_string();
         assert_eq!(
             refused("effective_cache_sise = \"1GB\""),
-            "settings.effective_cache_sise: this server has no such setting; is effective_cache_size meant?"
+            "settings.effective_cache_sise: this server has no such setting; did you mean effective_cache_size?"
         );
         assert!(refused("block_size = 8192").contains("fixed when the server was built"));
         let told = check("work_mem = [\"1MB\", \"1 XB\"]").unwrap();
@@ -386,7 +386,7 @@ mod availability_tests {
     #[test]
     fn a_librarys_setting_needs_its_library() {
         let told = check("\"auto_explain.log_min_duration\" = 5").unwrap();
-        assert!(told.len() == 1 && told[0].contains("loads the library auto_explain"), "{told:?}");
+        assert!(told.len() == 1 && told[0].contains("not load the library auto_explain"), "{told:?}");
         let loaded = "session_preload_libraries = \"pg_prewarm, auto_explain\"\n\"auto_explain.log_min_duration\" = 5";
         assert_eq!(check(loaded).unwrap(), Vec::<String>::new());
     }

@@ -160,7 +160,7 @@ impl SiteMaker<'_> {
         let parts = file_system.as_ref().map(OwnFileSystem::part_mount_points).unwrap_or_default();
         let place = own_place.as_ref().unwrap_or(&self.options.asked.place);
         self.work.step(match place {
-            Place::Scratch { .. } => "making a scratch cluster",
+            Place::Scratch { .. } => "creating a scratch cluster",
             Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket",
         });
         let (mut lab, cluster_claim) = open_lab(programs, place, &text, clients_max, parts, self.work)?;

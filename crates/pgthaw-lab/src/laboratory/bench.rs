@@ -50,56 +50,58 @@ const DEMO: &str = "demo";
 
 const DEMO_PAGE: &str = "pgthaw-demo.html";
 
-/// Measure a study: proven start states, repeats, randomised order
+/// Measure a study, with verified start states, repeats and random order
 ///
-/// pgthaw's own studies: `warmup` compares all ways to warm a cold server while pgbench runs against it. `residency` measures how long
-/// warmers of an idle server take until everything in a snapshot is verified resident. `forecast` forecasts a cold start, then measures
-/// one. `demo` is two short tournaments with a report. Any other study is a file (docs/sweep.md). An interrupted study goes on where it
-/// stopped.
+/// Built-in studies: `warmup` compares warmers of a cold server while pgbench runs. `residency` measures how long warmers of an idle
+/// server take until every block of a snapshot is cached. `forecast` forecasts a cold start, then measures one. `demo` is two short
+/// studies with a report. Any other study is a file (docs/sweep.md). An interrupted study continues at the next run.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// warmup, residency, forecast, demo, or a study file
     study: String,
 
-    /// Set a key of the study: scale=10 clients=1,8 strategy=nothing,cat disk=gp3 settings.work_mem=64MB disks.san=20000,1GiB. `--print`
-    /// shows the keys that there are; an empty value removes one
+    /// Set keys of the study, as in: scale=10 clients=1,8 strategy=nothing,cat disk=gp3
+    ///
+    /// Also settings.work_mem=64MB or disks.san=20000,1GiB. An empty value removes a key. `--print` shows the study's keys.
     #[arg(value_name = "KEY=VALUE")]
     keys: Vec<String>,
 
-    /// Print the study as a file, to write one of your own, and do nothing
+    /// Print the study as a file, as a template for your own; measure nothing
     #[arg(long)]
     print: bool,
 
-    /// Print the points, their order, how long it will take and the room that it needs, and do nothing
+    /// Print the points, their order, the expected time and the disk space; measure nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Begin anew, even when a run of the same study was interrupted
+    /// Start from the beginning, even if a run of this study was interrupted
     #[arg(long)]
     anew: bool,
 
-    /// Measure every point twice, as sides A and A': what they differ by is the noise (`pgthaw results compare`)
+    /// Measure every point twice, as sides A and A'; their difference is the noise (`pgthaw results compare`)
     #[arg(long)]
     aa: bool,
 
-    /// Write a report of it to this file [default: none; of demo pgthaw-demo.html here]
+    /// Write a report to this file [default: none; for demo pgthaw-demo.html in the working directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Make the scratch cluster below this directory, on the disk to be measured
+    /// Create the scratch cluster below this directory, on the disk to measure
     #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
     dir: PathBuf,
 
-    /// PostgreSQL's programs [default: of pg_config, or the newest in /usr/lib/postgresql]
+    /// Directory of PostgreSQL's programs [default: from pg_config, or the newest in /usr/lib/postgresql]
     #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR")]
     bin_dir: Option<PathBuf>,
 
-    /// Leave the cluster in place
+    /// Keep the cluster afterwards
     #[arg(long)]
     keep: bool,
 
-    /// Measure ways to warm in this lab server's own cluster, with its settings: it is stopped meanwhile and started again
-    /// afterwards; a database pgthaw_bench is made in it and dropped
+    /// Measure warmers in this lab server's cluster, with its settings
+    ///
+    /// pgthaw stops the server for the study and starts it again afterwards. It creates a database pgthaw_bench in the cluster, and drops
+    /// it.
     #[arg(short = 'D', long, value_name = "DIRECTORY", conflicts_with = "dir")]
     data_dir: Option<PathBuf>,
 
@@ -219,9 +221,8 @@ impl BenchArguments {
             return gone.into();
         }
         let names = BUILT_IN_STUDIES.map(|(name, _)| name).join(", ");
-        let problem = format!("there is no study {:?}", self.study);
-        Error::Unfit { problem, remedy: format!("pgthaw's own are {names}; any other is a file, such as study.toml") }
-            .into()
+        let problem = format!("no study is called {:?}", self.study);
+        Error::Unfit { problem, remedy: format!("use one of {names}, or a file such as study.toml") }.into()
     }
 
     fn page(&self) -> Option<PathBuf> {
@@ -333,13 +334,13 @@ async fn run_forecast(
         Ok(())
     })
     .await?;
-    let one = finished.first().context("the study left nothing behind")?;
+    let one = finished.first().context("the study stored no result")?;
     let trial = store.read_sweep_trial(&one.run.id, 0, 1).await?;
     close_written(store).await?;
     if one.is_interrupted {
         return Ok(ExitStatus::Because(ErrorKind::Interrupted));
     }
-    let trial = trial.filter(|trial| trial.failure.is_none()).context("the trial left nothing behind")?;
+    let trial = trial.filter(|trial| trial.failure.is_none()).context("the trial stored no result")?;
     let written = written.context("no forecast was written")?;
     let name = if one.run.question.is_empty() { "forecast" } else { &one.run.question };
     let judged = judge_forecast(name.to_owned(), written, &one.run, &trial);
@@ -441,7 +442,7 @@ async fn begin_study(
     if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
         let (done, all) = (earlier.finished.len(), sweep.trials());
         let id = &earlier.run.id;
-        terminal::print_remark(&format!("going on with {id}, which has {done} of {}", counted(all, "trial")));
+        terminal::print_remark(&format!("resuming {id}, which has {done} of {}", counted(all, "trial")));
     }
     let (lock, earlier) = match earlier {
         Some((lock, earlier)) => (lock, Some(earlier)),
@@ -489,7 +490,7 @@ async fn keep_and_show(
 fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
     for one in finished.iter().filter(|one| one.trials > 0 || one.run.ended_at.is_some()) {
         let (id, place) = (&one.run.id, store.place());
-        terminal::print_line(&format!("kept as {id} in {place}; draw it: `pgthaw report {id}`"));
+        terminal::print_line(&format!("stored as {id} in {place}; to draw it: `pgthaw report {id}`"));
         if let Some(kept) = &one.kept {
             terminal::print_line(&format!("the cluster stays in {}", kept.display()));
         }

@@ -21,28 +21,27 @@ use terminal::Canvas;
 
 const FORECAST_BYTES_MAX: u64 = 64 << 20;
 
-/// Does a throughput curve keep a level, and is that level a warm server's? Or how far off were forecasts?
+/// Judge whether a throughput curve is steady, and at a warm server's level; or judge forecasts
 ///
-/// Exit status: 0 a level that is not known to be a cold server's; 10 no level, or a cold server's; 11 such a level with dips that
-/// come back; 12 a fall; 1 to 3 when there is no verdict. Of several curves the status is that of the worst, in the order 10, 12, 11, 0.
-/// Forecasts that could be judged end with 0.
+/// Exit status: 0 steady, and not known to be a cold server's level; 10 no level, or a cold server's; 11 as 0, but with periodic dips; 12
+/// degrading; 1 to 3 on errors. The worst of several curves decides, in the order 10, 12, 11, 0. Judged forecasts exit with 0.
 #[derive(Debug, Args)]
 pub struct JudgeArguments {
-    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate (also .gz), - for standard input, or a stored
-    /// study. The logs of one run's threads (LOG, LOG.1, ...) are one curve. Or files that `bench forecast --json` wrote, which are
-    /// judged together
+    /// Output of `pgbench --progress`, a pgbench log, a CSV file of time and rate (also .gz), - for standard input, or a stored study
+    ///
+    /// The logs of one run's threads (LOG, LOG.1, ...) are one curve. pgthaw judges several files of `bench forecast --json` together.
     #[arg(value_name = "FILE|RUN", required = true)]
     sources: Vec<String>,
 
-    /// Of a stored run, this strategy's trials alone
+    /// Judge only this strategy's trials of a stored run
     #[arg(long, value_name = "NAME")]
     strategy: Option<String>,
 
-    /// Blocks that the workload chooses from, table and index together [default: by pgbench's scale, where it is told]
+    /// Blocks of the workload, table and index together [default: from pgbench's scale, if known]
     #[arg(long, value_name = "BLOCKS")]
     pages: Option<f64>,
 
-    /// Draw with ASCII alone
+    /// Draw with ASCII characters only
     #[arg(long)]
     ascii: bool,
 
@@ -120,7 +119,7 @@ fn judge_forecasts(files: &[String], output: OutputArguments) -> anyhow::Result<
         let text =
             read_text_at_most(path.as_ref(), FORECAST_BYTES_MAX).with_context(|| format!("cannot read {path}"))?;
         let kept: JudgedForecast =
-            serde_json::from_str(&text).with_context(|| format!("{path} is no judged forecast"))?;
+            serde_json::from_str(&text).with_context(|| format!("{path} is not a judged forecast"))?;
         Ok(kept.judged_again())
     };
     let points = files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
@@ -141,7 +140,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> anyhow::Result<Ve
         let known: BTreeSet<String> = trials.iter().map(|trial| trial.point.strategy.clone()).collect();
         if !known.contains(wanted) {
             let problem = format!("the run has no trial of the strategy {wanted}");
-            let remedy = format!("it has trials of {}", Vec::from_iter(known).join(", "));
+            let remedy = format!("its strategies are {}", Vec::from_iter(known).join(", "));
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
@@ -168,7 +167,7 @@ fn worst(codes: impl Iterator<Item = u8>) -> u8 {
 
 /// pgbench writes no longer line.
 const LONGEST_LINE: u64 = 64 << 10;
-const LONG_LINE: &str = "it has a line of more than 65536 bytes, and pgbench writes none";
+const LONG_LINE: &str = "it has a line of more than 65536 bytes, which pgbench never writes";
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
@@ -188,9 +187,9 @@ impl Explain for Unreadable {
 
     fn hint(&self) -> Option<String> {
         let hint = match self.source.kind() {
-            io::ErrorKind::NotFound => "a stored run is named without a dot or a slash; `pgthaw results` lists them",
+            io::ErrorKind::NotFound => "`pgthaw results` lists stored runs, whose names have no dot or slash",
             io::ErrorKind::IsADirectory => {
-                "name a file in it: what `pgbench --progress` printed, or one of its logs, pgbench_log.*"
+                "name a file in it: the output of `pgbench --progress`, or one of its logs, pgbench_log.*"
             }
             _ => return None,
         };
@@ -235,7 +234,7 @@ fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<Option<String>
         line.clear();
         let read = source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
         match note_cut(read, &mut is_cut).map_err(unreadable)? as u64 {
-            0 => return Ok(is_cut.then(|| format!("{} is cut: what is there of it was read", path.display()))),
+            0 => return Ok(is_cut.then(|| format!("{} is truncated: only the existing part was read", path.display()))),
             LONGEST_LINE => return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, LONG_LINE)).into()),
             _ => reader.push_line(&String::from_utf8_lossy(&line)).with_context(|| path.display().to_string())?,
         }

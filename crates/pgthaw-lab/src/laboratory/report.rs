@@ -20,18 +20,18 @@ const TRIALS_MAX: usize = 1000;
 const SPANS_MAX: u32 = 100_000;
 const SPANS_OF_TRIAL_MAX: u32 = 1000;
 
-/// One self-contained HTML file of a study, or of several of any kind
+/// Write a self-contained HTML report of one or several studies
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// The studies, or the first characters of their names; the page lists several in this order
+    /// Studies, or the beginnings of their names; the report lists them in this order
     #[arg(value_name = "STUDY", default_value = NEWEST)]
     studies: Vec<String>,
 
-    /// The file to write [default: pgthaw-report-STUDY.html here]
+    /// File to write [default: pgthaw-report-STUDY.html in the working directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Replace the file even when it is not a report
+    /// Replace the file even if it is not a report
     #[arg(long)]
     force: bool,
 
@@ -62,7 +62,7 @@ fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArgume
     }
     for study in studies.iter().filter(|one| one.details.is_none()) {
         let (id, trials) = (&study.study.sweep.id, counted(study.study.trials.len(), "trial"));
-        terminal::print_remark(&format!("the page has no curves of the {trials} of {id}: `pgthaw serve` has them"));
+        terminal::print_remark(&format!("the page omits curves of the {trials} of {id}: `pgthaw serve` shows them"));
     }
     terminal::print_verbatim(&path.display().to_string());
     Ok(())

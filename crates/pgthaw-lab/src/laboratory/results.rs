@@ -28,7 +28,7 @@ use crate::verdict::{
 use host::units::counted;
 use terminal::Canvas;
 
-/// What earlier runs measured; without a subcommand a list of them, newest first
+/// List stored studies, newest first, or show, compare, export, import or drop them
 #[derive(Debug, Args)]
 pub struct ResultsArguments {
     #[command(flatten)]
@@ -40,68 +40,72 @@ pub struct ResultsArguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show what each point of a run achieved
+    /// Show the results of each point of a run
     Show {
-        /// The run, or the first characters of its name
+        /// Run, or the beginning of its name
         #[arg(default_value = NEWEST)]
         run: String,
 
-        /// Show where the time of its servers went, point by point: commands read and handled, waits, processors
+        /// Show where the servers' time went at each point: commands read and handled, waits, processors
         #[arg(long)]
         time: bool,
     },
-    /// Hold two sides of a sweep against each other: ratios of the trials of a block, with what chance leaves open
+    /// Compare two sides of a sweep, by ratios within blocks, with confidence intervals
     ///
-    /// Without sides, or with one sweep of `bench --aa`, it shows what equal sides differ by: the noise floor of every figure, and how
-    /// often it is taken for a difference.
+    /// Without sides, or with one sweep of `bench --aa`, shows how far equal sides differ: the noise floor of every figure, and how often
+    /// it passes for a difference.
     Compare(CompareArguments),
-    /// Write results for other programs: CSV, Parquet where the file's name ends so, JSON with --json
+    /// Export results as CSV, Parquet (by the file's name) or JSON (--json)
     Export(ExportArguments),
-    /// Keep what others measured: pgbench's logs, progress and report, and directories of pgbench-tools
+    /// Import pgbench's logs, progress and reports, and directories of pgbench-tools
     Import(ImportArguments),
-    /// Forget a run with its trials
+    /// Delete a run with its trials
     Drop {
-        /// The run, or the first characters of its name
+        /// Run, or the beginning of its name
         run: String,
     },
 }
 
 #[derive(Debug, Args)]
 struct CompareArguments {
-    /// One side: AXIS=VALUE,… of the newest sweep, SWEEP:AXIS=VALUE,… of another, or a SWEEP as a whole
+    /// First side: AXIS=VALUE,… of the newest sweep, SWEEP:AXIS=VALUE,… of another, or a whole SWEEP
     a: Option<Selection>,
 
-    /// The other side, which is divided by the first
+    /// Other side, which is divided by the first
     b: Option<Selection>,
 
-    /// tps, worst-second, p50, p95, p99, p999, warm-after, resident-after or any other figure of docs/formats.md; a percentile
-    /// needs ten transactions beyond it in a trial [default: tps; where no load ran resident-after; of equal sides every figure]
+    /// Figure to compare: tps, worst-second, p50, p95, p99, p999, warm-after, resident-after or another one of docs/formats.md [default:
+    /// tps; without a load resident-after; of equal sides every figure]
+    ///
+    /// A percentile requires ten transactions beyond it in a trial.
     #[arg(long)]
     metric: Option<Metric>,
 }
 
 #[derive(Debug, Args)]
 struct ExportArguments {
-    /// Runs or sweeps, or the first characters of their names
+    /// Runs or sweeps, or the beginnings of their names
     #[arg(default_value = NEWEST)]
     runs: Vec<String>,
 
-    /// The views of docs/queries.md
+    /// View to export, as in docs/queries.md
     #[arg(long, default_value = "trials")]
     rows: ExportTable,
 
-    /// The file, whose name may end with csv, json or parquet [default: standard output]
+    /// File to write, ending in csv, json or parquet [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct ImportArguments {
-    /// Logs of `pgbench --log` (of transactions or of intervals), what pgbench printed, and directories with such files, as
-    /// pgbench-tools makes them. Threads' logs, and a log and its report, are found together by what they say
+    /// Logs of `pgbench --log` (of transactions or intervals), pgbench's output, or directories with such files, as of pgbench-tools
     ///
-    /// KEY=VALUE says what the files do not: question, scale, clients, jobs (pgbench -j), script, query_mode (-M), seconds (-T), rate (-R),
-    /// connect=true (-C), and for people start (cold, warm, restored or as-is). What contradicts a report is refused.
+    /// pgthaw combines the logs of a run's threads, and a log with its report, by their contents.
+    ///
+    /// KEY=VALUE adds missing facts: question, scale, clients, jobs (pgbench -j), script, query_mode (-M), seconds (-T), rate (-R),
+    /// connect=true (-C), and, only as a description, start (cold, warm, restored or as-is). pgthaw rejects values that contradict a
+    /// report.
     #[arg(value_name = "PATH|KEY=VALUE", required = true)]
     what: Vec<String>,
 }
@@ -256,9 +260,7 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
     let width = Canvas::of_stdout(false).width;
     let Some(other) = &arguments.b else {
         if !selection.values.is_empty() {
-            bail!(
-                "a side is compared with another one: name both, or a sweep alone for what its equal sides differ by"
-            );
+            bail!("only one side is named: name both, or only a sweep to compare its equal sides");
         }
         let metrics = arguments.metric.as_ref().map_or(Metric::ALL, std::slice::from_ref);
         let noises = metrics.iter().map(|metric| compute_noise(&run_a, &trials_a, *metric));
@@ -300,7 +302,7 @@ async fn import(store: &Store, what: &[String], output: OutputArguments) -> anyh
     trials.iter_mut().for_each(Record::hide_secrets);
     remark_damaged(&store.read_damaged_sweeps().await?);
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
-        bail!("the same was imported already, as {0}; `pgthaw results drop {0}` forgets it", known.id);
+        bail!("these results were already imported as {0}; `pgthaw results drop {0}` removes it", known.id);
     }
     store.save_whole_sweep(&run, &trials).await?;
     show_sweep(store, &run, None, output).await
@@ -323,19 +325,19 @@ fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
             "connect" => options.connect = parse(word, value)?,
             "rate" => match parse::<f64>(word, value)? {
                 rate if rate.is_finite() && rate > 0.0 => options.rate = Some(rate),
-                _ => return Err(refuse(word, "it is a number above 0")),
+                _ => return Err(refuse(word, "write a number above 0")),
             },
             _ => options.paths.push(word.into()),
         }
     }
     match options.paths.is_empty() {
-        true => Err(refuse(&what.join(" "), "it names no file")),
+        true => Err(refuse(&what.join(" "), "no file is named")),
         false => Ok(options),
     }
 }
 
 fn parse_word<T: FromStr + VariantNames>(word: &str, value: &str) -> Result<T, study::Error> {
-    value.parse().map_err(|_| refuse(word, &format!("it is one of {}", T::VARIANTS.join(", "))))
+    value.parse().map_err(|_| refuse(word, &format!("write one of {}", T::VARIANTS.join(", "))))
 }
 
 fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<T, study::Error> {
@@ -345,7 +347,7 @@ fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str, value: &str) -> Result<
 fn refuse(word: &str, problem: &str) -> study::Error {
     study::Error::Unfit {
         problem: format!("{word}: {problem}"),
-        remedy: "name files, and KEY=VALUE for what they do not say: `pgthaw results import --help`".to_owned(),
+        remedy: "name files, and KEY=VALUE for facts that they lack: `pgthaw results import --help`".to_owned(),
     }
 }
 

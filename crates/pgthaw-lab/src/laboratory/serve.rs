@@ -11,18 +11,19 @@ use crate::serve::serve;
 use command::hear_signals;
 use command::http::{Listener, Token};
 
-/// Browse the results, compare them and watch the trial that runs, in a browser
+/// Show results, comparisons and the running trial in a browser
 ///
-/// It shows the store and changes nothing. Without --listen this machine alone can ask. It speaks HTTP without encryption: on
-/// a network that others share, put a proxy with TLS before it or reach it through ssh -L.
+/// The server only reads the store. Without --listen only this machine can connect. HTTP is not encrypted: on a shared network, use a
+/// TLS proxy or ssh -L.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// Listen on this port of the loopback address (0 is any that is free), or on an address and port, such as 0.0.0.0:8432. One that
-    /// others can reach takes a token; those of 127.0.0.0/8 and ::1 are this machine's
+    /// Listen on this loopback port (0: any free one), or on an address and port, such as 0.0.0.0:8432
+    ///
+    /// An address that other machines can reach requires --token-file. 127.0.0.0/8 and ::1 require none.
     #[arg(long, value_name = "[ADDRESS:]PORT", default_value = "8432", value_parser = parse_listen)]
     listen: SocketAddr,
 
-    /// A file whose first line is the secret that a browser must know, and that only you can read
+    /// File with the browsers' secret in its first line; only its owner may have access
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
@@ -32,7 +33,7 @@ pub struct ServeArguments {
 
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    port.or_else(|_| text.parse()).map_err(|_| "it is a port, or an address and a port".to_owned())
+    port.or_else(|_| text.parse()).map_err(|_| "write a port, or an address and a port".to_owned())
 }
 
 pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {

@@ -13,8 +13,8 @@ const VARIABLE: &str = "PGTHAW_RESULTS";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub struct StoreArguments {
-    /// The file that keeps results, or a database of a server: postgres://USER@HOST/DATABASE [default:
-    /// pgthaw/results.sqlite in $XDG_STATE_HOME or ~/.local/state]
+    /// File with the results, or a server's database: postgres://USER@HOST/DATABASE [default: pgthaw/results.sqlite in
+    /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long = "results", value_name = "FILE|ADDRESS", env = VARIABLE, global = true)]
     place: Option<String>,
 }
@@ -30,7 +30,7 @@ impl StoreArguments {
         match store.send().await {
             Ok(damaged) => remark_unsent(&damaged),
             Err(error) => {
-                terminal::print_remark(&format!("{error}; results are kept in {} until it does", store.place()));
+                terminal::print_remark(&format!("{error}; pgthaw stores results in {} for now", store.place()));
             }
         }
         Ok(store)
@@ -63,7 +63,7 @@ pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::
         return done;
     }
     terminal::print_remark(&format!(
-        "{} cannot be written to yet: another program may read it (an export, `sqlite3`). What was measured is kept as \
+        "cannot write to {} yet: another program may be reading it (an export, `sqlite3`). pgthaw stores the results as \
              soon as that ends",
         store.place()
     ));
@@ -74,9 +74,9 @@ pub fn remark_damaged(damaged: &[DamagedStudy]) {
     if damaged.is_empty() {
         return;
     }
-    let names: Vec<&str> = damaged.iter().map(|study| study.id.as_deref().unwrap_or("one without a name")).collect();
+    let names: Vec<&str> = damaged.iter().map(|study| study.id.as_deref().unwrap_or("an unnamed one")).collect();
     terminal::print_remark(&format!(
-        "left out, for it is damaged: {}; `pgthaw results show NAME` says why, `pgthaw results drop NAME` forgets it",
+        "skipped damaged results: {}; `pgthaw results show NAME` shows why, `pgthaw results drop NAME` removes them",
         names.join(", ")
     ));
 }
@@ -86,7 +86,7 @@ pub fn remark_unsent(damaged: &[DamagedStudy]) {
         terminal::print_remark(&format!("not sent: {}", study.reason));
     }
     if !damaged.is_empty() {
-        terminal::print_remark("`pgthaw results drop NAME` forgets one");
+        terminal::print_remark("`pgthaw results drop NAME` removes one");
     }
 }
 
@@ -97,7 +97,7 @@ pub async fn close_written(store: Store) -> Result<(), results::Error> {
         Err(error) => {
             let waiting = store.count_unsent().await?;
             terminal::print_remark(&format!(
-                "{error}; {waiting} results wait in {}, and `pgthaw results` sends them",
+                "{error}; {waiting} unsent results are in {}, and `pgthaw results` sends them",
                 store.place()
             ));
         }

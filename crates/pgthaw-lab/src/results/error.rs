@@ -11,13 +11,13 @@ use postgres::PlainServer;
 pub enum Error {
     #[error("there is no results store at {}", .0.display())]
     Missing(PathBuf),
-    #[error("neither XDG_STATE_HOME nor HOME says where results belong")]
+    #[error("cannot locate the results store: neither XDG_STATE_HOME nor HOME is set")]
     NoHome,
-    #[error("this address of a results server cannot be read: {0}")]
+    #[error("invalid address of a results server: {0}")]
     Address(String),
     #[error("{0} is not a results store of pgthaw")]
     Foreign(Place),
-    #[error("the results store {0} has tables of another version of pgthaw, and this version ({version}) cannot read them", version = env!("CARGO_PKG_VERSION"))]
+    #[error("the results store {0} has tables of another version of pgthaw, which this version ({version}) cannot read", version = env!("CARGO_PKG_VERSION"))]
     OtherVersion(Place),
     #[error("the results store {place} is damaged: {reason}")]
     Damaged { place: Place, reason: String },
@@ -25,7 +25,7 @@ pub enum Error {
     DamagedStudy { id: Option<String>, place: Place, reason: String },
     #[error("the results server {server} does not answer: {source}")]
     Away { server: ServerPlace, source: sqlx::Error },
-    #[error("the results server is somebody else's: {0}")]
+    #[error("the results server belongs to another user: {0}")]
     Stranger(postgres::Error),
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: std::io::Error },
@@ -35,7 +35,7 @@ pub enum Error {
     Access { action: &'static str, place: Place, source: sqlx::Error },
     #[error("the results server {server} is not safe to use: {finding}")]
     Untrusted { server: ServerPlace, finding: Finding },
-    #[error("what pgthaw asked of its session with the results server {server} did not reach it")]
+    #[error("the results server {server} did not apply pgthaw's session settings")]
     Pooled { server: ServerPlace },
     #[error("the results store {0} holds no run yet")]
     Empty(Place),
@@ -116,31 +116,31 @@ impl Explain for Error {
         let hint: &str = match self {
             Error::Stranger(error) => return error.hint(),
             Error::Missing(_) | Error::Empty(_) => {
-                "`pgthaw bench` makes results; --results or PGTHAW_RESULTS names another file"
+                "run `pgthaw bench` to create results, or name another file with --results or PGTHAW_RESULTS"
             }
             Error::NeitherFileNorRun(_) => {
-                "a file is named with its directory or its ending (./run.log); `pgthaw results` lists stored runs"
+                "name a file with its directory or extension (./run.log); `pgthaw results` lists stored runs"
             }
             Error::Address(_) => "write postgres://USER@HOST:PORT/DATABASE",
             Error::Away { .. } => {
-                "results for it wait in the local file; every command that uses it sends them when it is back, such as `pgthaw results`"
+                "its results stay in the local file; commands that use the server, such as `pgthaw results`, send them when it is back"
             }
             Error::NoHome => "name the file with --results or PGTHAW_RESULTS",
-            Error::Foreign(_) => "name another file with --results or PGTHAW_RESULTS: this one is left as it is",
+            Error::Foreign(_) => "name another file with --results or PGTHAW_RESULTS; pgthaw does not change this one",
             Error::Untrusted { finding, .. } => return Some(finding.remedy()),
-            Error::Pooled { .. } => "name the server itself rather than a connection pooler",
+            Error::Pooled { .. } => "name the server itself instead of a connection pooler",
             Error::OtherVersion(_) => {
-                "use the pgthaw that made it, or name another file with --results or PGTHAW_RESULTS"
+                "use the version of pgthaw that created it, or name another file with --results or PGTHAW_RESULTS"
             }
             Error::Damaged { place: place @ Place::File(_), .. } => {
-                &format!("move it away and a new one is made; `sqlite3 {place} .recover` may get rows back")
+                &format!("move it away, and pgthaw creates a new one; `sqlite3 {place} .recover` may recover rows")
             }
             Error::DamagedStudy { id, .. } => {
                 let id = quote_argument(id.as_ref()?);
-                &format!("the others can be read; `pgthaw results drop {id}` forgets this one")
+                &format!("the others are readable; `pgthaw results drop {id}` removes this one")
             }
             Error::UnknownRun(_) => "`pgthaw results` lists the runs; the first characters of a name are enough",
-            Error::AmbiguousRun { .. } => "give more of its name",
+            Error::AmbiguousRun { .. } => "use more characters of its name",
             Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => {
                 "the role needs a password (in the address or the password file) and privileges on the schema pgthaw; a superuser creates it with CREATE SCHEMA pgthaw AUTHORIZATION …"
             }
@@ -149,7 +149,7 @@ impl Explain for Error {
             }
             // SQLITE_BUSY.
             Error::Access { place: Place::File(_), source, .. } if primary_code(source) == Some(5) => {
-                "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends"
+                "another program has locked the file, such as `sqlite3` within a transaction; wait until it ends"
             }
             Error::Damaged { .. } | Error::Table(_) | Error::File { .. } | Error::Access { .. } => return None,
         };
@@ -186,12 +186,12 @@ impl Finding {
             1 => "a superuser can drop it, or rename it (ALTER SCHEMA pgthaw RENAME TO …): pgthaw then creates its own"
                 .into(),
             3 => format!(
-                "REVOKE CREATE ON SCHEMA pgthaw FROM {grantee}; pgthaw then looks for what that role has put there"
+                "REVOKE CREATE ON SCHEMA pgthaw FROM {grantee}; pgthaw then looks for objects that this role created there"
             ),
             4 => format!("REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA pgthaw FROM {grantee}"),
-            6 => format!("end {what}, then look at what it was adding to the schema pgthaw"),
+            6 => format!("end {what}, then look for objects that it added to the schema pgthaw"),
             _ => format!(
-                "look at what the {what} does, and drop it; or set the whole schema aside (ALTER SCHEMA pgthaw RENAME TO …): pgthaw \
+                "inspect the {what} and drop it; or rename the schema (ALTER SCHEMA pgthaw RENAME TO …): pgthaw \
                  then creates its own"
             ),
         }

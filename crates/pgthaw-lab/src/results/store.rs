@@ -163,7 +163,7 @@ impl Store {
         match facts.into_iter().next() {
             Some((application_id, _, stranger)) if application_id == i64::from(APPLICATION_ID) => {
                 let Some(what) = stranger else { return Ok(()) };
-                let reason = format!("its {what} is not one that this version of pgthaw makes");
+                let reason = format!("its {what} was not created by this version of pgthaw");
                 Err(Error::Damaged { place: self.place.clone(), reason })
             }
             Some((0, 0, _)) => self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await,
@@ -188,7 +188,7 @@ impl Store {
                 Error::OtherVersion(self.place.clone())
             }
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
-                self.failed_to("make tables in")(source)
+                self.failed_to("create tables in")(source)
             }
             other => Error::Damaged { place: self.place.clone(), reason: other.to_string() },
         })
@@ -316,7 +316,7 @@ fn require_own_journals(path: &Path) -> Result<(), Error> {
         // A shared file may have a journal from this user's own writes.
         let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
         if !journal.is_file() || !is_own {
-            let reason = "somebody else put a journal beside the results store; remove it, or keep results where only you may write";
+            let reason = "another user created a journal beside the results store; remove it, or store results where only you can write";
             let source = io::Error::new(io::ErrorKind::PermissionDenied, reason);
             return Err(Error::File { action: "use", path: name.into(), source });
         }

@@ -85,7 +85,7 @@ async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sql
         match unfinished {
             None => break,
             Some((what, role)) if begun.elapsed() > UNFINISHED_TIMEOUT => {
-                let how = "may be adding something to the schema pgthaw for".into();
+                let how = "may be adding objects to the schema pgthaw for".into();
                 return Ok(Some(Finding { rank: 6, what, how, role, grantee: String::new() }));
             }
             Some(_) => sleep(UNFINISHED_PAUSE).await,

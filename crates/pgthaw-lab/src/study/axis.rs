@@ -61,7 +61,7 @@ impl Axis<'_> {
             let value =
                 read(one).ok_or_else(|| format!("{key}: {one} is not allowed; write {allowed}, or a list of them"))?;
             if values.contains(&value) {
-                return Err(format!("{key}: {one} is there twice; repeats = N measures each point again"));
+                return Err(format!("{key}: {one} occurs twice; write repeats = N to measure each point again"));
             }
             values.push(value);
         }
@@ -134,7 +134,7 @@ pub fn check_used<'a>(
     (usual, what): (&str, &str),
 ) -> Result<(), String> {
     match own.find(|name| *name == usual || !asked.contains(name)) {
-        Some(name) if name == usual => Err(format!("{section}.{name}: it is {what}; give this one another name")),
+        Some(name) if name == usual => Err(format!("{section}.{name}: this name means {what}; choose another name")),
         Some(name) => Err(format!("{section}.{name}: no point uses it; name it in points.{axis}, or remove it")),
         None => Ok(()),
     }
@@ -150,7 +150,7 @@ pub fn choose_named<'a, T: Clone>(
 ) -> Result<BTreeMap<String, T>, String> {
     let choose = |name: &String| {
         let found = own.get(name).cloned().or_else(|| plain(name));
-        Ok((name.clone(), found.ok_or_else(|| format!("{axis}: there is no {name:?}: {known} are known"))?))
+        Ok((name.clone(), found.ok_or_else(|| format!("{axis}: {name:?} is unknown; known are {known}"))?))
     };
     asked.into_iter().map(choose).collect()
 }
@@ -160,7 +160,7 @@ pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), Strin
     let given: Vec<&str> = lengths.iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key.as_str()).collect();
     if given.len() > 1 {
         let given = given.join(" and ");
-        return Err(format!("{given} are there together: a trial ends by one of them; remove the other"));
+        return Err(format!("{given} exclude each other, because a trial ends by one of them; remove the other"));
     }
     let [seconds, each, total] = lengths;
     let none = vec![None];
@@ -219,9 +219,7 @@ const MEMORY_MIN: Bytes = Bytes(40 << 20);
 
 pub fn check_least(key: &str, memory: Bytes) -> Result<Bytes, String> {
     match memory < MEMORY_MIN {
-        true => Err(format!(
-            "{key}: {memory} is too little for a server, whose processes alone take more: write {MEMORY_MIN} or more"
-        )),
+        true => Err(format!("{key}: {memory} is too little for the processes of a server; write {MEMORY_MIN} or more")),
         false => Ok(memory),
     }
 }
@@ -241,12 +239,12 @@ pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, St
     let path = directory.join(name);
     let found = path.canonicalize().map_err(|error| {
         format!(
-            "{key}: {}: {error}; a built-in script is one of {}, anything else a file beside the study file",
+            "{key}: {}: {error}; built-in scripts are {}, and any other script is a file beside the study file",
             path.display(),
             BUILTIN_SCRIPTS.join(", ")
         )
     })?;
-    if found.is_file() { Ok(found) } else { Err(format!("{key}: {} is no file", path.display())) }
+    if found.is_file() { Ok(found) } else { Err(format!("{key}: {} is not a file", path.display())) }
 }
 
 pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
@@ -254,7 +252,7 @@ pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, Strin
         let key = format!("variables.{name}");
         // Names allowed by psql and pgbench (valid_variable_name in pgbench.c), without non-ASCII.
         if name.is_empty() || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
-            return Err(format!("{key}: {name:?} is no variable; a name has letters, digits and _ alone"));
+            return Err(format!("{key}: {name:?} is not a variable name; write only letters, digits and _"));
         }
         Ok((name.clone(), read_texts(&key, value)?))
     };
@@ -280,7 +278,7 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
             |part: &str| part.starts_with(is_part) && part.chars().all(|one| is_part(one) || one.is_ascii_digit());
         if !name.split('.').all(is_name) {
             return Err(format!(
-                "settings: {name:?} is no name of a setting; write it in lower case as SHOW ALL lists it"
+                "settings: {name:?} is not the name of a setting; write it in lower case as in SHOW ALL"
             ));
         }
         if OWN_SETTINGS.split(' ').any(|own| own == name) {
@@ -289,12 +287,10 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
             ));
         }
         if WATCHED_SETTINGS.split(' ').any(|watched| watched == name) {
-            return Err(format!(
-                "settings.{name}: with another value pgthaw would not see what the server logs, counts or does; remove it"
-            ));
+            return Err(format!("settings.{name}: pgthaw needs the usual logs and counters of the server; remove it"));
         }
         if settings.iter().any(|(known, _)| *known == name) {
-            return Err(format!("settings.{name}: it is there twice, as one name and as a table; remove one of them"));
+            return Err(format!("settings.{name}: it occurs twice, as one name and as a table; remove one of them"));
         }
         settings.push((name.clone(), read_texts(&format!("settings.{name}"), value)?));
     }
@@ -376,7 +372,7 @@ mod tests {
         for name in
             ["lc_messages", "log_min_messages", "log_autovacuum_min_duration", "track_counts", "track_activities"]
         {
-            assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw would not see"]);
+            assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw needs the usual logs"]);
         }
         assert_refused("[settings]\nlog_checkpoints = false\n", &["settings.log_checkpoints", "logs"]);
     }

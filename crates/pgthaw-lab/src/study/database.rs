@@ -89,11 +89,11 @@ pub fn read_databases(
         let key = format!("databases.{name}");
         let is_part = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_';
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_part) {
-            return Err(format!("{key}: write a name of at most {NAME_MAX} small letters, digits and _"));
+            return Err(format!("{key}: write a name of at most {NAME_MAX} lower-case letters, digits and _"));
         }
         known.insert(name.clone(), read_database(&key, raw.clone(), directory)?);
     }
-    check_used(("databases", "database"), own.keys(), asked, (DEFAULT_DATABASE, "that of [database]"))?;
+    check_used(("databases", "database"), own.keys(), asked, (DEFAULT_DATABASE, "the one of [database]"))?;
     choose_named("points.database", asked, &known, |_| None, "default and those of [databases]")
 }
 
@@ -104,7 +104,7 @@ fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<
         return Err(format!("{key}.initialize: {option:?} is not among {known}; the scale is an axis of [points]"));
     }
     if !spec.pgbench && !spec.initialize.is_empty() {
-        return Err(format!("{key}.initialize: these are options of pgbench -i, which pgbench = false leaves out"));
+        return Err(format!("{key}.initialize: these are options of pgbench -i, which pgbench = false disables"));
     }
     spec.setup = spec.setup.map(|name| find_file(&format!("{key}.setup"), directory, &name)).transpose()?;
     let found = spec.commands.into_iter().map(|command| find_command(&format!("{key}.commands"), directory, command));
@@ -122,7 +122,7 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
         command.first_mut().filter(|program| !program.is_empty()).ok_or_else(|| wrong("a program is missing"))?;
     // `env` would parse it as an option or a variable.
     if program.starts_with('-') || program.contains('=') {
-        return Err(wrong(&format!("{program:?} is no program")));
+        return Err(wrong(&format!("{program:?} is not a program")));
     }
     if program.contains('/') {
         let file = find_file(key, directory, Path::new(&*program))?;
@@ -248,7 +248,7 @@ mod tests {
     fn a_database_that_makes_no_sense_is_refused() {
         assert_refused("[points]\ndatabase = \"parts\"\n", &["points.database", "parts", "default"]);
         assert_refused("[databases.default]\n", &["databases.default", "another name"]);
-        assert_refused("[databases.\"a; drop\"]\n", &["databases.a; drop", "small letters"]);
+        assert_refused("[databases.\"a; drop\"]\n", &["databases.a; drop", "lower-case letters"]);
         assert_refused("[databases.x]\ninitialize = [\"-s\"]\n", &["databases.x.initialize", "--fillfactor="]);
         assert_refused("[database]\npgbench = false\ninitialize = [\"--foreign-keys\"]\n", &["database.initialize"]);
         assert_refused("[database]\npgbench = false\n", &["points.script", "select-only", "pgbench = false"]);

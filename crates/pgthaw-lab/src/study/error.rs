@@ -11,7 +11,7 @@ use host::units::Bytes;
 pub enum Error {
     #[error("{}: {problem}", path.display())]
     Spec { path: PathBuf, problem: String },
-    #[error("{needed} are needed in {}, where {free} are free", directory.display())]
+    #[error("{needed} are needed in {}, but only {free} are free", directory.display())]
     NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
     #[error("{0}")]
     Selection(String),
@@ -46,17 +46,16 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Spec { .. } => Some("docs/sweep.md has every key, and `--dry-run` tells what a file means".into()),
-            Error::Selection(_) => Some("`pgthaw results show` has the axes of a sweep and their values".into()),
+            Error::Spec { .. } => Some("docs/sweep.md lists all keys; `--dry-run` shows a study's plan".into()),
+            Error::Selection(_) => Some("`pgthaw results show` shows the axes of a sweep and their values".into()),
             Error::Import(_) => Some(
-                "name logs of `pgbench --log`, what it printed, or a directory of either; docs/queries.md says more"
-                    .into(),
+                "name logs of `pgbench --log`, pgbench's output, or a directory of either; see docs/queries.md".into(),
             ),
             Error::Unfit { remedy, .. } => Some(remedy.clone()),
             Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
+                Some("name an existing file; docs/sweep.md explains study files".into())
             }
-            Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
+            Error::NoRoom { .. } => Some("choose smaller scales, or another directory with --dir".into()),
             Error::Linux(error) => error.hint(),
             _ => None,
         }

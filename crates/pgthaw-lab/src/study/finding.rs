@@ -23,7 +23,7 @@ pub enum Finding {
         should_have_run_seconds: Option<f64>,
         start: String,
     },
-    #[error("it was to start {asked} and started {found}: {resident_bytes} of {total_bytes} were in the page cache")]
+    #[error("the start was {found} instead of {asked}: {resident_bytes} of {total_bytes} were in the page cache")]
     StartNotAsAsked {
         asked: String,
         found: String,
@@ -32,10 +32,10 @@ pub enum Finding {
         memory_bytes: Option<Bytes>,
     },
     #[error(
-        "the trials saw {fewest} to {most} checkpoints, and {fewest_cycles} to {most_cycles} whole cycles of them: they are not alike"
+        "the trials differ: {fewest} to {most} checkpoints, {fewest_cycles} to {most_cycles} complete checkpoint cycles"
     )]
     #[strum(
-        message = "let trials last several times checkpoint_timeout: results compare cuts pairs to whole cycles where both trials have some"
+        message = "make trials last several times checkpoint_timeout; results compare then cuts both trials of a pair to complete cycles"
     )]
     UnequalCheckpoints { fewest: u32, most: u32, fewest_cycles: u32, most_cycles: u32 },
     #[error("{}", .0.sentence())]
@@ -46,26 +46,26 @@ pub enum Finding {
         if *transactions == 1 { "1 transaction is".to_owned() } else { format!("{transactions} transactions are") },
         percentile * 100.0
     )]
-    #[strum(message = "let the trial last longer (points.seconds), or read a lower percentile")]
-    #[strum(detailed_message = "let the trial last longer (pgbench -T), or read a lower percentile")]
+    #[strum(message = "run the trial longer (points.seconds), or read a lower percentile")]
+    #[strum(detailed_message = "run the trial longer (pgbench -T), or read a lower percentile")]
     TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
-    #[error("it lasts {seconds} s, and by the model is warm after {needed_seconds:.0} s")]
+    #[error("the trial lasts {seconds} s, but the model predicts a warm server only after {needed_seconds:.0} s")]
     RuntimeTooShort { seconds: u32, needed_seconds: f64 },
-    #[error("the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed")]
+    #[error("the database ({database_bytes}) fits into {cache} ({cache_bytes}), but the study requires a larger one")]
     #[strum(message = "choose a larger scale, or make the cache smaller")]
     FitsCache { cache: String, database_bytes: Bytes, cache_bytes: Bytes },
-    #[error("autovacuum worked {} meanwhile, on {}", counted(*runs, "time"), tables.join(", "))]
+    #[error("autovacuum ran {} during the trial, on {}", counted(*runs, "time"), tables.join(", "))]
     #[strum(
-        message = "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)"
+        message = "make trials long enough to include complete autovacuum runs, or leave autovacuum off (a study's default)"
     )]
     Autovacuum { runs: u32, tables: Vec<String> },
     // Tables without inserts: shares of their size and rows.
     #[error(
-        "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
+        "updates and deletes bloated {}: the tables grew by {}, and {} of their rows are dead",
         tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
     )]
     #[strum(
-        message = "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it"
+        message = "compare trials of the same length, or turn autovacuum on and make trials long enough to include its runs"
     )]
     Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
     // Empty if the study has one server.
@@ -74,36 +74,36 @@ pub enum Finding {
     AssertionsEnabled { servers: Vec<String> },
     // `level`: last `-O…` of the compiler's flags, empty without one.
     #[error(
-        "{} built for debugging, which costs time: the compiler's flags have {}",
+        "{} built for debugging, which costs time: the compiler flags contain {}",
         who_was(servers), if level.is_empty() { "no -O" } else { level }
     )]
     #[strum(message = "use a server that was built with -O2, as packages are (--bin-dir, or [servers])")]
     UnoptimisedBuild { servers: Vec<String>, level: String },
-    #[error("fsync is off: what was written did not have to reach the disk")]
-    #[strum(message = "fsync = on, unless it is what the study is about")]
+    #[error("fsync is off: the server did not flush its writes to disk")]
+    #[strum(message = "set fsync = on, unless the study is about it")]
     FsyncOff,
     #[error("{what} is not in force: {reason}")]
-    #[strum(message = "see that it can be had here; what was measured is without it")]
+    #[strum(message = "fix the cause and measure again; the figures are without it")]
     NotInForce { what: String, reason: String },
     // Shares of all processors' time.
     #[error(
-        "server and pgbench share {}, which {} {} busy; pgbench took {} of the time",
+        "server and pgbench share {}, which {} {} busy; pgbench used {} of the processor time",
         counted(*processors, "processor"), if *processors == 1 { "was" } else { "were" }, percent(*busy_ratio), percent(*generator_ratio)
     )]
-    #[strum(message = "compare points of one machine alone, or keep pgbench and the server on processors of their own")]
+    #[strum(message = "compare only points of one machine, or run pgbench and the server on separate processors")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
     // `ratio`: median over the points of largest ÷ smallest.
     #[error(
-        "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
+        "in the median point, the fastest of {repeats} repeats is {} faster than the slowest: smaller differences between points may be noise",
         percent(ratio - 1.0)
     )]
-    #[strum(message = "more repeats, longer trials, and fewer other programs")]
+    #[strum(message = "use more repeats and longer trials, and run fewer other programs")]
     NoiseFloor { ratio: f64, repeats: u32 },
     #[error("one trial per point shows no spread")]
-    #[strum(message = "repeats = 3, or more")]
-    #[strum(detailed_message = "import three runs of each point, or more")]
+    #[strum(message = "set repeats = 3 or more")]
+    #[strum(detailed_message = "import three or more runs of each point")]
     OneRepeat,
-    #[error("the sides are of two sweeps, one after the other: a drift of the machine looks like a difference")]
+    #[error("the sides come from two sweeps, one after the other: a drift of the machine looks like a difference")]
     #[strum(message = "measure both in one sweep")]
     TwoSweeps,
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
@@ -113,87 +113,85 @@ pub enum Finding {
         "{within} of {} {} within the noise floor: equal sides of the sweep differ by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
-    #[strum(message = "take them for none, or measure with more repeats and longer trials until the floor is lower")]
+    #[strum(message = "treat them as no difference, or lower the floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
     #[error(
-        "in {unequal} of {} one trial saw more checkpoints than the other, and they were not cut to whole cycles",
+        "in {unequal} of {}, one trial had more checkpoints than the other, and they were not cut to complete cycles",
         counted(*pairs, "pair")
     )]
-    #[strum(message = "let trials last several times checkpoint_timeout, and compare tps or worst-second")]
+    #[strum(message = "make trials last several times checkpoint_timeout, and compare tps or worst-second")]
     UncutCheckpoints { unequal: u32, pairs: u32 },
     #[error("{}", .0.sentence())]
     Others(Others),
-    #[error("{late} of {} came late, by up to {worst_ms} ms, and were scaled", counted(*readings, "reading"))]
+    #[error("{late} of {} were up to {worst_ms} ms late, and pgthaw scaled their values", counted(*readings, "reading"))]
     #[strum(message = "run fewer other programs")]
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
-    #[error("{bytes} were read while the server started, before the clock did: a head start")]
-    #[strum(message = "count it with what the trial read")]
+    #[error("{bytes} were read during server start, a head start before the measurement")]
+    #[strum(message = "add them to the bytes read in the trial")]
     HeadStart { bytes: Bytes },
     #[error("{strategy} failed: {reason}")]
-    #[strum(message = "see to what it says, and measure anew: the trial warmed itself")]
+    #[strum(message = "fix this error and measure again: this trial does not measure the strategy")]
     StrategyFailed { strategy: String, reason: String },
     // `how` is the installation advice.
-    #[error("without {strategy}")]
+    #[error("skipped {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
     #[error("only {resident_bytes} of {wanted_bytes} became resident")]
-    #[strum(message = "see what it says, or let it take longer (points.seconds)")]
+    #[strum(message = "check the warmer's output, or give it more time (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
-    #[error("{bytes} were taken from the page cache again before the end")]
-    #[strum(message = "stop what pages out idle memory (DAMON), or leave more of it free")]
+    #[error("{bytes} were evicted from the page cache again before the end")]
+    #[strum(message = "turn off paging out of idle memory (DAMON), or leave more memory free")]
     TakenBack { bytes: Bytes },
-    #[error("the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so")]
+    #[error("the kernel pages out idle memory (DAMON): a warm start may not stay warm")]
     #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
     IdleMemoryPagedOut,
     // These hosts' threads are not visible, and without a rate nothing else shows saturation.
-    #[error("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", "))]
-    #[strum(message = "look at the processors there, or ask for a rate (points.rate): being late shows it from here")]
+    #[error("cannot determine whether pgbench was the limit: its threads on {} are not visible", hosts.join(", "))]
+    #[strum(message = "check processor use there, or set a rate (points.rate): late transactions then show saturation")]
     GeneratorsUnseen { hosts: Vec<String> },
     #[error(
-        "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
+        "the load generators started {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so the load was incomplete at first"
     )]
-    #[strum(message = "give the hosts less else to do, and let trials last so long that it does not matter")]
+    #[strum(message = "reduce other load on the hosts, and make trials long enough that this does not matter")]
     GeneratorsApart { spread_ms: f64, uncertainty_ms: f64 },
     #[error(
-        "the load lasted {lasted_seconds:.1} s instead of {asked_seconds:.0}: it began late, or its last transactions took long"
+        "the load lasted {lasted_seconds:.1} s instead of {asked_seconds:.0} s: it began late, or its last transactions took long"
     )]
-    #[strum(message = "run fewer other programs, and let trials last longer")]
+    #[strum(message = "run fewer other programs, and make trials longer")]
     OtherDuration { asked_seconds: f64, lasted_seconds: f64 },
-    #[error("{asked:.0} transactions per second were asked for, and there were {reached:.0}")]
-    #[strum(message = "ask for a lower rate, or read what held them up on the trial's page")]
-    #[strum(detailed_message = "ask for a lower rate (pgbench -R); what held them up is not in what was imported")]
+    #[error("reached {reached:.0} of the requested {asked:.0} transactions per second")]
+    #[strum(message = "request a lower rate, or find the cause on the trial's page")]
+    #[strum(detailed_message = "request a lower rate (pgbench -R); the imported files do not show the cause")]
     RateNotReached { asked: f64, reached: f64 },
-    #[error("the hosts have not the same pgbench: {}", versions.join(", "))]
-    #[strum(message = "install the same one everywhere, or say where it is (generators.pgbench)")]
+    #[error("the hosts have different versions of pgbench: {}", versions.join(", "))]
+    #[strum(message = "install the same version everywhere, or set its path (generators.pgbench)")]
     GeneratorsDiffer { versions: Vec<String> },
     #[error(
-        "not one transaction was served in {lasted_seconds:.0} s{}",
+        "the server completed no transaction in {lasted_seconds:.0} s{}",
         if *failed == 0 { String::new() } else { format!(", and {failed} failed") }
     )]
-    #[strum(message = "see in the server's log what kept it from serving any")]
-    #[strum(detailed_message = "see in pgbench's messages and in the server's log what kept it from serving any")]
+    #[strum(message = "find the cause in the server's log")]
+    #[strum(detailed_message = "find the cause in pgbench's messages and in the server's log")]
     NothingServed { lasted_seconds: f64, failed: u64 },
     // Warm starts only. Without figures, the sentence is the same for all trials and printed once.
-    #[error(
-        "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server"
-    )]
-    #[strum(message = "points.seconds = 60, or more")]
-    #[strum(detailed_message = "let pgbench run for a minute (-T 60), or longer")]
+    #[error("it lasted less than a minute and served fewer than 100,000 transactions: too short to be representative")]
+    #[strum(message = "set points.seconds = 60 or more")]
+    #[strum(detailed_message = "run pgbench for a minute (-T 60) or longer")]
     ShortRun { lasted_seconds: f64, transactions: u64 },
     // The script updates a branch in each transaction. `waiting` is a mean.
     #[error(
-        "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
+        "{clients} clients update {}: on average, {waiting:.1} of them waited for a row lock",
         counted(*scale, "branch")
     )]
-    #[strum(message = "a scale of at least the clients, or a script that updates no branch (simple-update)")]
+    #[strum(message = "use scale >= clients, or a script that updates no branch (simple-update)")]
     ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
-    #[error("to tell where the server's time goes took {} of all processors", percent(*ratio))]
-    #[strum(message = "leave it, for every trial bears it alike; time = false in a study file does without")]
+    #[error("the account of the server's time used {} of all processors", percent(*ratio))]
+    #[strum(message = "no action needed: it affects all trials alike; time = false in a study file turns it off")]
     DearAccount { ratio: f64 },
     #[error(
-        "by the account of its time the server used {used:.2} of {}: it is wrong",
+        "the account of the server's time is wrong: it shows {used:.2} of {} in use",
         counted(*processors, "processor")
     )]
-    #[strum(message = "take none of its kinds of time for sure, and tell of it with the kernel's version")]
+    #[strum(message = "do not rely on its kinds of time, and report this with the kernel's version")]
     ProcessorsExceeded { used: f64, processors: u32 },
     // Only points that do not start cold.
     #[error(
@@ -201,26 +199,26 @@ pub enum Finding {
         counted(*points, "point")
     )]
     #[strum(
-        message = "no action needed if this is intended; otherwise use larger scales, and [exceeds] for the scale from which on it may not"
+        message = "no action needed if this is intended; otherwise use larger scales, and set in [exceeds] the smallest scale that must not fit"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // From here on only for imports.
     #[error(
-        "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
+        "no data for {seconds} of its {of_seconds} s, the longest gap {longest_seconds} s from second {} on: the server stalled, or a part is missing",
         longest_after_seconds + 1
     )]
     #[strum(
-        message = "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
+        message = "check the server's log for a stall; if there was none, import the complete files or another run"
     )]
     LogGaps { seconds: u32, of_seconds: u32, longest_seconds: u32, longest_after_seconds: u32 },
     #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
-    #[strum(message = "import the logs of all threads; of a sample nothing but its percentiles stands for the whole")]
+    #[strum(message = "import the logs of all threads; of a sample, only the percentiles represent the run")]
     LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
-    #[error("its times go back by {seconds:.1} s: the clock was set meanwhile, or several runs stand in one file")]
-    #[strum(message = "import each log as pgbench wrote it, of a run during which nobody set the clock")]
+    #[error("its timestamps jump back by {seconds:.1} s: the clock was set back, or the file holds several runs")]
+    #[strum(message = "import each log as pgbench wrote it, from a run without a clock change")]
     ClockSetBack { seconds: f64 },
     #[error("{}", aborted_sentence(*aborted_clients, *clients, *transactions, *asked_transactions))]
-    #[strum(message = "see in pgbench's messages and in the server's log what ended it, and measure anew")]
+    #[strum(message = "find the cause in pgbench's messages and in the server's log, and measure again")]
     RunAborted { aborted_clients: u32, clients: Option<u32>, transactions: u64, asked_transactions: Option<u64> },
     // A value assumed in place of missing information. `how` is the remedy.
     #[error("{what}")]
@@ -265,12 +263,12 @@ impl Finding {
                 return start_remedy(asked, *total_bytes, *memory_bytes);
             }
             Finding::GeneratorSaturated(Saturation { sign: SaturationSign::ScheduleLag, .. }) => {
-                "ask for a lower rate, give pgbench more threads (points.jobs), or run it on processors of its own"
+                "request a lower rate, give pgbench more threads (points.jobs), or run it on processors of its own"
             }
             Finding::RuntimeTooShort { needed_seconds, .. } => {
-                return format!("points.seconds = {:.0}, or a smaller scale", 1.2 * needed_seconds + 10.0);
+                return format!("set points.seconds = {:.0}, or use a smaller scale", 1.2 * needed_seconds + 10.0);
             }
-            Finding::TooFewPairs { needed, .. } => return format!("repeats = {needed} or more"),
+            Finding::TooFewPairs { needed, .. } => return format!("set repeats = {needed} or more"),
             Finding::Others(others) => return others.remedy(),
             Finding::StrategyLeftOut { how, .. } | Finding::Assumed { how, .. } => how,
             other if is_imported => other.get_detailed_message().or(other.get_message()).unwrap_or_default(),
@@ -291,12 +289,12 @@ fn who_was(servers: &[String]) -> String {
 /// A warm start cannot get warmer, and waiting does not cure degradation.
 fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
     let longer = match should_have_run_seconds {
-        Some(seconds) => format!("let the trial last {seconds:.0} s ({option})"),
-        None => format!("let the trial last longer ({option})"),
+        Some(seconds) => format!("run the trial for {seconds:.0} s ({option})"),
+        None => format!("run the trial longer ({option})"),
     };
     match start {
         _ if verdict == "degrading" => {
-            format!("see what makes it slower the longer it runs (bloat, checkpoints, other programs), or {longer}")
+            format!("find what makes it slower over time (bloat, checkpoints, other programs), or {longer}")
         }
         "warm" | "restored" => longer,
         _ => format!("{longer}, or start it warm"),
@@ -305,11 +303,11 @@ fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64
 
 fn start_remedy(asked: &str, total: Bytes, memory: Option<Bytes>) -> String {
     match memory {
-        _ if asked == "cold" => "see that nothing else reads the cluster's files, and repeat".to_owned(),
+        _ if asked == "cold" => "make sure that nothing else reads the cluster's files, and repeat".to_owned(),
         Some(memory) if total >= memory => format!(
             "{total} do not fit into the machine's memory of {memory}: choose a smaller scale, or start = \"cold\""
         ),
-        _ => "see that the database fits into memory, and that nothing else uses it".to_owned(),
+        _ => "make sure that the database fits into memory, and that nothing else uses it".to_owned(),
     }
 }
 
@@ -331,10 +329,10 @@ fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked
     let of = clients.map_or_else(String::new, |clients| format!(" of {clients}"));
     let who = if aborted == 0 { "pgbench".to_owned() } else { format!("{aborted}{of} clients") };
     let done = match asked.filter(|asked| transactions < *asked) {
-        Some(asked) => format!("{transactions} of {asked} transactions were done"),
-        None => "the load was less than was asked for".to_owned(),
+        Some(asked) => format!("{transactions} of {asked} transactions were completed"),
+        None => "the load was lower than requested".to_owned(),
     };
-    format!("{who} gave up before the end: {done}")
+    format!("{who} aborted before the end: {done}")
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -404,8 +402,8 @@ impl Saturation {
         let seen = format!("{who} ran {ran} of the time and waited for a processor {waited}");
         let busy = match self.unseen_hosts.is_empty() {
             true => seen,
-            false if *threads == 0 => format!("its threads on {} are not seen", self.unseen_hosts.join(", ")),
-            false => format!("{seen} (those on {} are not seen)", self.unseen_hosts.join(", ")),
+            false if *threads == 0 => format!("its threads on {} are not visible", self.unseen_hosts.join(", ")),
+            false => format!("{seen} (those on {} are not visible)", self.unseen_hosts.join(", ")),
         };
         let why = match self.sign {
             SaturationSign::NearOneCore => String::new(),
@@ -415,12 +413,12 @@ impl Saturation {
             }
             SaturationSign::ScheduleLag => {
                 let idle =
-                    self.idle_backends_ratio.map(|idle| format!(" while {} of the backends wait", percent(idle)));
+                    self.idle_backends_ratio.map(|idle| format!(" while {} of backends wait for it", percent(idle)));
                 let lag = percent(self.lag_ratio.unwrap_or_default());
-                format!(", and {lag} of the response is being begun late{}", idle.unwrap_or_default())
+                format!(", and {lag} of the response time is a late start{}", idle.unwrap_or_default())
             }
         };
-        let empty = self.empty_tps.map(|tps| format!("; an empty statement it does {tps:.0} times a second"));
+        let empty = self.empty_tps.map(|tps| format!("; it can run {tps:.0} empty statements per second"));
         format!("pgbench itself is the limit: {busy}{why}{}", empty.unwrap_or_default())
     }
 }
@@ -446,9 +444,9 @@ mod tests {
             }
             .remedy(false)
         };
-        assert_eq!(steady("not_reached", "warm"), "let the trial last 70 s (points.seconds)");
-        assert_eq!(steady("not_reached", "cold"), "let the trial last 70 s (points.seconds), or start it warm");
-        assert!(steady("degrading", "cold").starts_with("see what makes it slower"));
+        assert_eq!(steady("not_reached", "warm"), "run the trial for 70 s (points.seconds)");
+        assert_eq!(steady("not_reached", "cold"), "run the trial for 70 s (points.seconds), or start it warm");
+        assert!(steady("degrading", "cold").starts_with("find what makes it slower"));
         let start = |asked: &str, memory: Option<u64>| {
             let memory_bytes = memory.map(Bytes);
             let (asked, found) = (asked.to_owned(), "lukewarm".to_owned());

@@ -36,7 +36,7 @@ pub struct RawGenerators {
 pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
     let RawGenerators { hosts, command, address, pgbench } = raw;
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
-        return Err(format!("generators.hosts: it has {} hosts; write 1 to {HOSTS_MAX}", hosts.len()));
+        return Err(format!("generators.hosts: there are {} hosts; write 1 to {HOSTS_MAX}", hosts.len()));
     }
     let mut known = BTreeSet::new();
     for host in &hosts {
@@ -45,23 +45,23 @@ pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
         if !host.chars().all(is_word) || !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '[')
         {
             return Err(format!(
-                "generators.hosts: {host:?} is no host; write a name such as \"bench1\" or \"user@bench2\""
+                "generators.hosts: {host:?} is not a host; write a name such as \"bench1\" or \"user@bench2\""
             ));
         }
         if !known.insert(host) {
-            return Err(format!("generators.hosts: {host} is there twice"));
+            return Err(format!("generators.hosts: {host} occurs twice"));
         }
     }
     let command = command.unwrap_or_else(|| COMMAND.into_iter().chain([HOST]).map(str::to_owned).collect());
     if !command.iter().skip(1).any(|word| word.contains(HOST)) || command.iter().any(|word| word.contains('\0')) {
         return Err(format!(
-            "generators.command: {command:?} reaches no host; write a program and its arguments, with {HOST} among them, such as [\"ip\", \"netns\", \"exec\", \"{HOST}\"]"
+            "generators.command: {command:?} does not contain {HOST}; write a program and its arguments, with {HOST} among them, such as [\"ip\", \"netns\", \"exec\", \"{HOST}\"]"
         ));
     }
     let is_address = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
     if address.is_empty() || address.starts_with('-') || !address.chars().all(is_address) {
         return Err(format!(
-            "generators.address: {address:?} is no address; write the one under which the hosts reach this machine"
+            "generators.address: {address:?} is not an address; write the one by which the hosts reach this machine"
         ));
     }
     let pgbench = read_programs(pgbench.as_ref(), &hosts)?;
@@ -71,7 +71,7 @@ pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
 fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<String, String>, String> {
     let wrong = |value: &Value| {
         format!(
-            "generators.pgbench: {value} is no program; write its file, or a table of them such as {{ bench1 = \"/opt/18/bin/pgbench\" }}"
+            "generators.pgbench: {value} is not a program; write its file, or a table of them such as {{ bench1 = \"/opt/18/bin/pgbench\" }}"
         )
     };
     let is_program = |program: &str| !program.is_empty() && !program.starts_with('-') && !program.contains('\0');
@@ -83,7 +83,7 @@ fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<Str
         Some(Value::Table(programs)) => {
             let of_host = |(host, program): (&String, &Value)| {
                 if !hosts.contains(host) {
-                    return Err(format!("generators.pgbench.{host}: it is none of the hosts {}", hosts.join(", ")));
+                    return Err(format!("generators.pgbench.{host}: the host is not one of {}", hosts.join(", ")));
                 }
                 let program = program.as_str().filter(|program| is_program(program)).ok_or_else(|| wrong(program))?;
                 Ok((host.clone(), program.to_owned()))
@@ -193,7 +193,7 @@ mod tests {
         };
         refused("hosts = []\naddress = 'x'\n", "1 to 64");
         for host in ["-oProxyCommand=x", "a b", "a;b", "", "$(x)"] {
-            refused(&format!("hosts = ['{host}']\naddress = 'x'\n"), "is no host");
+            refused(&format!("hosts = ['{host}']\naddress = 'x'\n"), "is not a host");
         }
         refused("hosts = ['a', 'a']\naddress = 'x'\n", "twice");
         refused("hosts = ['a']\naddress = '/tmp'\n", "generators.address");

@@ -46,14 +46,14 @@ pub fn read_disks(
     places: &BTreeMap<String, Places>,
 ) -> Result<BTreeMap<String, Disk>, String> {
     if let Some(name) = own.keys().find(|name| find_built_in(name.trim()).is_some()) {
-        return Err(format!("disks.{name}: it is one that needs no figures; give this one another name"));
+        return Err(format!("disks.{name}: this name means a built-in disk; choose another name"));
     }
     let known = own.iter().map(|(name, figures)| {
         parse_disk(name, figures).map(|disk| (name.clone(), disk)).map_err(|problem| format!("disks.{name}: {problem}"))
     });
     let known: BTreeMap<String, Disk> = known.collect::<Result<_, String>>()?;
     let used: Vec<String> = asked.iter().chain(places.values().flat_map(BTreeMap::values)).cloned().collect();
-    check_used(("disks", "disk"), own.keys(), &used, (NATIVE, "one that needs no figures"))?;
+    check_used(("disks", "disk"), own.keys(), &used, (NATIVE, "a built-in disk"))?;
     let known_names = format!("{} and those of [disks]", BUILT_IN.map(|(name, _)| name).join(", "));
     let of_parts = places.values().flat_map(BTreeMap::values);
     let mut disks = choose_named("points.disk", asked, &known, find_built_in, &known_names)?;
@@ -64,7 +64,7 @@ pub fn read_disks(
 pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<String, FileSystemSpec>, String> {
     let known = own.iter().map(|(name, value)| Ok((name.clone(), read_file_system(name, value)?)));
     let known: BTreeMap<String, FileSystemSpec> = known.collect::<Result<_, String>>()?;
-    check_used(("file_systems", "file_system"), own.keys(), asked, (NATIVE, "the one that is there already"))?;
+    check_used(("file_systems", "file_system"), own.keys(), asked, (NATIVE, "the existing file system"))?;
     let asked = asked.iter().filter(|name| *name != NATIVE);
     let find_plain = |name: &str| find_kind(name).map(of);
     let known_names = "native, ext4, xfs, btrfs and those of [file_systems]";
@@ -86,21 +86,21 @@ fn read_file_system(name: &str, value: &Value) -> Result<FileSystemSpec, String>
     match value {
         Value::String(text) => read_mount(&key, text),
         Value::Table(table) => read_table(&key, table),
-        other => {
-            Err(format!("{key}: {other} is no file system; write \"ext4,noatime\", or a table with mount = \"ext4\""))
-        }
+        other => Err(format!(
+            "{key}: {other} is not a file system; write \"ext4,noatime\", or a table with mount = \"ext4\""
+        )),
     }
 }
 
 fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
     const KEYS: [&str; 7] = ["mount", "scheduler", "logical_block_bytes", "size", "make", "unmount", "log_device"];
     if let Some(unknown) = table.keys().find(|name| !KEYS.contains(&name.as_str())) {
-        return Err(format!("{key}.{unknown}: there is no such key; {} are known", KEYS.join(", ")));
+        return Err(format!("{key}.{unknown}: unknown key; known keys are {}", KEYS.join(", ")));
     }
     let text = |name: &str| match table.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(other) => Err(format!("{key}.{name}: {other} is no text")),
+        Some(other) => Err(format!("{key}.{name}: {other} is not a text")),
     };
     let bytes = |name: &str| match text(name)? {
         None => Ok(None),
@@ -109,9 +109,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
     let mut spec = if table.contains_key("make") {
         of(Making::Commands(read_commands(key, table, bytes("log_device")?)?))
     } else if let Some(other) = ["unmount", "log_device"].into_iter().find(|name| table.contains_key(*name)) {
-        return Err(format!(
-            "{key}.{other}: it is for a file system with a make command of its own; write make, or remove it"
-        ));
+        return Err(format!("{key}.{other}: it is valid only with a make command; write make, or remove it"));
     } else {
         let missing =
             || format!("{key}: mount is missing; write mount = \"ext4,noatime\", or make = \"mkfs… {{device}}\"");
@@ -120,7 +118,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
     if let Some(scheduler) = text("scheduler")? {
         if !is_word(scheduler) {
             return Err(format!(
-                "{key}.scheduler: {scheduler:?} is no scheduler; write none, mq-deadline, kyber or bfq"
+                "{key}.scheduler: {scheduler:?} is not a scheduler; write none, mq-deadline, kyber or bfq"
             ));
         }
         spec.asked.scheduler = Some(scheduler.to_owned());
@@ -142,7 +140,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
 fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     let bytes = Bytes::from_str(size).map_err(|error| format!("{key}: {error}"))?;
     match bytes {
-        Bytes(0) => Err(format!("{key}: it is nothing; write a size such as \"1GiB\", or remove it")),
+        Bytes(0) => Err(format!("{key}: the size is 0; write a size such as \"1GiB\", or remove it")),
         bytes if bytes > SIZE_MAX => Err(format!("{key}: {size} is too much; an image has at most 4 TiB")),
         bytes => Ok(bytes),
     }
@@ -166,7 +164,7 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
     match (log_device, has("{log_device}", &all)) {
         (None, true) => {
             return Err(format!(
-                "{key}: {{log_device}} is used, and log_device is missing; write its size, such as log_device = \"1GiB\""
+                "{key}: {{log_device}} is used, but log_device is missing; write its size, such as log_device = \"1GiB\""
             ));
         }
         (Some(_), false) => {
@@ -176,7 +174,7 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
     }
     if !has("{device}", &all[..1]) {
         return Err(format!(
-            "{key}.make: {{device}} is missing: it stands for the loop device that the file system is made on"
+            "{key}.make: {{device}} is missing: it stands for the loop device on which pgthaw creates the file system"
         ));
     }
     if !has("{directory}", &all[..2]) {
@@ -189,20 +187,20 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
 
 fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let text =
-        value.as_str().ok_or_else(|| format!("{key}: {value} is no command; write a text, or a list of texts"))?;
+        value.as_str().ok_or_else(|| format!("{key}: {value} is not a command; write a text, or a list of texts"))?;
     let words = shlex::split(text).filter(|words| words.first().is_some_and(|program| !program.is_empty()));
-    let words = words
-        .ok_or_else(|| format!("{key}: {text:?} is no command: nothing stands there, or a quote is not closed"))?;
+    let words =
+        words.ok_or_else(|| format!("{key}: {text:?} is not a command: it is empty, or a quote is not closed"))?;
     for word in &words {
         let rest = PLACEHOLDERS.iter().fold(word.clone(), |rest, placeholder| rest.replace(placeholder, ""));
         if rest.contains(['{', '}']) {
             let known = PLACEHOLDERS.join(", ");
-            return Err(format!("{key}: {word:?} has a brace that stands for nothing; {known} are known"));
+            return Err(format!("{key}: {word:?} has an unknown placeholder; known are {known}"));
         }
     }
     // A study's digest must not depend on the working directory.
     if words[0].contains('/') && !words[0].starts_with('/') {
-        return Err(format!("{key}: {:?} is found by its name in PATH, or by its whole path", words[0]));
+        return Err(format!("{key}: {:?} is a relative path; write a name in PATH, or an absolute path", words[0]));
     }
     Ok(words)
 }
@@ -210,18 +208,17 @@ fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
 fn read_mount(key: &str, text: &str) -> Result<FileSystemSpec, String> {
     let mut parts = text.split(',').map(str::trim);
     let kind = parts.next().unwrap_or_default();
-    let wrong =
-        || format!("{key}: {kind:?} is no file system that can be made; write ext4, xfs or btrfs, then its options");
+    let wrong = || format!("{key}: pgthaw cannot create {kind:?}; write ext4, xfs or btrfs, then its options");
     let mut spec = of(find_kind(kind).ok_or_else(wrong)?);
     for option in parts {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         if !is_word(name) || !(value.is_empty() || is_value(value)) {
             return Err(format!(
-                "{key}: {option:?} is no mount option: letters, digits and _ alone, then perhaps = and a value"
+                "{key}: {option:?} is not a mount option; write letters, digits and _, optionally followed by = and a value"
             ));
         }
         if REFUSED_OPTIONS.split(' ').any(|refused| refused == name) {
-            return Err(format!("{key}: the option {name} does not say how a file system works; remove it"));
+            return Err(format!("{key}: the option {name} is not allowed in a study; remove it"));
         }
         spec.asked.options.push(option.to_owned());
     }
@@ -241,9 +238,9 @@ fn is_value(text: &str) -> bool {
 pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result<BTreeMap<String, ServerSpec>, String> {
     if let Some((name, path)) = own.iter().find(|(_, path)| !path.is_absolute()) {
         let path = path.display();
-        return Err(format!("servers.{name}: {path} is no whole path; write it from the root, such as /opt/pg18/bin"));
+        return Err(format!("servers.{name}: {path} is not an absolute path; write one such as /opt/pg18/bin"));
     }
-    check_used(("servers", "server"), own.keys(), asked, (DEFAULT_SERVER, "the one that is found anyway"))?;
+    check_used(("servers", "server"), own.keys(), asked, (DEFAULT_SERVER, "the server found by default"))?;
     let own = own.iter().map(|(name, path)| (name.clone(), ServerSpec::Programs(path.clone()))).collect();
     let major = |name: &str| name.parse().ok().filter(|major| (10..1000).contains(major)).map(ServerSpec::Major);
     let asked = asked.iter().filter(|name| *name != DEFAULT_SERVER);
@@ -306,7 +303,7 @@ pub fn read_places(
     asked: &[String],
     file_systems: &[String],
 ) -> Result<BTreeMap<String, Places>, String> {
-    check_used(("places", "places"), own.keys(), asked, (TOGETHER, "the one that has all on one device"))?;
+    check_used(("places", "places"), own.keys(), asked, (TOGETHER, "all parts on one device"))?;
     let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
     let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
     let named = asked.iter().filter(|name| *name != TOGETHER);
@@ -314,8 +311,8 @@ pub fn read_places(
     let is_apart = places.values().any(|parts| !parts.is_empty());
     if is_apart && file_systems.iter().any(|name| name == NATIVE) {
         return Err(
-            "points.places: parts lie on loop devices, and what is left has to lie on one too, for else two kinds of \
-                    devices are compared; write file_system = \"ext4\" (or xfs, btrfs, one of [file_systems])"
+            "points.places: parts are on loop devices, and the rest must be on one too, to compare only one kind of \
+                    device; write file_system = \"ext4\" (or xfs, btrfs, one of [file_systems])"
                 .into(),
         );
     }
@@ -330,10 +327,9 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
     }
     let read = |(key, value): (&String, &Value)| {
         let known = || Part::VARIANTS.join(", ");
-        let part =
-            key.parse().map_err(|_| format!("places.{name}.{key}: there is no such part; {} are known", known()));
+        let part = key.parse().map_err(|_| format!("places.{name}.{key}: unknown part; known parts are {}", known()));
         let disk = value.as_str().map(str::to_owned);
-        let wrong = || format!("places.{name}.{key}: {value} is no disk; write the name of one, such as \"gp3\"");
+        let wrong = || format!("places.{name}.{key}: {value} is not a disk; write the name of one, such as \"gp3\"");
         Ok((part?, disk.ok_or_else(wrong)?))
     };
     table.iter().map(read).collect()
@@ -357,7 +353,7 @@ const PAGE_BYTES: u64 = 4096;
 pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
     let wrong = || {
         format!(
-            "{figures:?} is no disk; write READS,BYTES,READ-AHEAD,WRITES,BYTES such as \"3000,125MiB,128KiB\", of which some may be left out"
+            "{figures:?} is not a disk; write READS,BYTES,READ-AHEAD,WRITES,BYTES such as \"3000,125MiB,128KiB\", where each may be omitted"
         )
     };
     let mut texts = figures.split(',').map(str::trim);
@@ -381,11 +377,11 @@ pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
         return Err(wrong());
     }
     if [riops, wiops].contains(&Some(0)) || [rbps, wbps].contains(&Some(Bytes(0))) {
-        return Err("a limit of 0 would stop the server: leave it out for no limit".to_owned());
+        return Err("a limit of 0 would stop the server; omit it for no limit".to_owned());
     }
     match read_ahead.filter(|read_ahead| read_ahead.0 % PAGE_BYTES != 0) {
         Some(uneven) => Err(format!(
-            "a read-ahead is whole pages of 4 kB, not {} bytes; write 128kB, or leave it out for the device's own",
+            "a read-ahead must be whole pages of 4 kB, not {} bytes; write 128kB, or omit it to keep the device's own",
             uneven.0
         )),
         None => Ok(disk),
@@ -394,7 +390,7 @@ pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
 
 pub fn find_built_in(name: &str) -> Option<Disk> {
     let (name, figures) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-    Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are right")))
+    Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are valid")))
 }
 
 /// Lower bound of any warmer: bytes ÷ bandwidth. `None` without a limit in force.
@@ -432,7 +428,7 @@ mod tests {
     fn a_disk_without_a_figure_is_refused() {
         for figures in ["", ",,", " , "] {
             let text = format!("[points]\ndisk = \"own\"\n[disks]\nown = \"{figures}\"\n");
-            assert_refused(&text, &["disks.own", "no disk", "READS,BYTES,READ-AHEAD"]);
+            assert_refused(&text, &["disks.own", "not a disk", "READS,BYTES,READ-AHEAD"]);
         }
         assert_refused("[points]\ndisk = \"\"\n", &["points.disk", "a name"]);
     }
@@ -454,7 +450,7 @@ mod tests {
     fn what_no_mount_should_see_is_refused() {
         let named = |text: &str| format!("[points]\nfile_system = \"x\"\n[file_systems]\nx = {text}\n");
         for option in ["a;b", "a b", "$(id)", "x=/dev/sda", "x='y'", "", "-o", "a=`b`", "a\\nb", "é", "a=b=c", "x=|"] {
-            assert_refused(&named(&format!("\"ext4,{option}\"")), &["file_systems.x", "no mount option"]);
+            assert_refused(&named(&format!("\"ext4,{option}\"")), &["file_systems.x", "not a mount option"]);
         }
         for option in ["loop", "bind", "remount", "offset=512", "ro", "device=x"] {
             assert_refused(&named(&format!("\"btrfs,noatime,{option}\"")), &["file_systems.x", "remove it"]);
@@ -500,9 +496,9 @@ mod tests {
             (make, &["file_systems.x", "{directory}"]),
             ("make = \"mkfs.ext4 {disk}\"", &["file_systems.x.make", "{disk}", "{device}, {log_device}"]),
             ("make = \"mkfs.ext4 'x\"", &["file_systems.x.make", "quote"]),
-            ("make = \"\"", &["file_systems.x.make", "no command"]),
+            ("make = \"\"", &["file_systems.x.make", "not a command"]),
             ("make = 7", &["file_systems.x.make", "7", "list of texts"]),
-            ("make = \"./mk {device} {directory}\"", &["file_systems.x.make", "whole path"]),
+            ("make = \"./mk {device} {directory}\"", &["file_systems.x.make", "absolute path"]),
             ("make = \"mk {device} {log_device} {directory}\"", &["log_device is missing"]),
             ("make = \"mk {device} {directory}\"\nlog_device = \"1GiB\"", &["file_systems.x.log_device"]),
             ("mount = \"ext4\"\nunmount = \"umount {directory}\"", &["file_systems.x.unmount", "make"]),
@@ -588,7 +584,7 @@ pub mod disk_tests {
         assert_eq!((pen.wiops, pen.wbps, pen.riops), (Some(400), Some(Bytes(1 << 20)), None));
         assert!(pen.limits_writes() && pen.is_limited());
         for wrong in ["", ",,", "fast", "1,fast", "1,1MB,far", "1,1MB,4KiB,9,1MB,7"] {
-            assert!(parse_disk("own", wrong).unwrap_err().contains("is no disk"), "{wrong}");
+            assert!(parse_disk("own", wrong).unwrap_err().contains("is not a disk"), "{wrong}");
         }
         assert!(parse_disk("own", ",,6kB").unwrap_err().contains("whole pages"));
         assert!(parse_disk("own", "0").unwrap_err().contains("would stop the server"));

@@ -155,7 +155,7 @@ pub struct Percentile {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the latencies are no histogram: {0}")]
+#[error("the latencies are not a histogram: {0}")]
 pub struct UnreadableHistogram(String);
 
 impl LatencyHistogram {
@@ -196,7 +196,7 @@ impl LatencyHistogram {
         match histogram {
             // Its quantiles sum up the counts.
             Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
-                Err(UnreadableHistogram("it counts more than there can be".to_owned()))
+                Err(UnreadableHistogram("its counts overflow".to_owned()))
             }
             Ok(histogram) => Ok(LatencyHistogram::new(&histogram)),
             Err(error) => Err(UnreadableHistogram(error.to_string())),
@@ -216,18 +216,18 @@ const LEAST_NUMBER: [u8; 9] = [0xff; 9];
 
 /// HdrHistogram's own reader would allocate any announced size, up to 4 GB.
 fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
-    let compressed = encoded.get(COOKIE_BYTES..).ok_or("it is cut short")?;
+    let compressed = encoded.get(COOKIE_BYTES..).ok_or("it is truncated")?;
     let mut unpacked = Vec::new();
     let mut reader = ZlibDecoder::new(compressed).take(UNPACKED_BYTES_MAX);
     reader.read_to_end(&mut unpacked).map_err(|error| error.to_string())?;
     let number = |at: usize| unpacked.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
-    let announced = number(4).ok_or("it is cut short")? as usize;
+    let announced = number(4).ok_or("it is truncated")? as usize;
     if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
         return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
     }
     // HdrHistogram's reader negates the number of omitted counts, and this one has no negative.
     if unpacked[HEADER_BYTES..].windows(LEAST_NUMBER.len()).any(|bytes| bytes == LEAST_NUMBER) {
-        return Err("it leaves out more counts than there can be".to_owned());
+        return Err("it skips more counts than possible".to_owned());
     }
     match number(12) {
         Some(digits) if digits == u32::from(DIGITS) => Ok(unpacked),
@@ -371,8 +371,8 @@ mod histogram_tests {
         assert!(refused(&head(1 << 19, 3, u64::MAX)).contains("announces 524288 bytes and has 40"));
         // Five digits need a hundred times the memory.
         assert!(refused(&head(0, 5, u64::MAX)).contains("5 significant digits"));
-        assert!(refused(&[]).contains("cut short"));
-        assert!(refused(&[head(9, 3, u64::MAX), LEAST_NUMBER.to_vec()].concat()).contains("leaves out"));
+        assert!(refused(&[]).contains("truncated"));
+        assert!(refused(&[head(9, 3, u64::MAX), LEAST_NUMBER.to_vec()].concat()).contains("skips more"));
         let widest = LatencyHistogram::decode(&pack(&head(0, 3, u64::MAX))).unwrap();
         assert_eq!(widest.count, 0);
         let mut counted = Histogram::<u64>::new(3).unwrap();
@@ -382,6 +382,6 @@ mod histogram_tests {
         assert_eq!(LatencyHistogram::decode(&LatencyHistogram::new(&counted).encoded).unwrap().count, 3 << 61);
         counted.record_n(7, 1 << 62).unwrap();
         let more = LatencyHistogram::new(&counted);
-        assert!(LatencyHistogram::decode(&more.encoded).unwrap_err().to_string().contains("counts more"));
+        assert!(LatencyHistogram::decode(&more.encoded).unwrap_err().to_string().contains("counts overflow"));
     }
 }

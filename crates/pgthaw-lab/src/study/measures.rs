@@ -65,17 +65,16 @@ pub struct Panel {
     pub is_stack: bool,
 }
 
-const PROCESSORS: Panel =
-    Panel { id: "processors", title: "Processors at work (processors, in the mean)", is_stack: true };
+const PROCESSORS: Panel = Panel { id: "processors", title: "Processors in use (mean number)", is_stack: true };
 const TIME: Panel =
-    Panel { id: "time", title: "Where the time of the client backends went (backends, in the mean)", is_stack: true };
+    Panel { id: "time", title: "Time of the client backends (mean number of backends)", is_stack: true };
 /// The page adds reads.
 const DEVICE: Panel = lines("device", "The device");
 /// The page adds reads.
-const REQUESTS: Panel = lines("requests", "Requests of the device (per second)");
-const AWAIT: Panel = lines("await", "How long the device took, for anybody");
-const DIRTY: Panel = lines("dirty", "Memory that must be written");
-const PRESSURE: Panel = lines("pressure", "Share of time in which something waited");
+const REQUESTS: Panel = lines("requests", "Device requests (per second)");
+const AWAIT: Panel = lines("await", "Device latency, all processes");
+const DIRTY: Panel = lines("dirty", "Dirty memory");
+const PRESSURE: Panel = lines("pressure", "Share of time in which a task waited");
 const SWITCHES: Panel = lines("switches", "Involuntary context switches of the server (per second)");
 
 const fn lines(id: &'static str, title: &'static str) -> Panel {
@@ -87,7 +86,7 @@ pub const MEASURES: &[Measure] = &[
     measure(
         "time_running_seconds",
         Backends,
-        "client backends on a processor (or ready for one, where that is not told apart)",
+        "client backends on a processor (or ready for one, if the source does not distinguish them)",
         |s| Some(time(s)?.running_seconds),
     )
     .joined(Mean, "time_running")
@@ -121,35 +120,32 @@ pub const MEASURES: &[Measure] = &[
     measure(
         "time_lived_seconds",
         Backends,
-        "client backends by a clock outside: what the kinds above add up to",
+        "lifetime of client backends by an independent clock: the sum of the kinds above",
         |s| Some(time(s)?.lived_seconds),
     ),
     measure("time_background_running_seconds", Processors, "all other processes of the server on a processor", |s| {
         Some(time(s)?.background_running_seconds)
     }),
-    measure(
-        "time_background_waiting_seconds",
-        Backends,
-        "of these those that waited for anything but something to do",
-        |s| Some(time(s)?.background_waiting_seconds),
-    ),
+    measure("time_background_waiting_seconds", Backends, "those of them that waited for anything but new work", |s| {
+        Some(time(s)?.background_waiting_seconds)
+    }),
     measure("time_commands", PerSecond, "commands received from clients", |s| Some(exact(s)?.commands)),
-    measure("time_handled_seconds", Backends, "client backends that handled a command", |s| {
+    measure("time_handled_seconds", Backends, "client backends handling a command", |s| {
         Some(exact(s)?.handled_seconds)
     }),
-    measure("time_activity_reports", PerSecond, "what client backends told pg_stat_activity", |s| {
+    measure("time_activity_reports", PerSecond, "reports of client backends to pg_stat_activity", |s| {
         time(s)?.activity_reports
     }),
-    measure("time_switches", PerSecond, "how often processes of the server came on a processor", |s| {
+    measure("time_switches", PerSecond, "switches of processors to processes of the server", |s| {
         Some(exact(s)?.switches)
     }),
-    measure("time_explained_ratio", Ratio, "of the lives of the server's processes, by a clock outside", |s| {
+    measure("time_explained_ratio", Ratio, "explained share of the server processes' lifetime", |s| {
         time(s)?.explained_ratio
     }),
     measure(
         "time_cost_seconds",
         Processors,
-        "what this account took: programs in the kernel, and who reads them",
+        "overhead of this account: BPF programs and pgthaw's own processor time",
         |s| Some(time(s)?.cost_seconds),
     ),
     measure("time_lost_processes", PerSecond, "processes that could not be followed", |s| {
@@ -164,21 +160,21 @@ pub const MEASURES: &[Measure] = &[
     measure("pgthaw_cpu_seconds", Processors, "pgthaw, all threads", |s| Some(s.pgthaw_cpu_seconds))
         .joined(Mean, "pgthaw_cpu")
         .drawn(PROCESSORS, "for pgthaw"),
-    measure("others_cpu_seconds", Processors, "everybody else", |s| Some(others(s)))
+    measure("others_cpu_seconds", Processors, "other processes", |s| Some(others(s)))
         .joined(Mean, "others_cpu")
-        .drawn(PROCESSORS, "for everybody else"),
+        .drawn(PROCESSORS, "for other processes"),
     measure("processors_steal_seconds", Processors, "taken by the hypervisor", |s| Some(s.processors_steal_seconds))
         .joined(Mean, "steal_cpu")
         .drawn(PROCESSORS, "taken by the hypervisor"),
-    measure("processors_iowait_seconds", Processors, "idle beside something that waited for a disk", |s| {
+    measure("processors_iowait_seconds", Processors, "idle while a task waited for a disk", |s| {
         Some(s.processors_iowait_seconds)
     })
     .joined(Mean, "iowait_cpu")
     .drawn(PROCESSORS, "idle, waiting for a disk"),
-    measure("processors_busy_seconds", Processors, "all processors, whoever used them", |s| {
+    measure("processors_busy_seconds", Processors, "all processors, used by any process", |s| {
         Some(s.processors_busy_seconds)
     }),
-    measure("busiest_thread_cpu_seconds", Processors, "the thread of pgbench with the most", |s| {
+    measure("busiest_thread_cpu_seconds", Processors, "pgbench's busiest thread", |s| {
         Some(s.busiest_thread_cpu_seconds())
     })
     .joined(Mean, "busiest_thread_ratio"),
@@ -189,54 +185,54 @@ pub const MEASURES: &[Measure] = &[
         Some(s.server_total().run_delay_seconds)
     })
     .joined(Mean, "server_run_delay"),
-    measure("server_involuntary_switches", PerSecond, "how often a processor was taken from the server", |s| {
+    measure("server_involuntary_switches", PerSecond, "involuntary context switches of the server", |s| {
         Some(s.server_total().involuntary_switches)
     })
     .joined(Band, "server_involuntary_switches")
     .drawn(SWITCHES, "involuntary context switches"),
-    measure("device_writes", PerSecond, "writes to the data directory's disk, by anybody", |s| {
+    measure("device_writes", PerSecond, "writes to the data directory's disk, by all processes", |s| {
         Some(device(s)?.writes as f64)
     })
     .joined(Band, "device_writes")
-    .drawn(REQUESTS, "writes by anybody"),
-    measure("device_written_bytes", BytesPerSecond, "written to that disk, by anybody", |s| {
+    .drawn(REQUESTS, "writes by all processes"),
+    measure("device_written_bytes", BytesPerSecond, "written to that disk, by all processes", |s| {
         Some(device(s)?.written_bytes.0 as f64)
     })
     .joined(Band, "device_written_bytes")
-    .drawn(DEVICE, "written by anybody"),
-    measure("device_read_await_us", Microseconds, "that a read took in the mean, waiting included", |s| {
+    .drawn(DEVICE, "written by all processes"),
+    measure("device_read_await_us", Microseconds, "mean latency of a read, queueing included", |s| {
         device(s)?.read_await_us
     })
     .joined(Most, "read_await_us")
     .drawn(AWAIT, "a read"),
-    measure("device_write_await_us", Microseconds, "that a write took in the mean, waiting included", |s| {
+    measure("device_write_await_us", Microseconds, "mean latency of a write, queueing included", |s| {
         device(s)?.write_await_us
     })
     .joined(Most, "write_await_us")
     .drawn(AWAIT, "a write"),
-    measure("device_queue", Requests, "under way in the mean", |s| Some(device(s)?.queue)),
-    measure("device_busy_ratio", Ratio, "of the second with a request under way", |s| Some(device(s)?.busy_ratio)),
-    measure("available_bytes", Bytes, "memory that could be had", |s| Some(s.available_bytes.0 as f64)),
+    measure("device_queue", Requests, "mean number of requests in progress", |s| Some(device(s)?.queue)),
+    measure("device_busy_ratio", Ratio, "share of time with a request in progress", |s| Some(device(s)?.busy_ratio)),
+    measure("available_bytes", Bytes, "available memory", |s| Some(s.available_bytes.0 as f64)),
     measure("cached_bytes", Bytes, "the page cache", |s| Some(s.cached_bytes.0 as f64)),
-    measure("dirty_bytes", Bytes, "to be written", |s| Some(s.dirty_bytes.0 as f64))
+    measure("dirty_bytes", Bytes, "dirty memory, waiting to be written", |s| Some(s.dirty_bytes.0 as f64))
         .joined(Most, "dirty_bytes")
         .drawn(DIRTY, "dirty"),
     measure("writeback_bytes", Bytes, "being written", |s| Some(s.writeback_bytes.0 as f64))
         .joined(Most, "writeback_bytes")
         .drawn(DIRTY, "being written"),
-    measure("pressure_cpu_some", Ratio, "of the second in which a task waited for a processor", |s| {
+    measure("pressure_cpu_some", Ratio, "share of the second in which a task waited for a processor", |s| {
         s.pressure.cpu_some
     })
     .joined(Mean, "cpu_pressure")
     .drawn(PRESSURE, "for a processor"),
-    measure("pressure_io_some", Ratio, "in which a task waited for a disk", |s| s.pressure.io_some)
+    measure("pressure_io_some", Ratio, "share in which a task waited for a disk", |s| s.pressure.io_some)
         .joined(Mean, "io_pressure")
         .drawn(PRESSURE, "for a disk"),
-    measure("pressure_io_full", Ratio, "in which all tasks did", |s| s.pressure.io_full),
-    measure("pressure_memory_some", Ratio, "in which a task waited for memory", |s| s.pressure.memory_some)
+    measure("pressure_io_full", Ratio, "share in which all tasks waited for a disk", |s| s.pressure.io_full),
+    measure("pressure_memory_some", Ratio, "share in which a task waited for memory", |s| s.pressure.memory_some)
         .joined(Mean, "memory_pressure")
         .drawn(PRESSURE, "for memory"),
-    measure("pressure_memory_full", Ratio, "in which all tasks did", |s| s.pressure.memory_full),
+    measure("pressure_memory_full", Ratio, "share in which all tasks waited for memory", |s| s.pressure.memory_full),
 ];
 
 const fn measure(name: &'static str, unit: Unit, doc: &'static str, of: fn(&OsSample) -> Option<f64>) -> Measure {

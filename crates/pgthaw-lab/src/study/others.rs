@@ -44,7 +44,7 @@ impl Others {
         let read = || format!("read {} of the {} that the disk delivered", self.read_bytes, self.device_read_bytes);
         let did: Vec<String> =
             [self.takes_processors().then(used), self.takes_disk().then(read)].into_iter().flatten().collect();
-        let here = (!did.is_empty()).then(|| format!("others {} meanwhile", did.join(" and ")));
+        let here = (!did.is_empty()).then(|| format!("other programs {}", did.join(" and ")));
         let beside = self.is_robbed().then(|| {
             let (stolen, all) = (self.stolen_processors, counted(processors, "processor"));
             format!("the hypervisor gave {stolen:.1} of {all} to other machines")
@@ -54,7 +54,7 @@ impl Others {
 
     pub fn remedy(&self) -> String {
         let here = (self.takes_processors() || self.takes_disk()).then(|| wait_for(&self.programs));
-        let beside = self.is_robbed().then(|| "measure at another time, or on a machine of one's own".to_owned());
+        let beside = self.is_robbed().then(|| "measure at another time, or on a dedicated machine".to_owned());
         here.into_iter().chain(beside).collect::<Vec<_>>().join("; ")
     }
 

@@ -48,8 +48,8 @@ pub struct PlannedPoint {
     pub warm_after_seconds: Option<f64>,
 }
 
-const UNKNOWN_SIZE: &str = "how large the databases get by setup, commands and initialize, and how long these take, is not known before \
-                            they run: the bytes and times above are those of pgbench's own tables";
+const UNKNOWN_SIZE: &str = "the size and time that setup, commands and initialize add is not known before they run: \
+                            the bytes and times above are those of pgbench's own tables";
 
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
@@ -100,8 +100,8 @@ impl Sweep {
         let machine = read_memory()?.total_bytes;
         match most > machine {
             true => Err(Error::Unfit {
-                problem: format!("the study limits the server's memory to {most}, and this machine has {machine}"),
-                remedy: "write less, or leave the limit out (an axis of memory has \"none\" for it)".to_owned(),
+                problem: format!("the study limits the server's memory to {most}, but this machine has {machine}"),
+                remedy: "write less, or remove the limit (\"none\" in an axis of memory)".to_owned(),
             }),
             false => Ok(()),
         }
@@ -114,8 +114,8 @@ impl Sweep {
         match self.is_warmup && is_own && !self.fresh_copy && self.generators.is_none() {
             true => Ok(()),
             false => Err(Error::Unfit {
-                problem: "a lab server's own cluster is measured as it is, by studies of ways to warm alone".to_owned(),
-                remedy: "write kind = \"warmup\" and neither a file system, a server, places, generators nor fresh copies; or leave -D out for a scratch cluster".to_owned(),
+                problem: "a lab server's own cluster can run only studies of warmers that do not change it".to_owned(),
+                remedy: "write kind = \"warmup\" without file system, server, places, generators and fresh copies; or omit -D for a scratch cluster".to_owned(),
             }),
         }
     }
@@ -380,7 +380,7 @@ mod tests {
     fn more_memory_than_the_machine_has_is_no_limit() {
         let study = sweep("[points]\nmemory = [\"1GiB\", \"900TB\"]\n").unwrap();
         let refused = plan_sweep(&study, 1, Path::new("/tmp")).unwrap_err().to_string();
-        assert!(refused.contains("900 TB, and this machine has"), "{refused}");
+        assert!(refused.contains("900 TB, but this machine has"), "{refused}");
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
         assert!(one.check_room(Path::new("/tmp")).is_ok());
         assert!(one.remarks.is_empty(), "{:?}", one.remarks);
         let full = SweepPlan { free_bytes: Bytes(1), ..one };
-        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, where 1 bytes are free"));
+        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, but only 1 bytes are free"));
     }
 }
 

@@ -83,7 +83,7 @@ impl SweepRun {
             _ if self.is_warmup() => format!("ways to warm: pgbench {script}, scale {scale}"),
             Some(seconds) if self.is_idle() => {
                 let clients = counted(point.clients, "client");
-                format!("residency of what {seconds} s of {script} with {clients} read from cold, scale {scale}")
+                format!("residency of data read by {seconds} s of {script} with {clients} from cold, scale {scale}")
             }
             None if self.is_idle() => format!("residency of everything, scale {scale}"),
             _ => String::new(),

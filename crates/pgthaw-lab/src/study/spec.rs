@@ -132,7 +132,7 @@ impl RawSweep {
 pub fn read_study_text(path: &Path) -> Result<String, Error> {
     match read_text_at_most(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            let problem = format!("{error}, which is the most that a study file has");
+            let problem = format!("{error}, the limit of a study file");
             Err(Error::Spec { path: path.to_owned(), problem })
         }
         text => text.map_err(|source| Error::file("read", path, source)),
@@ -216,7 +216,7 @@ impl RawSweep {
             return Ok(());
         };
         let [scale] = scales?[..] else {
-            return Err(format!("settings.shared_buffers: \"{AUTO}\" is for a study of one scale; write a size"));
+            return Err(format!("settings.shared_buffers: \"{AUTO}\" requires a single scale; write a size"));
         };
         *size = Value::String(choose_shared_buffers(scale));
         Ok(())
@@ -265,7 +265,7 @@ fn check_names(axes: &Axes) -> Result<(), String> {
     let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);
     match axes.variables.iter().find(|(name, _)| is_taken(name)) {
         Some((name, _)) => Err(format!(
-            "variables.{name}: the name means something else in this file; give the variable another, here and in the script"
+            "variables.{name}: the name has another meaning in a study file; rename the variable, here and in the script"
         )),
         None => Ok(()),
     }
@@ -276,7 +276,7 @@ fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -
     let has_tables = databases.values().all(|database| database.pgbench);
     match scripts.values().flatten().find(|(script, _)| !has_tables && matches!(script, Script::Builtin(_))) {
         Some((script, _)) => Err(format!(
-            "points.script: {} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own",
+            "points.script: {} needs pgbench's tables, which a database with pgbench = false lacks; write your own script",
             script.name()
         )),
         None => Ok(()),
@@ -290,7 +290,7 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "it has {} × {}; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        "it has {} × {}, but may have at most {TRIALS_MAX} trials; write fewer values in {}, or split the study",
         counted(points, "point"),
         counted(repeats, "repeat"),
         axes.varied().join(", ")
@@ -303,13 +303,13 @@ pub fn render_digest(bytes: &[u8]) -> String {
 
 fn read_seed(value: &Value) -> Result<u64, String> {
     let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
-    seed.ok_or_else(|| format!("seed: {value} is no seed; write a whole number from 0, or leave it out"))
+    seed.ok_or_else(|| format!("seed: {value} is not a seed; write a whole number from 0, or leave it out"))
 }
 
 fn read_share(value: &Value) -> Result<f64, String> {
     let share = value.as_float().or(value.as_integer().map(|whole| whole as f64));
     let wrong =
-        || format!("logged_share: {value} is no share of the transactions; write a number above 0, up to 1.0 for all");
+        || format!("logged_share: {value} is not a share of transactions; write a number above 0, up to 1.0 for all");
     share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(wrong)
 }
 
@@ -423,7 +423,7 @@ fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
     let mut table = study;
     for name in tables {
         let inner = table.entry(name.clone()).or_insert_with(|| Value::Table(Table::new()));
-        table = inner.as_table_mut().ok_or_else(|| format!("{key}: {name} has a value, and no keys"))?;
+        table = inner.as_table_mut().ok_or_else(|| format!("{key}: {name} is a value, not a table"))?;
     }
     // Only one of them ends a trial.
     if tables == [POINTS] && LENGTH_AXES.contains(&last.as_str()) {
@@ -442,7 +442,7 @@ fn is_top(key: &str) -> bool {
 
 /// Splits as TOML does and adds an omitted table name.
 fn read_path(key: &str) -> Result<Vec<String>, String> {
-    let mut rest = toml::from_str::<Table>(&format!("{key} = 0")).map_err(|_| format!("{key:?} is no key"))?;
+    let mut rest = toml::from_str::<Table>(&format!("{key} = 0")).map_err(|_| format!("{key:?} is not a key"))?;
     let mut path: Vec<String> = Vec::new();
     while let Some((name, value)) = std::mem::take(&mut rest).into_iter().next() {
         path.push(name);
@@ -465,9 +465,9 @@ fn describe_unknown(key: &str, name: &str) -> String {
     let near = known.map(|known| (strsim::jaro_winkler(name, known), known));
     let near = near.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(likeness, _)| *likeness > LIKENESS_MIN);
     match near {
-        Some((_, near)) => format!("a study has no key {key}; is {near} meant?"),
+        Some((_, near)) => format!("a study has no key {key}; did you mean {near}?"),
         None => format!(
-            "a study has no key {key}; a setting of the server is settings.{key}, a script's variable variables.{key}"
+            "a study has no key {key}; write settings.{key} for a server setting, variables.{key} for a script's variable"
         ),
     }
 }
@@ -512,78 +512,71 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         (!warms || is_cold, "points.strategy: a strategy warms a cold server; write start = \"cold\""),
         (
             !raw.fresh_copy || !axes.start.contains(&StartAsked::AsIs),
-            "fresh_copy: a trial that starts \"as-is\" has the database that the one before left; write another start, \
-             or remove the key",
+            "fresh_copy: start \"as-is\" keeps the previous trial's database; write another start, or remove the key",
         ),
         (
             until.is_none() || by_seconds,
-            "until: give the most that a trial may last by points.seconds, and remove points.transactions or \
+            "until: set a trial's maximum length in points.seconds, and remove points.transactions or \
              points.total_transactions",
         ),
-        (
-            until.is_none() || !runs_job,
-            "until: a trial with a job lasts its points.seconds, however soon the load is steady: remove it",
-        ),
+        (until.is_none() || !runs_job, "until: a trial with a job always lasts its points.seconds; remove until"),
         (
             !is_idle || is_cold,
-            "until = \"resident\" measures warmers of an idle, cold server, and points.start is not \"cold\"",
+            "until = \"resident\" measures warmers of an idle, cold server, but points.start is not \"cold\"",
         ),
         (
             !is_idle || !has(NOTHING),
-            "until = \"resident\" measures warmers of an idle, cold server, and points.strategy has \"nothing\": no load \
-             runs that could warm it",
+            "until = \"resident\" measures warmers of an idle, cold server, but points.strategy has \"nothing\": no load \
+             would warm the server",
         ),
         (
             !is_idle || (axes.rate == [None] && axes.latency_limit_ms == [None]),
-            "until = \"resident\" measures warmers of an idle, cold server, and points.rate or points.latency_limit_ms is \
-             about a load: remove it",
+            "until = \"resident\" measures warmers of an idle, cold server, but points.rate or points.latency_limit_ms \
+             needs a load; remove it",
         ),
-        (
-            !is_idle || raw.generators.is_none(),
-            "generators: with until = \"resident\" no load runs that they could make; remove the table",
-        ),
+        (!is_idle || raw.generators.is_none(), "generators: with until = \"resident\" no load runs; remove the table"),
         (
             !waits || !by_seconds,
-            "points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and points.seconds \
-             would count from a start that no transaction has: write transactions = 1, or as many as the job has",
+            "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, so points.seconds \
+             cannot limit it; write transactions = 1, or as many as the job has",
         ),
         (
             !waits || is_cold,
-            "points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and points.start is \
+            "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, but points.start is \
              not \"cold\"",
         ),
         (
             !waits || raw.generators.is_none(),
-            "points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and load generators \
-             are told beforehand when to begin: remove [generators]",
+            "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, but load generators \
+             need their start time in advance; remove [generators]",
         ),
-        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or leave it out: everything is"),
+        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it to want everything"),
         (
             wanted.is_none() || !is_idle,
-            "wanted: with until = \"resident\" write wanted_seconds, how long the script reads what is wanted",
+            "wanted: with until = \"resident\" write wanted_seconds, for how long the script reads the wanted data",
         ),
         (
             wanted.is_none() || axes.script.len() == 1 || !has(Strategy::Pgfincore.name()),
-            "wanted: pgfincore keeps one snapshot in a database, and each script wants its own: write one script",
+            "wanted: pgfincore keeps one snapshot in a database, but each script needs its own; write one script",
         ),
         (
             wanted.is_none() || warms || axes.start.contains(&StartAsked::Restored),
-            "wanted: nothing brings back what the script reads: name a warmer in points.strategy, or start = \
+            "wanted: nothing restores the data that the script reads; name a warmer in points.strategy, write start = \
              \"restored\", or remove it",
         ),
-        (raw.wanted_seconds.is_none() || is_idle, "wanted_seconds: it is for until = \"resident\" alone; remove it"),
+        (raw.wanted_seconds.is_none() || is_idle, "wanted_seconds: valid only with until = \"resident\"; remove it"),
         (
             raw.memory.is_none() || raw.axis("memory").value.is_none(),
-            "memory and points.memory are both there: remove one of them",
+            "memory and points.memory exclude each other; remove one of them",
         ),
         (matches!(kind, None | Some(WARMUP | FORECAST)), "kind: write \"warmup\" or \"forecast\", or leave it out"),
         (
             raw.popularity.is_none() || kind == Some(FORECAST),
-            "popularity: it is for kind = \"forecast\" alone; remove it",
+            "popularity: valid only with kind = \"forecast\"; remove it",
         ),
         (
             kind != Some(FORECAST) || (repeats == 1 && axes.strategy == [NOTHING]),
-            "kind = \"forecast\" measures one cold start that nothing warms: write repeats = 1 and strategy = \"nothing\"",
+            "kind = \"forecast\" measures one cold start without a warmer; write repeats = 1 and strategy = \"nothing\"",
         ),
     ];
     if let Some((_, problem)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
@@ -600,7 +593,7 @@ fn read_until(word: &str) -> Result<Until, String> {
 fn read_memory(text: &str) -> Result<Bytes, String> {
     let memory: Bytes = text
         .parse()
-        .map_err(|_| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))?;
+        .map_err(|_| format!("memory: {text:?} is not a size; write one such as \"512MB\", or leave it out"))?;
     check_least("memory", memory)
 }
 
@@ -611,12 +604,12 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
         Some(axis) => format!("{axis} has several values"),
         None if axes.start != [StartAsked::Cold] => "points.start is not \"cold\"".to_owned(),
         None if axes.strategies().any(Strategy::runs_job) => "points.strategy runs a job".to_owned(),
-        None if is_idle => "until is \"resident\", so that no workload runs".to_owned(),
+        None if is_idle => "until is \"resident\", so no workload runs".to_owned(),
         None if axes.point(0).seconds.is_none() => "its trials end by points.transactions".to_owned(),
         None => return Ok(()),
     };
     Err(format!(
-        "kind = \"{kind}\" is a study of ways to warm one cold server, and {wrong}: leave kind out, and it is a sweep"
+        "kind = \"{kind}\" is a study of warmers of one cold server, but {wrong}; remove kind to run it as a sweep"
     ))
 }
 
@@ -632,7 +625,7 @@ pub enum Exceeded {
 
 pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
     let scale = |(cache, value): (&Exceeded, &Value)| {
-        let wrong = || format!("exceeds.{cache}: {value} is no scale; write the smallest scale that is to exceed it");
+        let wrong = || format!("exceeds.{cache}: {value} is not a scale; write the smallest scale that must exceed it");
         Ok((*cache, whole_number(value, u32::MAX).ok_or_else(wrong)?))
     };
     raw.iter().map(scale).collect()
@@ -651,7 +644,7 @@ fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<S
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {
             Some(strategy) => Err(format!(
-                "points.strategy: {strategy} runs the study's job, and there is none; write [job] with command = [\"psql\", \"-Xqf\", \"report.sql\"]"
+                "points.strategy: {strategy} runs the study's job, but there is none; write [job] with command = [\"psql\", \"-Xqf\", \"report.sql\"]"
             )),
             None => Ok((Vec::new(), Vec::new())),
         };
@@ -789,7 +782,7 @@ pub mod tests {
             assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw"]);
         }
         assert_refused("[settings]\nwork_mem = \"1MB\\nport = 1\"\n", &["settings.work_mem", "control character"]);
-        assert_refused("[settings]\n\"work_mem = 1 #\" = 1\n", &["settings", "no name"]);
+        assert_refused("[settings]\n\"work_mem = 1 #\" = 1\n", &["settings", "not the name"]);
         assert_refused("[settings]\nwork_mem = [[1]]\n", &["settings.work_mem"]);
     }
 
@@ -881,13 +874,13 @@ mod keys_tests {
     #[test]
     fn a_mistyped_key_is_told_with_the_nearest() {
         for (assignment, told) in [
-            ("clinets=2", "is clients meant?"),
-            ("points.scales=2", "no key points.scales; is scale meant?"),
-            ("repeat=2", "is repeats meant?"),
+            ("clinets=2", "did you mean clients?"),
+            ("points.scales=2", "no key points.scales; did you mean scale?"),
+            ("repeat=2", "did you mean repeats?"),
             ("work_mem=64MB", "settings.work_mem"),
             ("scale", "KEY=VALUE"),
-            ("a b=1", "is no key"),
-            ("seed.x=1", "seed has a value"),
+            ("a b=1", "is not a key"),
+            ("seed.x=1", "seed is a value"),
         ] {
             let refused = set_keys("seed = 1\n", [assignment]).unwrap_err();
             assert!(refused.contains(told), "{refused}");

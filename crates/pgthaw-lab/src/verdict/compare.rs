@@ -55,7 +55,7 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
         return Err(Error::Selection(match paired.is_empty() {
-            true => "the two sides have no point in common beside what is compared".into(),
+            true => "the two sides have no common point apart from the compared values".into(),
             false => format!("no block has trials of both sides with a {} above 0", metric.name()),
         }));
     }
@@ -147,7 +147,7 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 /// Fails when points are not measured twice, or one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
-        return Err(Error::Selection(format!("{} does not measure its points twice: bench --aa does", run.id)));
+        return Err(Error::Selection(format!("{} does not measure its points twice; bench --aa does", run.id)));
     }
     let [a, b] = SIDES.map(|side| Selection {
         sweep: Some(run.id.clone()),
@@ -211,7 +211,7 @@ impl FromStr for Selection {
         };
         let values: Option<BTreeMap<_, _>> = values.split(',').filter(|part| !part.is_empty()).map(pair).collect();
         let wrong =
-            || Error::Selection(format!("\"{text}\" is no side; write AXIS=VALUE,…, SWEEP:AXIS=VALUE,… or SWEEP"));
+            || Error::Selection(format!("\"{text}\" is not a side; write AXIS=VALUE,…, SWEEP:AXIS=VALUE,… or SWEEP"));
         Ok(Selection { sweep, values: values.ok_or_else(wrong)? })
     }
 }
@@ -319,7 +319,7 @@ impl Side<'_> {
             let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
             if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
                 let text = format!(
-                    "{} holds several points that differ in what the other side compares: name their values too",
+                    "{} holds several points that differ in axes of the other side; name their values too",
                     self.name()
                 );
                 return Err(Error::Selection(text));

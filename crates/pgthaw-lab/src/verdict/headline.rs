@@ -44,7 +44,7 @@ struct Warmers<'a> {
 }
 
 impl Warmers<'_> {
-    /// Example: `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not
+    /// Example: `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; without a warmer, not
     /// within 60 s.`
     /// Without pgthaw, the fastest is the subject.
     fn render(&self) -> Option<String> {
@@ -55,8 +55,8 @@ impl Warmers<'_> {
         clauses.extend(self.known.iter().find(is_peer).map(|peer| self.peer(peer, subject)));
         clauses.extend(find(NOTHING).filter(|nothing| nothing.label != subject.label).map(|nothing| {
             self.after(nothing).map_or_else(
-                || format!("doing nothing was not {}", self.within(nothing)),
-                |after| format!("doing nothing, {after}"),
+                || format!("without a warmer, not {}", self.within(nothing)),
+                |after| format!("without a warmer, {after}"),
             )
         }));
         Some(format!("{}.", clauses.join("; ")))
@@ -87,7 +87,7 @@ impl Warmers<'_> {
         let (name, within) = (&peer.label, self.within(peer));
         match (self.after(peer), self.after(subject)) {
             (None, None) if subject.label == NOTHING => "nor was it with any warmer".to_owned(),
-            (None, _) if subject.label == NOTHING => format!("with none of the warmers it was {within}"),
+            (None, _) if subject.label == NOTHING => format!("it was not {within} with any warmer"),
             (None, None) => "nor was any other warmer".to_owned(),
             (None, _) => format!("no other warmer was {within}"),
             // Equal as displayed.
@@ -138,7 +138,7 @@ fn render_most(points: &[PointSummary]) -> Option<String> {
     clauses.extend(render_rivals(best, &points));
     let faster: Vec<&PointSummary> = refused.into_iter().filter(|point| tps(point) > tps(best)).collect();
     if is_refused(best) {
-        clauses.push("no point measured what was asked for".to_owned());
+        clauses.push("no point measured what was requested".to_owned());
     } else if let Some(fastest) = faster.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b))) {
         let (others, does, it) = match faster.len() - 1 {
             0 => (String::new(), "does", "it"),
@@ -147,7 +147,7 @@ fn render_most(points: &[PointSummary]) -> Option<String> {
         let figures = median_and_range(fastest.figure(Metric::Tps));
         let name = &fastest.label;
         clauses.push(format!(
-            "{name} with {figures}{others} {does} not count: {it} measured something else than was asked for"
+            "{name} with {figures}{others} {does} not count: {it} measured something other than was requested"
         ));
     }
     Some(format!("{}.", clauses.join("; ")))
@@ -178,7 +178,7 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
         count => format!(", or {count} points more,"),
     };
     let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
-    Some(format!("whether {first}{more} is slower at all, these trials do not decide"))
+    Some(format!("these trials do not show whether {first}{more} is slower at all"))
 }
 
 /// By the worst second, or else by the 99th percentile.
@@ -251,7 +251,7 @@ mod tests {
         assert!(told.starts_with("Most transactions per second: 10 at clients 2;"), "{told}");
         assert!(told.contains("clients 1 with 12,000 does not count"), "{told}");
         let told = render_sweep_headline(&[], &[fast]);
-        assert!(told.contains("12,000") && told.ends_with("; no point measured what was asked for."), "{told}");
+        assert!(told.contains("12,000") && told.ends_with("; no point measured what was requested."), "{told}");
     }
 
     #[test]
@@ -266,14 +266,12 @@ mod tests {
         let told = render_sweep_headline(&[], &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
         assert!(
-            told.ends_with(
-                "; whether clients 2 with 1,850 (1,700–1,900) is slower at all, these trials do not decide."
-            ),
+            told.ends_with("; these trials do not show whether clients 2 with 1,850 (1,700–1,900) is slower at all."),
             "{told}"
         );
         let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
         assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
-        assert!(!render_sweep_headline(&[], &[best, slow]).contains("decide"));
+        assert!(!render_sweep_headline(&[], &[best, slow]).contains("slower at all"));
     }
 
     #[test]
@@ -325,15 +323,15 @@ mod tests {
         let cases: [(&[Times<'_>], &str); 10] = [
             (
                 &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
-                "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
+                "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; without a warmer, not within 10 s.",
             ),
             (
                 &[("nothing", &[Some(9.0)]), ("cat", &[Some(5.1)]), ("pgthaw", &[Some(6.0)])],
-                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 5.1 s; doing nothing, after 9.0 s.",
+                "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 5.1 s; without a warmer, after 9.0 s.",
             ),
             (
                 &[("nothing", &[None]), ("cat", &[Some(4.9)]), ("pgthaw", &[None])],
-                "pgthaw was not warm within 10 s; cat was, after 4.9 s; doing nothing was not within 10 s.",
+                "pgthaw was not warm within 10 s; cat was, after 4.9 s; without a warmer, not within 10 s.",
             ),
             (
                 &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
@@ -350,7 +348,7 @@ mod tests {
             ),
             (
                 &[("nothing", &[Some(9.0)]), ("cat", &[None])],
-                "left to itself, the server was warm after 9.0 s, 1.80 × the bound; with none of the warmers it was within 10 s.",
+                "left to itself, the server was warm after 9.0 s, 1.80 × the bound; it was not within 10 s with any warmer.",
             ),
             (&[("cat", &[None]), ("pgthaw", &[None])], "pgthaw was not warm within 10 s; nor was any other warmer."),
             (&[], "No trial has figures."),

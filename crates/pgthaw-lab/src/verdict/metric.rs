@@ -46,55 +46,55 @@ metrics! {
     P999: "p999", "latency_us_p999", "99.9th percentile", Latency;
     /// seconds until fewer than 1 % of transactions read from the device
     WarmAfter: "warm-after", "warm_after_seconds", "warm after", Time;
-    /// seconds until 50 % of steady
+    /// seconds until 50 % of the steady level
     To50: "to-50", "to_50_seconds", "to 50 %", Time;
-    /// seconds until 90 % of steady
+    /// seconds until 90 % of the steady level
     To90: "to-90", "to_90_seconds", "to 90 %", Time;
-    /// seconds until 95 % of steady
+    /// seconds until 95 % of the steady level
     To95: "to-95", "to_95_seconds", "to 95 %", Time;
     /// time until warm ÷ the bound of the disk
     BoundRatio: "bound-ratio", "bound_ratio", "× bound", Ratio;
-    /// seconds below which no warmer can be warm
+    /// lower bound of the seconds until warm, for any warmer
     Bound: "bound", "bound_seconds", "bound", Time;
-    /// transactions served until it was warm, or in the whole trial
+    /// transactions served until the server was warm, or in the whole trial
     ServedUntilWarm: "served-until-warm", "served_until_warm", "served until warm", Count;
-    /// transactions served in the whole trial, of one that began cold
+    /// transactions served in the whole trial, for a cold start
     Served: "served", "served", "served", Count;
-    /// seconds that the warmer, or the job beside the load, took
+    /// seconds that the warmer, or the job beside the load, ran
     Warmer: "warmer", "warmer_seconds", "warmer or job", Time;
-    /// seconds from the beginning of the load to its end
+    /// seconds from the start of the load to its end
     Load: "load", "load_seconds", "load", Time;
-    /// seconds from a cold start to the end of the load, those of a warmer before it included
+    /// seconds from a cold start to the end of the load, including a warmer before it
     Whole: "whole", "whole_seconds", "in all", Time;
-    /// seconds until 99 % of what is wanted was seen in the page cache
+    /// seconds until 99 % of the wanted bytes were seen in the page cache
     ResidentAfter: "resident-after", "resident_after_seconds", "resident after", Time;
-    /// seconds until 90 % of the former shared_buffers were back
+    /// seconds until 90 % of the former shared_buffers were restored
     BuffersAfter: "buffers-after", "buffers_after_seconds", "buffers back after", Time;
     /// wanted bytes per second until they were resident
     LoadRate: "load-rate", "load_bytes_per_second", "loaded", ByteRate;
     /// processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted
     CpuPerGb: "cpu-per-gb", "cpu_seconds_per_gb", "CPU per GB", Cost;
-    /// reads of the device in a trial, by anybody
-    DeviceReads: "reads", "device_reads", "reads (by anybody)", Count;
-    /// bytes read from the device in a trial, by anybody
-    DeviceRead: "read", "device_read_bytes", "device reads (by anybody)", Bytes;
-    /// reads of the device per second, the mean of a trial, by anybody
-    ReadsPerSecond: "reads-per-second", "device_reads_per_second", "reads/s (by anybody)", PerSecond;
-    /// reads of the device in the second with the most, by anybody
-    PeakReads: "peak-reads", "device_reads_per_second_max", "peak reads/s (by anybody)", PerSecond;
-    /// standard deviation of the reads of a second over their mean, until the last second that read 1 % of the peak
-    UnevenReads: "uneven-reads", "device_reads_unevenness", "unevenness of reads (by anybody)", Ratio;
-    /// writes of the device per second, by anybody
-    DeviceWrites: "writes", "device_writes_per_second", "device writes (by anybody)", PerSecond;
-    /// bytes written to the device in a trial, by anybody
-    DeviceWritten: "written", "device_written_bytes", "device written (by anybody)", Bytes;
-    /// bytes of a write to the device, the mean of a trial, by anybody
-    WriteSize: "write-size", "device_bytes_per_write", "bytes per write (by anybody)", Bytes;
-    /// processor time of the server for a transaction
+    /// device reads in a trial, by all processes
+    DeviceReads: "reads", "device_reads", "reads (all processes)", Count;
+    /// bytes read from the device in a trial, by all processes
+    DeviceRead: "read", "device_read_bytes", "device reads (all processes)", Bytes;
+    /// mean device reads per second in a trial, by all processes
+    ReadsPerSecond: "reads-per-second", "device_reads_per_second", "reads/s (all processes)", PerSecond;
+    /// device reads in the busiest second, by all processes
+    PeakReads: "peak-reads", "device_reads_per_second_max", "peak reads/s (all processes)", PerSecond;
+    /// standard deviation of the reads of a second ÷ their mean, until the last second with 1 % of the peak
+    UnevenReads: "uneven-reads", "device_reads_unevenness", "unevenness of reads (all processes)", Ratio;
+    /// device writes per second, by all processes
+    DeviceWrites: "writes", "device_writes_per_second", "device writes (all processes)", PerSecond;
+    /// bytes written to the device in a trial, by all processes
+    DeviceWritten: "written", "device_written_bytes", "device written (all processes)", Bytes;
+    /// mean bytes of a device write in a trial, by all processes
+    WriteSize: "write-size", "device_bytes_per_write", "bytes per write (all processes)", Bytes;
+    /// processor time of the server per transaction
     CpuPerTransaction: "cpu-per-transaction", "server_cpu_us_per_transaction", "CPU per transaction", Latency;
     /// transactions above the latency limit
     Late: "late", "late", "late", Count;
-    /// transactions that were due too long ago
+    /// transactions skipped because they were too late
     Skipped: "skipped", "skipped", "skipped", Count;
     /// checkpoints that ended in a trial
     Checkpoints: "checkpoints", "checkpoints", "checkpoints", Count;
@@ -162,7 +162,7 @@ impl FromStr for Metric {
     fn from_str(text: &str) -> Result<Metric, Error> {
         let known = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
         let found = Metric::ALL.iter().copied().find(|metric| metric.name() == text);
-        found.ok_or_else(|| Error::Selection(format!("there is no figure \"{text}\": {known} are known")))
+        found.ok_or_else(|| Error::Selection(format!("no figure is called \"{text}\"; known figures: {known}")))
     }
 }
 

@@ -266,7 +266,7 @@ fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Opti
     let what = match (kind.as_deref(), event.as_deref()) {
         (Some("Client"), _) => "waited for pgbench".to_owned(),
         (Some(kind), Some(event)) => format!("waited for {kind} {event}"),
-        _ => "were on a processor or ready to be".to_owned(),
+        _ => "were running or ready to run".to_owned(),
     };
     Some(format!("{now:.1} of {clients} backends {what} ({earlier:.1} before)"))
 }

@@ -78,13 +78,13 @@ pub fn find_missing_write_limit(device: &[DeviceUse], disk: &Disk) -> Option<Dev
 pub fn warn_of_warmup(run: &SweepRun) -> Vec<String> {
     let Some(found) = &run.warmup else { return Vec::new() };
     let until_steady = run.study["until"] == "steady";
-    let ended_early = "trials ended when they were steady: what was served in all is of different durations";
+    let ended_early = "trials ended when they were steady, so their total transactions cover different durations";
     let is_short = (found.wanted_bytes.0 as f64) < 0.9 * found.database_bytes.0 as f64;
     let short_of_memory = || {
         let WarmupFacts { wanted_bytes, database_bytes, .. } = found;
         format!(
-            "the warm state holds {wanted_bytes} of {database_bytes} only: memory is short, or the kernel pages out what is \
-             idle; choose a smaller --scale"
+            "the warm state holds only {wanted_bytes} of {database_bytes}: memory is short, or the kernel pages out idle memory; \
+             choose a smaller scale"
         )
     };
     let has_nothing = run.axes().is_some_and(|axes| axes.strategy.iter().any(|one| one == NOTHING));
@@ -100,11 +100,11 @@ fn warn_of_short_trials(forecast: &StudyForecast, seconds: u32, until_steady: bo
     let warm = forecast.warm_after_seconds.filter(|warm| f64::from(seconds) < warm.seconds)?;
     let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
     Some(format!(
-        "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {seconds} s: seconds={whole:.0}{}",
+        "without a warmer, the server should be warm after {:.0} s ({:.0} to {} s), but trials last at most {seconds} s: use seconds={whole:.0}{}",
         warm.seconds,
         warm.low,
         warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
-        if until_steady { "" } else { " until=steady shows all of it" }
+        if until_steady { "" } else { " until=steady" }
     ))
 }
 
@@ -221,7 +221,7 @@ mod tests {
         let warning = |seconds: f64, until_steady: bool| warn_of_short_trials(&forecast(seconds), 20, until_steady);
         assert_eq!(
             warning(60.0, false).unwrap(),
-            "nothing is forecast to be warm after 60 s (52 to 70 s), and no trial lasts longer than 20 s: seconds=94 until=steady shows all of it"
+            "without a warmer, the server should be warm after 60 s (52 to 70 s), but trials last at most 20 s: use seconds=94 until=steady"
         );
         assert!(warning(60.0, true).unwrap().ends_with("seconds=94"));
         assert_eq!(warning(19.0, false), None);
@@ -245,11 +245,11 @@ mod tests {
         let both = find_others(Some(&used(0.9, 0.0, 690 << 20))).unwrap();
         assert_eq!(
             both.text(),
-            "others used 0.9 of 2 processors and read 690 MB of the 800 MB that the disk delivered meanwhile: wait until \
+            "other programs used 0.9 of 2 processors and read 690 MB of the 800 MB that the disk delivered: wait until \
              make and dd have ended, or measure at a quieter time"
         );
         let disk = find_others(Some(&used(0.05, 0.0, 690 << 20))).unwrap();
-        assert!(disk.sentence().starts_with("others read 690 MB") && !disk.has_processors(), "{disk:?}");
+        assert!(disk.sentence().starts_with("other programs read 690 MB") && !disk.has_processors(), "{disk:?}");
         let processors = find_others(Some(&used(0.9, 0.0, 1000))).unwrap();
         assert!(!processors.sentence().contains("disk") && processors.has_processors(), "{processors:?}");
         assert_eq!(processors.remedy(), "wait until make has ended, or measure at a quieter time");

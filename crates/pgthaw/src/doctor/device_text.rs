@@ -16,24 +16,24 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     let mut lines = vec![
         format!("{} ({}), limit: {}", record.device.name, record.device.major_minor, render_limit(record.limit)),
         format!(
-            "  {}, {} (in order {})",
+            "  {}, {} (sequential {})",
             render_rate(depths, reads_per_second, depth),
             bandwidth.per_second(),
             measurement.sequential_bandwidth.per_second()
         ),
         format!(
-            "  a read alone takes {} (99 % of them at most {})",
+            "  a single read takes {} (99th percentile {})",
             micros(measurement.latency_us_p50),
             micros(measurement.latency_us_p99)
         ),
         format!("  reads larger than {largest_read} gain little"),
         format!(
-            "  the smaller of the prices of reads and of bytes counts by {:.0} %: off by at most {:.0} %",
+            "  the smaller of the costs of reads and of bytes counts by {:.0} %: error at most {:.0} %",
             (1.0 - overlap) * 100.0,
             measurement.profile_error_ratio_max * 100.0
         ),
         format!(
-            "  seconds = reads ÷ {:.0} + bytes ÷ {} is off by at most {:.0} %",
+            "  seconds = reads ÷ {:.0} + bytes ÷ {} has an error of at most {:.0} %",
             measurement.fit.reads_per_second,
             measurement.fit.bandwidth,
             measurement.fit.error_ratio_max * 100.0
@@ -63,7 +63,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     lines.push(String::new());
     lines.extend(record.remarks.iter().map(|remark| format!("note: {remark}")));
     lines.push(format!(
-        "{} in {}, {:.1} s; kept in {}",
+        "{} in {}, {:.1} s; stored in {}",
         measurement.read_bytes,
         counted(measurement.reads, "read"),
         measurement.seconds,
@@ -75,7 +75,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
 pub fn render_profile(record: &DeviceRecord) -> String {
     let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, .. } = record.measurement.profile;
     format!(
-        "{reads_per_second:.0} reads/s, {}, largest useful read {largest_read}, useful depth {depth}, a read alone {}; limit: {}; measured {}",
+        "{reads_per_second:.0} reads/s, {}, largest useful read {largest_read}, useful depth {depth}, single read {}; limit: {}; measured {}",
         bandwidth.per_second(),
         micros(record.measurement.latency_us_p50),
         render_limit(record.limit),
@@ -93,7 +93,7 @@ pub fn render_limit(limit: ReadLimit) -> String {
 /// Adds the maximum if a different depth reached it.
 fn render_rate(by_depth: &[DepthPoint], most: f64, depth: u32) -> String {
     let there = by_depth.iter().find(|point| point.depth == depth).map_or(most, |point| point.reads_per_second);
-    let beyond = (there.round() < most.round()).then(|| format!(" ({most:.0} at most)"));
+    let beyond = (there.round() < most.round()).then(|| format!(" (at most {most:.0})"));
     format!("{there:.0} random reads/s with {depth} at a time{}", beyond.unwrap_or_default())
 }
 
@@ -114,7 +114,7 @@ mod tests {
         let point =
             |depth, reads_per_second| DepthPoint { depth, reads_per_second, latency_us_p50: 1.0, latency_us_p99: 2.0 };
         let depths = [point(8, 62_586.0), point(16, 63_179.0)];
-        assert_eq!(render_rate(&depths, 63_179.0, 8), "62586 random reads/s with 8 at a time (63179 at most)");
+        assert_eq!(render_rate(&depths, 63_179.0, 8), "62586 random reads/s with 8 at a time (at most 63179)");
         assert_eq!(render_rate(&depths, 63_179.0, 16), "63179 random reads/s with 16 at a time");
         assert_eq!([micros(96.4), micros(1234.0)], ["96 µs", "1.2 ms"]);
     }

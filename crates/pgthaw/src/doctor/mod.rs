@@ -21,26 +21,24 @@ const NAMES: &str = "verdict server data-dir ownership tablespaces role buffered
                      evict page-flags drop-caches memory direct-io io-uring device profile disk-limit bpf tracepoints pressure \
                      pgbench vmtouch fio";
 
-/// What this host and this server let pgthaw do, and what mends the rest
+/// Check which features of pgthaw work on this host and server, and how to enable the others
 ///
-/// Exits with 3 where nothing can be kept and nothing brought back, and where something is not possible that was asked for: a server,
-/// a directory, or what `--require` names. With `--require` nothing else counts.
+/// The exit status is 3 if a check of `--require`, or a server or directory given by an option, fails. Without `--require` it is also
+/// 3 if pgthaw can neither take nor restore a snapshot.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     #[command(flatten)]
-    connection: ConnectionArguments,
-
-    #[command(flatten)]
     positional: PositionalArguments,
 
-    /// Exit with status 3 unless this is possible; may be repeated
+    /// Exit with status 3 unless this check passes; may be repeated
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES.split(' ')))]
     require: Vec<String>,
 
-    /// Measure what the data directory's device gives, and keep it for restore, hydrate, predict and bench: reads relation files
-    /// past the page cache, at most this much (64MiB or more), and writes nothing there, but saturates the device for up to 10 seconds,
-    /// in which everybody else waits. A profile is kept for this user, and holds for the device under the limit of this cgroup: probe as
-    /// the user, and in the cgroup, that will restore
+    /// Measure the data directory's device, and store its profile for restore, hydrate, predict and bench
+    ///
+    /// Reads relation files with direct I/O, at most BYTES (64MiB or more), and writes nothing there. This saturates the device for up
+    /// to 10 seconds and delays all other reads. The profile is stored for this user, and applies under this cgroup's limit. Probe as
+    /// the user, and in the cgroup, that will restore.
     #[arg(
         long,
         value_name = "BYTES",
@@ -51,6 +49,9 @@ pub struct DoctorArguments {
         value_parser = probe_budget
     )]
     probe: Option<Bytes>,
+
+    #[command(flatten)]
+    connection: ConnectionArguments,
 }
 
 impl DoctorArguments {
@@ -78,7 +79,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
         let is_useless = arguments.require.is_empty() && !readiness.is_anything_possible();
         return Ok(if is_useless { ExitStatus::Because(ErrorKind::Privilege) } else { ExitStatus::Done });
     }
-    terminal::print_complaint(&format!("asked for and not possible: {}", missing.join(", ")));
+    terminal::print_complaint(&format!("required but not possible: {}", missing.join(", ")));
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 

@@ -74,7 +74,7 @@ fn measure(
     remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
     if measurement.has_read_twice {
         remarks.push(
-            "some blocks were read twice, as the relations are small: caches below the device may have answered".into(),
+            "some blocks were read twice, because the relations are small: caches below the device may have served them".into(),
         );
     }
     Ok(Some(DeviceRecord::new(&device, limit, measurement, remarks)))
@@ -83,7 +83,7 @@ fn measure(
 fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option<String> {
     let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
     Some(format!(
-        "the server's cgroup has another limit ({}) than pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
+        "the server's cgroup has a different limit ({}) from pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
         render_limit(server),
         render_limit(own)
     ))
@@ -94,9 +94,9 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
     let all = Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0));
     let (few, many) = (own.0 as f64 * 0.9, own.0 as f64 * 1.1);
     match all.0 as f64 {
-        seen if seen < few => Some(format!("only {all} of {own} reached the device: files with holes, or compressed")),
+        seen if seen < few => Some(format!("only {all} of {own} reached the device: sparse or compressed files")),
         seen if seen > many => {
-            Some(format!("others read {} from the device meanwhile: this is what was left of it", Bytes(all.0 - own.0)))
+            Some(format!("others read {} from the device meanwhile, which lowered the figures", Bytes(all.0 - own.0)))
         }
         _ => None,
     }
@@ -106,12 +106,12 @@ pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
     const GROUP: &str = "disk";
     const REMEDY: &str = "`pgthaw doctor --probe`";
     let Some(directory) = directory else {
-        return Capability::no(GROUP, NAME, "no data directory, so no device", "what data-dir above lacks");
+        return Capability::no(GROUP, NAME, "no data directory, so no device", "see data-dir above");
     };
     match find_profile(directory) {
         Ok(Some(record)) => Capability::yes(GROUP, NAME, render_profile(&record)),
         Ok(None) => {
-            Capability::no(GROUP, NAME, "the device was not measured: restore plans for a common cloud volume", REMEDY)
+            Capability::no(GROUP, NAME, "the device was not measured: restore assumes a typical cloud volume", REMEDY)
         }
         Err(error) => Capability::no(GROUP, NAME, error.to_string(), REMEDY),
     }

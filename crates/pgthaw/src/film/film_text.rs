@@ -27,20 +27,20 @@ pub fn render_recorded(path: &Path, header: &FilmHeader) -> String {
 
 fn render_content(header: &FilmHeader) -> String {
     let totals = header.totals;
-    let mut parts = vec![format!("{} came in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
+    let mut parts = vec![format!("{} fetched in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
     let more = |blocks: u64, what: &str| (blocks > 0).then(|| format!("{} {what}", header.bytes(blocks)));
     let again = header.fetched_again.filter(|again| again.0 > 0);
-    parts.extend(again.map(|again| format!("{again} had to be fetched again")));
-    parts.extend(more(totals.requested_blocks, "asked for were there"));
-    parts.extend(more(totals.preloaded_blocks, "brought by pgthaw, without what it read over between them"));
-    parts.extend(more(totals.buffers_blocks, "in shared_buffers before, not proven"));
-    parts.extend(header.device_reads.map(|reads| format!("{} of the device by anybody", counted(reads, "read"))));
+    parts.extend(again.map(|again| format!("{again} fetched again")));
+    parts.extend(more(totals.requested_blocks, "requested and already cached"));
+    parts.extend(more(totals.preloaded_blocks, "preloaded by pgthaw, without gaps"));
+    parts.extend(more(totals.buffers_blocks, "in shared_buffers before, use unknown"));
+    parts.extend(header.device_reads.map(|reads| format!("{} of the device by all processes", counted(reads, "read"))));
     parts.push(match header.lost_events {
         0 => "no event lost".to_owned(),
         lost => format!("{} lost", counted(lost, "event")),
     });
     parts.extend(header.probe.filter(|probe| probe.runs > 0).map(|probe| {
-        format!("{} ns of the kernel for each of {}", probe.total_ns / probe.runs, counted(probe.runs, "event"))
+        format!("{} ns of kernel time for each of {}", probe.total_ns / probe.runs, counted(probe.runs, "event"))
     }));
     parts.join(", ")
 }
@@ -79,12 +79,12 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
         columns.push(Column::text("cannot be read", 20, trouble));
     }
     let mut table = render_columns(columns, canvas.width, canvas.mark());
-    table.extend(has_own.then(|| "* of this server's cluster: a name means these first".to_owned()));
+    table.extend(has_own.then(|| "* of this server's cluster: a name selects these first".to_owned()));
     table.join("\n")
 }
 
 fn job_of(header: &FilmHeader) -> &str {
-    if header.job.is_empty() { "whatever ran" } else { &header.job }
+    if header.job.is_empty() { "server activity" } else { &header.job }
 }
 
 pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canvas: Canvas) -> String {
@@ -115,7 +115,7 @@ fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
         let more = counted(others.len(), "relation");
-        format!("{more} of which nothing came had {} in shared_buffers before", header.bytes(blocks))
+        format!("{more} without fetched blocks had {} in shared_buffers before", header.bytes(blocks))
     })
 }
 
@@ -131,15 +131,13 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let first = share(curve.first_requests);
     let mut lines = vec![String::new()];
     if curve.sufficient_blocks() == 0 {
-        lines.push(format!(
-            "hardly a block was asked for again: more memory than its own would have spared nothing ({how})"
-        ));
+        lines.push(format!("almost no block was requested again, so more page cache would not have helped ({how})"));
         return lines;
     }
     let sufficient = header.bytes(curve.sufficient_blocks());
     let with_less = if sizes.is_empty() { "" } else { "; with less:" };
     lines.push(format!(
-        "{sufficient} of page cache would have sufficed: {first} of the requests were for the first time ({how}){with_less}"
+        "{sufficient} of page cache would have been enough: {first} of the requests were first requests ({how}){with_less}"
     ));
     if sizes.is_empty() {
         return lines;
@@ -164,7 +162,7 @@ fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
     vec![
         Column::number("until, s", 0, cells(&|one| format!("{:.digits$}", one.seconds))),
         Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
-        Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
+        Column::number("since previous line", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
     ]
 }
 
@@ -234,8 +232,7 @@ const GRID: u32 = 4;
 /// Escapes all names from the film.
 pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary) -> String {
     let mut body = format!(
-        "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Where it was when</h2><p>From the first block of each relation at the top to \
-         the last one touched. The darker, the more blocks.</p>",
+        "<h1>Film of {}</h1><p>{:.1} s, recorded {} {}.</p><h2>Positions over time</h2><p>Each relation from its first block (top) to its last touched block. Darker means more blocks.</p>",
         escape_text(job_of(header)),
         header.seconds,
         header.recorded_at.strftime("%F %T UTC"),
@@ -243,7 +240,7 @@ pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary)
     );
     let drawn = summary.relations.iter().filter(|one| !one.picture.cells.is_empty()).take(PICTURES);
     drawn.for_each(|one| body += &render_picture(header, one));
-    body += "<h2>Working set</h2><p>What was touched since the beginning, and since the moment before (dashed).</p>";
+    body += "<h2>Working set</h2><p>Data touched since the start, and since the previous point (dashed).</p>";
     body += &render_working_set(header, summary);
     body += &summary.curve.as_ref().map_or_else(String::new, |curve| draw_curve(header, curve));
     let touched: Vec<&RelationTouches> = summary.relations.iter().filter(|one| one.blocks > 0).collect();
@@ -320,16 +317,14 @@ fn render_working_set(header: &FilmHeader, summary: &FilmSummary) -> String {
         + &axis_below(HEIGHT - BOTTOM, |share| format!("{:.1} s", header.seconds * share))
         + &curve(0, |one| one.blocks)
         + &curve(1, |one| one.recent_blocks);
-    drawing(HEIGHT, "what was touched over time", &inside)
+    drawing(HEIGHT, "data touched over time", &inside)
 }
 
 fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
-    let title = "<h2>How much memory would have sufficed</h2>";
+    let title = "<h2>Page cache that would have been enough</h2>";
     let sufficient = curve.sufficient_blocks();
     if sufficient == 0 {
-        return format!(
-            "{title}<p>Hardly a block was asked for again: more memory than its own would have spared nothing.</p>"
-        );
+        return format!("{title}<p>Almost no block was requested again, so more page cache would not have helped.</p>");
     }
     // Doubling sizes from about a megabyte on.
     let most = curve.most_blocks().max(256);
@@ -345,8 +340,7 @@ fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
         + &axis_below(HEIGHT - BOTTOM, size)
         + &polyline(0, points.into_iter());
     format!(
-        "{title}<p>{} of page cache. The curve tells of which part of the requests the block would have been missing, by the size of the \
-         page cache; what was asked for the first time always is.</p>{}",
+        "{title}<p>{} of page cache. The curve shows the share of requests that miss, by page cache size. The first request for a block always misses.</p>{}",
         header.bytes(sufficient),
         drawing(HEIGHT, "missed requests by the size of the page cache", &inside)
     )
@@ -440,8 +434,8 @@ mod tests {
         let totals = cache::trace::Totals { preloaded_blocks: 128, ..Default::default() };
         let header = FilmHeader { totals, device_reads: Some(2), ..FilmHeader::for_tests() };
         let told = render_content(&header);
-        assert!(told.contains("1 MB brought by pgthaw, without what it read over between them"), "{told}");
-        assert!(told.contains("2 reads of the device by anybody"), "{told}");
+        assert!(told.contains("1 MB preloaded by pgthaw, without gaps"), "{told}");
+        assert!(told.contains("2 reads of the device by all processes"), "{told}");
     }
 
     #[test]

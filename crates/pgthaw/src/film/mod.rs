@@ -36,7 +36,7 @@ use observe::{forget_pages_ahead, open_pages_ahead};
 use postgres::{Server, read_databases, read_sessions, tell_statistics};
 use terminal::{Canvas, Progress};
 
-/// Record what server processes read, and look at the films of jobs
+/// Record the reads of server processes as films, and list, show or drop films
 #[derive(Debug, Args)]
 pub struct FilmArguments {
     #[command(subcommand)]
@@ -47,13 +47,14 @@ pub struct FilmArguments {
 enum FilmCommand {
     Record(RecordArguments),
 
-    /// List the films, newest first; or show one: what of which relation was touched when, and the working set over time
+    /// List the films, newest first, or show one by relation, with its working set over time
     Show {
-        /// `newest`, the name that it was kept under (its newest film), the beginning of one that is listed, or a file. Of several clusters
-        /// that of the server which the options lead to
+        /// `newest`, a name (its newest film), the beginning of a listed film, or a file
+        ///
+        /// If a name has films of several clusters, the connection options select the cluster.
         film: Option<String>,
 
-        /// Also draw it: where in each relation the job was when, and how much memory would have sufficed, as one HTML file
+        /// Also draw the job's position in each relation over time and its misses by memory size, in this HTML file
         #[arg(long, value_name = "FILE", requires = "film")]
         html: Option<PathBuf>,
 
@@ -63,7 +64,7 @@ enum FilmCommand {
 
     /// Remove films
     Drop {
-        /// The name that they were kept under (all of this cluster), or the beginning of one that is listed
+        /// A name (all its films of this cluster), or the beginning of a listed film
         film: String,
 
         #[command(flatten)]
@@ -128,8 +129,8 @@ fn list(named: &NamedFilms<'_>, output: OutputArguments) -> anyhow::Result<()> {
 fn render_none(store: &FilmStore, connection: &ConnectionArguments) -> String {
     let elsewhere = owners_store(connection)
         .filter(|owners| owners.read_all().is_ok_and(|some| !some.films.is_empty()))
-        .map(|owners| format!("; the server's owner keeps his in {}", owners.root().display()));
-    let more = elsewhere.unwrap_or_else(|| " yet: `pgthaw run --like NAME -- COMMAND` makes one".to_owned());
+        .map(|owners| format!("; the server's owner keeps films in {}", owners.root().display()));
+    let more = elsewhere.unwrap_or_else(|| " yet: `pgthaw run --like NAME -- COMMAND` records one".to_owned());
     format!("there is no film in {}{more}", store.root().display())
 }
 
@@ -202,30 +203,27 @@ pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Record which blocks server processes read, in order, as a film
+/// Record the blocks that server processes read, in order, as a film
 ///
-/// Records for some seconds, or until Ctrl-C: everything that the server reads, a backend with its parallel workers, or the sessions of a
-/// name or a database. `pgthaw run --record-only -- COMMAND` records a command.
+/// Records the whole server, a backend with its parallel workers, or the sessions of an application_name or a database. Stops after
+/// `--seconds` or at Ctrl-C. `pgthaw run --record-only -- COMMAND` records a command.
 ///
-/// The kernel reports which blocks of which relations are requested from the page cache, and when, cached blocks too. The film also holds
-/// what shared_buffers held before, marked as not proven (with pg_buffercache). Where the kernel takes no program from this user, pgthaw
-/// looks at the page cache several times a second: it then sees only what came, whoever read it.
+/// The kernel reports each request to the page cache, also for cached blocks. With pg_buffercache the film also lists the blocks of
+/// shared_buffers at the start, marked as not proven. If BPF is unavailable, pgthaw samples the page cache several times a second. The
+/// film then holds only pages that were loaded, by any process.
 ///
 /// `pgthaw film show` shows the film, `pgthaw run --like NAME` uses it.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
-    #[command(flatten)]
-    pub connection: ConnectionArguments,
-
     /// Write the film to this file, which must not exist [default: pgthaw/films in $XDG_STATE_HOME or ~/.local/state]
     #[arg(short, long, value_name = "FILE", help_heading = "Record")]
     output: Option<PathBuf>,
 
-    /// Keep the film under this name, for `pgthaw run --like NAME`
+    /// Store the film under this name, for `pgthaw run --like NAME`
     #[arg(long, value_name = "NAME", conflicts_with = "output", help_heading = "Record")]
     like: Option<String>,
 
-    /// Record for so many seconds
+    /// Record for this many seconds
     #[arg(long, value_name = "N", help_heading = "Record", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
@@ -243,6 +241,9 @@ pub struct RecordArguments {
 
     #[command(flatten)]
     source: SourceArguments,
+
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
 }
 
 #[derive(Debug)]
@@ -309,7 +310,7 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
             let ask = ask_sessions(server, OwnTransactions::default()).await?;
             Wanted::Sessions(Named { application_name, database, ask })
         }
-        (None, None) => anyhow::bail!("the server has to run for its sessions to be known by their names"),
+        (None, None) => anyhow::bail!("the server must be running to find sessions by name"),
     };
     let recording = asked.begin(&target, wanted, String::new(), output).await?;
     let is_shown = output.shows_progress() && seconds.is_some();
@@ -333,10 +334,10 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
 fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     let reason = match target.find_postmaster() {
         Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
-        Some(postmaster) if postmaster == pid => "it is the postmaster, which starts those that read",
-        Some(_) if is_alive(pid) => "it is another program's, or another server's",
+        Some(postmaster) if postmaster == pid => "it is the postmaster, which only starts the processes that read",
+        Some(_) if is_alive(pid) => "it is another program's or another server's",
         Some(_) => "there is no such process",
-        None => "no server of it runs on this host, as far as this user can see",
+        None => "this user sees no server of it running on this host",
     };
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
@@ -367,16 +368,16 @@ async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progres
 /// How what a job touches is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SourceKind {
-    /// The kernel tells what is asked of the page cache, and by whom
+    /// The kernel reports each request to the page cache, with its process
     Bpf,
-    /// The page cache is looked at several times a second: what came, whoever fetched it
+    /// pgthaw samples the page cache several times a second: pages loaded by any process
     Polling,
 }
 
 /// The option that films are recorded with.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct SourceArguments {
-    /// How to see what is touched [default: bpf, or polling where the kernel takes no program]
+    /// How to record reads [default: bpf, or polling if BPF is unavailable]
     #[arg(long, value_name = "SOURCE", help_heading = "Record")]
     source: Option<SourceKind>,
 }
@@ -442,12 +443,12 @@ pub fn open_source(
             Err(error) if kind.is_some() => return Err(error),
             Err(error) => {
                 let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                coarser.push(format!("the film is recorded by looking, which is coarser, for {error}{remedy}"));
+                coarser.push(format!("the film is recorded by polling, which is less exact: {error}{remedy}"));
             }
         }
     }
     if !is_everybody {
-        coarser.push("by looking nobody's reads can be told apart: it is of whatever ran".to_owned());
+        coarser.push("polling cannot distinguish the reads of different sessions: the film has all".to_owned());
     }
     Ok((Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?), coarser))
 }

@@ -74,7 +74,7 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
     if is_there(CHANGES) {
-        lines.push("+-: what came to the tier before it since the last look, and what went".to_owned());
+        lines.push("+-: loaded into and evicted from the tier to the left since the last update".to_owned());
     }
     if is_there("both") {
         lines.push("both: in shared_buffers and in the OS page cache, which holds it twice".to_owned());
@@ -95,9 +95,9 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
             parts => format!("{parts} indexes and TOAST tables"),
         };
         let unfold = if rows.iter().any(|row| row.is_partitioned) {
-            "--by partition, --by relation unfold"
+            "--by partition and --by relation list them"
         } else {
-            "--by relation unfolds"
+            "--by relation lists them"
         };
         lines.push(format!("+{}: with {what}; {unfold}", row.parts));
     }
@@ -416,14 +416,14 @@ fn render_legend(seen: Seen, canvas: Canvas) -> String {
     let nothing = render_bar(&[BarCell::default()], seen, canvas);
     let nothing = match seen {
         Seen { os: true, buffers: true } => format!("{nothing} cold"),
-        Seen { os: true, buffers: false } => format!("{nothing} not in it, shared_buffers not seen"),
-        Seen { os: false, buffers: true } => format!("{nothing} not in them, OS page cache not seen"),
-        Seen { os: false, buffers: false } => format!("{nothing} not seen"),
+        Seen { os: true, buffers: false } => format!("{nothing} not cached, shared_buffers not visible"),
+        Seen { os: false, buffers: true } => format!("{nothing} not cached, OS page cache not visible"),
+        Seen { os: false, buffers: false } => format!("{nothing} not visible"),
     };
     let buffers = seen.buffers.then(|| format!("{} shared_buffers", growing(0.0, 1.0)));
     let os = seen.os.then(|| format!("{} OS page cache", growing(1.0, 0.0)));
     let glyphs: Vec<String> = buffers.into_iter().chain(os).chain([nothing]).collect();
-    let order = "blocks in their order, indexes behind their table; the fuller, the warmer";
+    let order = "blocks in file order, indexes after their table; fuller is warmer";
     format!("{}\n{order}", glyphs.join("  "))
 }
 
@@ -533,7 +533,7 @@ mod tests {
             assert!(shown[line].contains(change), "{change}: {shown:#?}");
         }
         let shown = lines(&map, MapView { with_forks: true, ..view }, WIDE).join("\n");
-        assert!(shown.contains("+-: what came") && shown.matches("+24 kB").count() == 2, "{shown}");
+        assert!(shown.contains("+-: loaded into") && shown.matches("+24 kB").count() == 2, "{shown}");
         for width in 62..200 {
             for line in lines(&map, view, Canvas { width: Some(width), ..WIDE }) {
                 assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
@@ -568,11 +568,11 @@ mod tests {
         let mut map = map();
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
         assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its buffers"), "{shown}");
-        assert!(!shown.contains("unfold"), "{shown}");
+        assert!(!shown.contains("--by relation list"), "{shown}");
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
-        assert!(shown.contains("+1: with an index or a TOAST table; --by relation unfolds"), "{shown}");
+        assert!(shown.contains("+1: with an index or a TOAST table; --by relation lists them"), "{shown}");
         map.os = TierState::Unknown { reason: "not seen".into() };
         assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("both"));
         map.buffers = map.os.clone();
@@ -605,7 +605,7 @@ mod tests {
         let shown = lines(&map, MapView::default(), narrow);
         assert!(shown[0].contains("database") && !shown[0].contains("where"), "{shown:#?}");
         assert!(!shown.join("\n").contains("in shared_buffers and in"), "{shown:#?}");
-        assert!(!shown.join("\n").contains("blocks in their order"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("blocks in file order"), "{shown:#?}");
     }
 
     #[test]
@@ -659,7 +659,7 @@ mod bar_tests {
         let os_alone = Seen { os: true, buffers: false };
         assert_eq!(render_bar(&cells()[..3], os_alone, PLAIN), "?░▒");
         let legend = render_legend(os_alone, PLAIN);
-        assert!(legend.contains("░▒▓ OS page cache  ? not in it") && !legend.contains("cold"), "{legend}");
+        assert!(legend.contains("░▒▓ OS page cache  ? not cached") && !legend.contains("cold"), "{legend}");
         assert!(render_legend(BOTH, PLAIN).contains("▃▅█ shared_buffers"), "{}", render_legend(BOTH, PLAIN));
     }
 

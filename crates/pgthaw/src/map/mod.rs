@@ -18,33 +18,30 @@ use crate::map::view::{ViewArguments, read_current_map};
 use cache::Map;
 use terminal::{Canvas, Key, LiveScreen};
 
-/// What is resident now, per relation, in shared_buffers and in the OS page cache
+/// Show the cached data of each relation, in shared_buffers and the OS page cache
 ///
-/// Sees both tiers when it may read the server's files and the server has pg_buffercache; shared_buffers alone through
-/// SQL (a managed server), the page cache alone of a stopped server (--data-dir). The bar shows where in the relation's
-/// main fork the warm parts are.
+/// The page cache requires access to the server's files, shared_buffers require pg_buffercache. So a managed server shows only
+/// shared_buffers, a stopped one (--data-dir) only the page cache. The bar shows the positions of cached blocks in the relation's main
+/// fork.
 #[derive(Debug, Args)]
 pub struct MapArguments {
-    #[command(flatten)]
-    connection: ConnectionArguments,
-
     #[command(flatten)]
     positional: PositionalArguments,
 
     #[command(flatten)]
     view: ViewArguments,
 
-    /// Show it again every SECONDS, until q
+    /// Refresh every SECONDS, until q
     ///
-    /// Or Ctrl-C; with what came and went since the last look.
+    /// Or Ctrl-C. Also shows the changes since the last refresh.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", conflicts_with = "json")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     watch: Option<u64>,
 
-    /// How densely rows lie in each table
+    /// Show the density of rows in each table
     ///
-    /// The fill time is how long random reads need to bring the rows in. Rows are counted by the last ANALYZE. System catalogs are
-    /// shown with --top 0.
+    /// The fill time is the time that random reads need to load the rows. Row counts are those of the last ANALYZE. --top 0 includes
+    /// system catalogs.
     #[arg(long, conflicts_with_all = ["watch", "relations", "schema", "by"])]
     rows: bool,
 
@@ -53,6 +50,9 @@ pub struct MapArguments {
 
     #[command(flatten)]
     snapshots: SnapshotsArguments,
+
+    #[command(flatten)]
+    connection: ConnectionArguments,
 }
 
 impl MapArguments {
@@ -95,7 +95,7 @@ impl Watch {
         let view = &self.arguments.view;
         let table = view.render(&look.map, before.map(|look| &look.map), Canvas::of_stdout(false))?;
         let (at, seconds) = (look.at.strftime("%T"), self.pause.as_secs());
-        let failure = failure.map(|reason| format!("; the last look failed: {reason}")).unwrap_or_default();
+        let failure = failure.map(|reason| format!("; the last update failed: {reason}")).unwrap_or_default();
         Ok(format!("{at}, every {seconds} s until q or Ctrl-C{failure}\n{table}"))
     }
 }

@@ -20,11 +20,11 @@ use terminal::{Canvas, Column, printable, render_columns, render_seconds, render
 /// What the time is computed for.
 #[derive(Debug, Args)]
 pub struct FillArguments {
-    /// Random reads that the device serves in a second, a block each [default: as probed, else 3000]
+    /// Random reads per second of the device, one block each [default: from `doctor --probe`, else 3000]
     #[arg(long, value_name = "READS", hide_short_help = true, value_parser = parse_reads, requires = "rows")]
     riops: Option<f64>,
 
-    /// What a transaction of one row takes when all is cached
+    /// Time of a transaction of one row if everything is cached
     #[arg(long, value_name = "TIME", hide_short_help = true, value_parser = parse_hit, default_value = "0.1ms", requires = "rows")]
     hit: f64,
 }
@@ -90,7 +90,7 @@ async fn read_databases(
             }
             // An inaccessible database does not stop the others.
             Err(error) if error.is_about_database() && databases.len() > 1 => {
-                closed.push(format!("the tables of database \"{}\" are not here: {error}", database.name));
+                closed.push(format!("cannot read the tables of database \"{}\": {error}", database.name));
             }
             Err(error) => return Err(error),
         }
@@ -177,12 +177,11 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
     }
     let mut lines = match rows.relations.is_empty() {
         true => {
-            vec!["there is no table with rows that were counted: ANALYZE counts them".to_owned()]
+            vec!["no table has row statistics: run ANALYZE".to_owned()]
         }
         false => render_columns(columns, width, "…"),
     };
-    let legend = "fill: by the pgbench slides, rows ÷ rows/s, where random reads bring all rows of what they read; \
-                  warm: by the model, one client asks for rows at random, through the index, until fewer than 1 % of them are read";
+    let legend = "fill: rows ÷ rows/s, as in the pgbench slides, where a random read loads every row that it covers; warm: by the model, one client fetches random rows through the index until fewer than 1 % of them are read";
     lines.push(String::new());
     lines.extend([legend.to_owned()].iter().chain(&rows.remarks).map(|text| wrap_text(&printable(text), width)));
     lines.join("\n")

@@ -18,20 +18,20 @@ pub struct ViewArguments {
     #[command(flatten)]
     selection: SelectionArguments,
 
-    /// The N largest (20, in JSON all); 0: all
+    /// Show the N largest (default 20, in JSON all); 0: all
     ///
-    /// 0 shows system catalogs one by one, too.
+    /// 0 also shows each system catalog.
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// A row for each table, partition, relation or fork
+    /// Print a row per table, partition, relation or fork
     ///
-    /// A table has its indexes and TOAST with it, a partitioned one all partitions; a partition its indexes and TOAST; a relation stands
-    /// by itself, a fork too. By default table, with --json relation.
+    /// `table` includes indexes, TOAST and all partitions. `partition` includes its indexes and TOAST. `relation` and `fork` include
+    /// nothing else. Default: table, with --json relation.
     #[arg(long, value_name = "WHAT", hide_possible_values = true, value_parser = ["table", "partition", "relation", "fork"])]
     by: Option<String>,
 
-    /// Draw with ASCII characters alone, as in a locale that is not UTF-8
+    /// Draw with ASCII characters only (default if the locale is not UTF-8)
     #[arg(long, hide_short_help = true)]
     pub ascii: bool,
 }
@@ -39,14 +39,14 @@ pub struct ViewArguments {
 /// Which relations.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectionArguments {
-    /// Only this relation or pattern, as of psql's \d
+    /// Only this relation or pattern, as in psql's \d
     ///
-    /// With the indexes and the TOAST of a table and the partitions of a partitioned one: orders, public.orders, shop.public.orders,
-    /// '"Odd Name"', 'sal*.*', 'orders_202?'. May be repeated.
+    /// Includes a table's indexes and TOAST, and a partitioned table's partitions. May be repeated. Examples: orders, public.orders,
+    /// shop.public.orders, '"Odd Name"', 'sal*.*', 'orders_202?'
     #[arg(short, long = "relation", value_name = "NAME")]
     relations: Vec<String>,
 
-    /// Only this schema, or those of a pattern: sales, 'sal*'
+    /// Only this schema, or schemas of this pattern: sales, 'sal*'
     #[arg(short = 'n', long, value_name = "NAME", hide_short_help = true)]
     schema: Option<String>,
 }
@@ -193,7 +193,7 @@ pub async fn read_current_map(
         _ => None,
     };
     let databases = target.databases().await?;
-    let progress = Progress::steps_when_slow("looking", output.shows_progress());
+    let progress = Progress::steps_when_slow("inspecting", output.shows_progress());
     let inputs = MapInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),

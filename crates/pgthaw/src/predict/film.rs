@@ -19,8 +19,7 @@ use host::units::{Bytes, counted};
 
 const ENOUGH: &str = "enough";
 
-const MEMORY_UNKNOWN: &str = "how much memory the server's machine has is not known: memory=SIZE tells it, --what-if memory=SIZE asks of as much, \
-                              and -D DIRECTORY, -h and -p name a server of this machine";
+const MEMORY_UNKNOWN: &str = "the memory of the server's machine is unknown: give memory=SIZE or --what-if memory=SIZE, or a server of this machine with -D DIRECTORY, -h or -p";
 
 #[derive(Default)]
 struct Asked {
@@ -58,8 +57,8 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Num
     let summary = FilmSummary::read(&film)?;
     let curve = summary.curve.as_ref().filter(|curve| curve.requests > 0).ok_or_else(|| {
         let reason = match header.sampling {
-            None => "it has what came into memory, and not what the job asked for",
-            Some(_) => "the job asked the page cache for nothing",
+            None => "it contains the loaded pages, not the job's requests",
+            Some(_) => "the job requested nothing from the page cache",
         };
         trace::Error::NoCurve { path: film.path().to_owned(), reason }
     })?;
@@ -99,23 +98,23 @@ fn make_prediction(
     let job = Job::new(&Touched::read(&[film], None::<&cache::Map>, false)?, run, device, header.source.block_size);
     let costs = costs_of(header, run, &job);
     let mut assumptions = vec![
-        "none of its blocks is cached when the job begins, and what was used longest ago goes first".to_owned(),
+        "the job starts with none of its blocks cached, and the least recently used are evicted first".to_owned(),
         describe_price(header, &costs),
         described,
         match asked.buffers {
-            Some(buffers) => format!("{buffers} of the memory are shared_buffers, as they were when it was recorded"),
-            None => "shared_buffers come on top of the memory: no server of the film's cluster says how large they are"
+            Some(buffers) => format!("{buffers} of the memory are shared_buffers, as during the recording"),
+            None => "shared_buffers are not part of the memory: no server of the film's cluster reports their size"
                 .to_owned(),
         },
     ];
     if header.totals.buffers_blocks > 0 {
         let before = header.bytes(header.totals.buffers_blocks);
         assumptions.push(format!(
-            "what it found of the {before} that were in shared_buffers when it was recorded is not in the film: where it needs that, it takes longer"
+            "the film lacks hits on the {before} in shared_buffers before the recording: a job that needs these blocks takes longer"
         ));
     }
     if curve.sampling > 0 {
-        assumptions.push(format!("of one block in {} it is known when it was asked for", 1_u64 << curve.sampling));
+        assumptions.push(format!("the film has all requests of one block in {}", 1_u64 << curve.sampling));
     }
     let now = memory_now(figures.memory, asked.directory.is_some());
     assumptions.extend(now.is_none().then(|| MEMORY_UNKNOWN.to_owned()));
@@ -208,20 +207,20 @@ fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
 fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
     let missed = || header.bytes(costs.missed_blocks as u64);
     let why = match costs.source {
-        PriceSource::Counted => "by the reads of the device while it was recorded".to_owned(),
+        PriceSource::Counted => "from the device's reads during the recording".to_owned(),
         PriceSource::CountedAgain => {
-            format!("by the device's reads: {} of them were for the job, which fetched blocks again", missed())
+            format!("from the device's reads: {} were for the job, which fetched blocks again", missed())
         }
-        PriceSource::NotCounted => "by its stretches: the reads of its device were not counted".to_owned(),
-        PriceSource::Warm => "by its stretches: it found nearly all in memory".to_owned(),
+        PriceSource::NotCounted => "from its runs of blocks: the device's reads were not counted".to_owned(),
+        PriceSource::Warm => "from its runs of blocks: almost all of them were cached".to_owned(),
         PriceSource::Preloaded => {
-            "by its stretches: pgthaw brought its blocks, and its waits for them count as its own time".to_owned()
+            "from its runs of blocks: pgthaw preloaded them, and waits for them count as the job's own time".to_owned()
         }
-        PriceSource::Others => "by its stretches: the device worked for others too".to_owned(),
+        PriceSource::Others => "from its runs of blocks: other processes also used the device".to_owned(),
     };
     let own = terminal::render_seconds(costs.own_seconds);
     let reads = counted((costs.miss_reads * 100.0).round() / 100.0, "read");
-    format!("{own} are the job's own; a missed block is {reads} and {:.3} ms ({why})", costs.miss_seconds * 1e3)
+    format!("{own} are the job's own work; a missed block costs {reads} and {:.3} ms ({why})", costs.miss_seconds * 1e3)
 }
 
 #[cfg(test)]

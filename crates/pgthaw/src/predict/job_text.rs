@@ -62,20 +62,20 @@ pub struct JobCase {
 pub fn render_job_prediction(prediction: &JobPrediction, canvas: Canvas) -> String {
     let JobPrediction { recorded, cases, .. } = prediction;
     let job = match &*prediction.job {
-        "" => "whatever ran".to_owned(),
+        "" => "server activity".to_owned(),
         job => without_advice(&printable(job)),
     };
     let reads = recorded.device_reads.map_or(String::new(), |reads| {
         let delivered = recorded.device_bytes.map_or(String::new(), |bytes| format!(" ({bytes})"));
-        format!(", in {} of the device by anybody{delivered}", counted(reads, "read"))
+        format!(", in {} of the device by all processes{delivered}", counted(reads, "read"))
     });
     let mut lines = vec![
         format!("film of {job}"),
         format!("  {}", pasted_path(&prediction.film)),
         format!("recorded: {}, {} fetched{reads}", render_seconds(recorded.seconds), recorded.fetched_bytes),
         match prediction.sufficient_bytes {
-            Bytes(0) => "hardly a block was asked for again: more memory than its own spares nothing".to_owned(),
-            sufficient => format!("{sufficient} of page cache suffice: then hardly a block is fetched twice"),
+            Bytes(0) => "almost no block was requested again, so more page cache would not help".to_owned(),
+            sufficient => format!("{sufficient} of page cache are enough: almost no block is fetched twice"),
         },
     ];
     if !cases.is_empty() {

@@ -23,7 +23,7 @@ pub fn render_knees(knees: &Knees) -> String {
             knee.by_second.seconds
         )
     };
-    format!("{}\n{}", of("as one relation: ", &knees.simple), of("each for itself: ", &knees.parallel))
+    format!("{}\n{}", of("as one relation: ", &knees.simple), of("each relation: ", &knees.parallel))
 }
 
 pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &[String], canvas: Canvas) -> String {
@@ -45,7 +45,7 @@ pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &
     lines.extend(render_columns(make_columns(outlooks), canvas.width, canvas.mark()));
     lines.push(String::new());
     lines.extend(beside.iter().flat_map(|text| text.lines().map(str::to_owned)));
-    lines.push("in brackets: device and processor 15 % faster or slower than told".to_owned());
+    lines.push("in brackets: device and processor 15 % faster or slower than assumed".to_owned());
     lines.push("assumed:".to_owned());
     lines.extend(assumptions.iter().map(|assumption| format!("  {}", printable(assumption))));
     lines.join("\n")

@@ -126,11 +126,11 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
     let here = is_local.then(read_memory).and_then(Result::ok).map(|memory| memory.total_bytes);
     match figures.memory.or(here) {
         Some(memory) => {
-            assumptions.push(format!("{memory} of memory for what is cached"));
+            assumptions.push(format!("{memory} of memory for caching"));
             memory.0 as f64 / block_bytes
         }
         None => {
-            assumptions.push("all of it fits into memory (memory=SIZE says how much there is)".to_owned());
+            assumptions.push("all of it fits into memory (memory=SIZE sets a size)".to_owned());
             f64::INFINITY
         }
     }
@@ -185,13 +185,13 @@ async fn forecast_running(
     let mut assumptions = vec![describe_pace(&watched, &server.database, arguments.seconds)];
     assumptions.extend(statements.map(|statements| {
         format!(
-            "a transaction is one of the {:.0} statements of pg_stat_statements, {:.3} ms without what they waited for reads",
+            "a transaction is one of the {:.0} statements of pg_stat_statements, {:.3} ms without waits for reads",
             statements.calls,
             statements.seconds * 1e3
         )
     }));
     assumptions.extend(match (&snapshot, &figures.popularity) {
-        (None, Some(_)) => vec!["popularity as told".to_owned()],
+        (None, Some(_)) => vec!["popularity as given".to_owned()],
         (Some(chosen), told) => describe_snapshot(what_it_says(&chosen.snapshot.map, told.is_some()), chosen),
         (None, None) => {
             let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");
@@ -257,20 +257,18 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
     match watched.pace {
         Some((tps, clients)) => {
             format!(
-                "what clients of the database \"{database}\" ask for was watched for {seconds} s: {tps:.0} tps, {clients:.1} clients at work"
+                "requests of the database \"{database}\" were observed for {seconds} s: {tps:.0} tps, {clients:.1} active clients"
             )
         }
-        None => format!(
-            "the database \"{database}\" is idle: what clients ask for is what its statistics have counted so far"
-        ),
+        None => format!("the database \"{database}\" is idle: its statistics so far stand for its clients' requests"),
     }
 }
 
 fn describe_normal(is_told: bool, watched: &Watched) -> String {
     match (is_told, &watched.cold_reads, watched.pace) {
-        (true, Some(reads), _) => format!("the server is not warm: {reads}; its normal throughput is as told"),
-        (true, None, _) => "its normal throughput is as told".to_owned(),
-        (false, _, Some(_)) => "it is warm now, and this is its normal throughput".to_owned(),
+        (true, Some(reads), _) => format!("the server is not warm: {reads}; its normal throughput is as given"),
+        (true, None, _) => "its normal throughput is as given".to_owned(),
+        (false, _, Some(_)) => "the server is warm now, and this is its normal throughput".to_owned(),
         (false, _, None) => "its normal throughput is that of these statements".to_owned(),
     }
 }
@@ -314,7 +312,7 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
         let share = activity.blocks_read as f64 / asked as f64;
         return (share > READ_SHARE).then(|| {
             format!(
-                "{:.0} % of the blocks that its clients asked for were not in shared_buffers (whether the page cache had them cannot be seen from here)",
+                "{:.0} % of the blocks that its clients requested were not in shared_buffers (the page cache is not visible from here)",
                 100.0 * share
             )
         });
@@ -350,7 +348,7 @@ async fn forecast_stopped(
     let accesses = figures.accesses.unwrap_or(ACCESSES);
     let (activity, division) = guess_activity(&chosen.snapshot.map, directory, accesses);
     let mut assumptions = vec![format!(
-        "the server does not run: a transaction asks for {} of the {} that the snapshot found warm, {}",
+        "the server is not running: a transaction requests {} of the {} that were warm in the snapshot, {}",
         counted(accesses, "block"),
         counted(activity.relations.len(), "relation"),
         division.words()
@@ -410,9 +408,9 @@ impl Division {
 
     fn words(self) -> &'static str {
         match self {
-            Division::Lookups => "as often as they had been looked up by then",
-            Division::Heat => "by their heat",
-            Division::Kinds => "half tables' and half indexes', by size, for hardly any had been looked up by then",
+            Division::Lookups => "in proportion to their lookups up to then",
+            Division::Heat => "in proportion to their heat",
+            Division::Kinds => "half from tables and half from indexes, by size, because few had been looked up",
         }
     }
 

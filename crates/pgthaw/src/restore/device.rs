@@ -20,11 +20,11 @@ const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArguments {
-    /// Reads that the device serves in a second [default: as `doctor --probe` measured, or 3000]
+    /// Reads per second of the device [default: from `doctor --probe`, or 3000]
     #[arg(long, value_name = "READS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     riops: Option<u32>,
 
-    /// Bytes that it delivers in a second [default: as `doctor --probe` measured, or 125MiB]; MB are 10^6 bytes
+    /// Bytes per second of the device [default: from `doctor --probe`, or 125MiB]; MB are 10^6 bytes
     #[arg(long, value_name = "BYTES", hide_short_help = true, value_parser = positive_rate)]
     rbps: Option<Bytes>,
 }

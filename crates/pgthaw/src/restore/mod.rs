@@ -32,32 +32,31 @@ use terminal::Canvas;
 pub use device::DeviceArguments;
 use device::seeks;
 
-/// Bring back what a snapshot says was resident
+/// Restore a snapshot into both caches
 ///
-/// The OS page cache first, with large reads, hottest first; then shared_buffers through pg_prewarm. Works on a running
-/// server and, for the page cache, on a stopped one before its start (--data-dir). What is resident already is not read.
-/// Prints a receipt: which snapshot and why, what was asked, resident before and after, left out and why. Ctrl-C stops it cleanly.
+/// Loads the OS page cache first, with large reads and the hottest blocks first, then shared_buffers through pg_prewarm. Works on a
+/// running server and, for the page cache, on a stopped one (--data-dir). Skips cached blocks. Ctrl-C stops it cleanly. The receipt shows
+/// the snapshot and the reason for its choice, the request, the cached data before and after, and skipped data with the reason.
 ///
-/// Without a name it takes the warmest snapshot from before the server's last start, or the newest with 95 % of each tier of
-/// that one; where none is from before it, the newest. An empty one is never taken, a damaged one is passed over, and what was of
-/// databases that are dropped since does not count.
+/// Without a name pgthaw finds the warmest snapshot from before the server's last start. It restores the newest one with at least 95 % of
+/// each tier of that. If none predates the start, it restores the newest. It skips empty and damaged snapshots; blocks of dropped
+/// databases do not count.
 ///
-/// It shares the device with the server's traffic: beside traffic that waits for the disk, at most ten reads are in flight;
-/// beside traffic that flows it takes 93 % of the bandwidth or, where the server does more then, less; with --pace gentle 30 % beside
-/// either. Nobody busy: full speed.
+/// The restore shares the device with the server. While server processes wait for the disk, 4 to 13 reads are in flight. If their
+/// traffic flows, the restore uses at most 93 % of the bandwidth, and less if the server then does more. With --pace gentle it uses 30 %
+/// in both cases. Beside an idle server it runs at full speed.
 ///
-/// Where a `pgthaw run` was killed less than an hour ago, its clean-up is finished first: the cache as it was before that job.
+/// If a `pgthaw run` was killed less than an hour ago, pgthaw first completes its clean-up, which restores the cache from before that job.
 ///
-/// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated
-/// since, no server before its start); 3 when a privilege or a capability kept something from being loaded, unless
-/// that is below 0.1 % of its tier, or below 1 MB and 1 %; 1 when the server went away or something could not be read; when
-/// interrupted that of the signal: 130 after Ctrl-C, 143 after SIGTERM.
+/// Exit status: 0 when everything was loaded or skipped as expected (over the budget, dropped or truncated since, server not started
+/// yet); 3 when a privilege or a capability was missing, unless for less than 0.1 % of the tier, or less than 1 MB and 1 %; 1 when the
+/// server stopped or a read failed; after a signal that of the signal: 130 after Ctrl-C, 143 after SIGTERM.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
     /// `best` (default), `any`, `newest`, `newest~1`, a name or a file
     ///
-    /// `best` is chosen as said above; `any` too, and where none of this cluster is kept there is nothing to do: for a unit, whose
-    /// first start has none. A name is the beginning of one that `pgthaw snapshot list` shows.
+    /// `best` is chosen as above. `any` is the same, but without a snapshot of this cluster it does nothing, as at the first start of a
+    /// systemd unit. A name is the beginning of one in `pgthaw snapshot list`.
     #[arg(default_value = BEST, hide_default_value = true)]
     pub snapshot: String,
 
@@ -70,45 +69,45 @@ pub struct RestoreArguments {
     #[command(flatten)]
     pub snapshots: SnapshotsArguments,
 
-    /// Which cache: os, buffers, both (default) or exclusive
+    /// Cache to load: os, buffers, both (default), exclusive
     ///
-    /// `exclusive` fills both, and keeps nothing in the page cache of what is in shared_buffers at the end.
+    /// `exclusive` loads both. At the end it evicts from the page cache what shared_buffers hold.
     #[arg(long, value_parser = ["os", "buffers", "both", EXCLUSIVE], default_value = "both")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     tier: String,
 
-    /// Load at most this, hottest first; buffers=BYTES: there
+    /// Load at most this, hottest first, or buffers=BYTES
     ///
-    /// BYTES (1GB is 1024 MB) limit both caches together, of which shared_buffers get half at most. buffers=BYTES limits
-    /// shared_buffers alone, and pushes out others for it; without it what is free there is filled. May be repeated.
+    /// BYTES (1GB is 1024 MB) limit both caches together; shared_buffers get at most half. buffers=BYTES limits only shared_buffers, and
+    /// may evict other buffers. Without it, pgthaw fills only free buffers. May be repeated.
     #[arg(long, value_name = "BYTES", value_parser = budget)]
     budget: Vec<Budget>,
 
     #[command(flatten)]
     pace: PaceArguments,
 
-    /// Threads that read, and the most connections that fill shared_buffers
+    /// Number of reading threads, and maximum of connections that load shared_buffers
     ///
-    /// Only a few while live traffic waits for the disk. By default as many as `doctor --probe` found useful, or 16; and 8 connections:
-    /// there is one more as long as that brings noticeably more.
+    /// While live traffic waits for the disk, pgthaw uses only a few. Default: as many threads as `doctor --probe` found useful, or 16,
+    /// and at most 8 connections. pgthaw adds connections while each adds noticeable throughput.
     #[arg(long, value_name = "N", hide_short_help = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
 
-    /// The snapshot is of another cluster: find its relations by name
+    /// Restore a snapshot of another cluster, by the names of its relations
     #[arg(long, hide_short_help = true)]
     pub other_cluster: bool,
 
-    /// Run CREATE EXTENSION pg_prewarm in the databases that lack it
+    /// Run CREATE EXTENSION pg_prewarm in databases that lack it
     #[arg(long, hide_short_help = true)]
     create_extensions: bool,
 
-    /// Print what would be read; read nothing
+    /// Print the planned reads; read nothing
     ///
-    /// And how long it would take.
+    /// Also prints the expected duration.
     #[arg(long)]
     pub dry_run: bool,
 
-    /// A row for every relation
+    /// Print a row for every relation
     #[arg(short, long, hide_short_help = true, help_heading = "Output")]
     pub verbose: bool,
 
@@ -146,12 +145,11 @@ pub fn tiers(word: &str) -> Tiers {
 /// How the device is shared with live traffic.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct PaceArguments {
-    /// Beside traffic: fair (default), gentle, full; or a rate
+    /// Device use: fair (default), gentle, full, or a rate
     ///
-    /// `fair` takes all that the device can give while the server waits for it all the same or is idle, and a little less where that lets
-    /// the server flow. `gentle` takes 30 % of the bandwidth as long as there is traffic. `full` takes all of the device, whatever the
-    /// traffic. A rate such as 50MB (10^6 bytes a second) is fair, and never exceeded; shared_buffers are filled as slowly unless all is
-    /// in the page cache.
+    /// `fair` uses the whole device while the server is idle or waits for it anyway, and a little less if the server's traffic then flows.
+    /// `gentle` uses 30 % of the bandwidth while there is traffic. `full` ignores traffic. A rate such as 50MB (10^6 bytes per second)
+    /// limits `fair`. It also limits the load of shared_buffers, unless everything is in the page cache.
     #[arg(long, value_name = "PACE", value_parser = pace, default_value = "fair", hide_default_value = true)]
     pub pace: (Sharing, Option<Bytes>),
 }
@@ -171,10 +169,9 @@ const RATE_MIN: Bytes = Bytes(64 << 10);
 /// `50MB`, `50MB/s`.
 fn rate(text: &str) -> Result<Bytes, String> {
     match Bytes::parse_rate(text) {
-        Ok(rate) if rate < RATE_MIN => Err(format!(
-            "{} would never come to an end: write the unit too, such as 50MB (at least 64KiB)",
-            rate.per_second()
-        )),
+        Ok(rate) if rate < RATE_MIN => {
+            Err(format!("{} is too slow: give a unit, such as 50MB (at least 64KiB)", rate.per_second()))
+        }
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
     }
 }
@@ -201,7 +198,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
             if arguments.snapshot != ANY {
                 return Err(error);
             }
-            let told = format!("{}: nothing was brought back", describe(&error));
+            let told = format!("{}: nothing was restored", describe(&error));
             let answer = json!({ "snapshot": null, "remarks": [told] });
             terminal::print_answer(&answer, output.json, || told)?;
             return Ok(ExitStatus::Done);
@@ -277,13 +274,13 @@ impl RestoreArguments {
 fn remark_others(others: &[u32]) -> Option<String> {
     let told = match others {
         [] => return None,
-        [one] => format!("another `pgthaw restore` of this server (process {one}) is reading already"),
+        [one] => format!("another `pgthaw restore` of this server (process {one}) is already running"),
         more => {
             let more: Vec<String> = more.iter().map(u32::to_string).collect();
-            format!("other pgthaw restores of this server (processes {}) are reading already", more.join(", "))
+            format!("other pgthaw restores of this server (processes {}) are already running", more.join(", "))
         }
     };
-    Some(format!("{told}: both share the device, and read the same"))
+    Some(format!("{told}: they share the device and read the same blocks"))
 }
 
 // ---- source ----
@@ -315,7 +312,7 @@ async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, 
         return Ok((snapshot, selected, source));
     }
     let mut target = Target::open(&arguments.connection).await?;
-    let Some(cluster) = target.system_identifier() else { bail!("there is neither a server nor a data directory") };
+    let Some(cluster) = target.system_identifier() else { bail!("found neither a server nor a data directory") };
     let situation = target.situation(arguments.tiers()).await;
     let (snapshot, selected, remarks) = read_snapshot(arguments, cluster, &situation)?;
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
@@ -380,7 +377,7 @@ impl Source {
             Some(target) => target,
             None => match Target::open(&arguments.connection).await {
                 Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
-                    remarks.push(format!("the server was not asked: {}", describe(&error)));
+                    remarks.push(format!("could not query the server: {}", describe(&error)));
                     return Ok(Answer { server: Err(self.why_unanswered(error.downcast_ref())), remarks });
                 }
                 opened => opened?,
@@ -399,9 +396,9 @@ impl Source {
         let runs = self.had_server || self.postmaster_pid().is_some();
         match error {
             Some(error) if runs || !error.is_server_gone() => Refusal::of(error),
-            None if self.had_server => Refusal::with_detail(SkipReason::ServerGone, "the server that ran was stopped"),
+            None if self.had_server => Refusal::with_detail(SkipReason::ServerGone, "the server has stopped"),
             None if runs => {
-                Refusal::with_detail(SkipReason::ServerGone, "it runs in a container: name its address, -h or -p")
+                Refusal::with_detail(SkipReason::ServerGone, "it runs in a container: give its address with -h or -p")
             }
             _ => Refusal::because(SkipReason::NoServer),
         }
@@ -411,12 +408,11 @@ impl Source {
 fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     let known: HashSet<&str> = map.relations.iter().map(|one| one.relation.name.database.as_str()).collect();
     let unknown: Vec<&str> = databases.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
-    let alone =
-        if unknown.len() == databases.len() { "; all that is asked for is of the catalogs that all share" } else { "" };
+    let alone = if unknown.len() == databases.len() { "; only the shared catalogs remain" } else { "" };
     let noun = if unknown.len() == 1 { "database" } else { "databases" };
     (!unknown.is_empty()).then(|| {
         let names = unknown.join(", ");
-        format!("the snapshot knows nothing of {noun} {names}, made since or not looked at{alone}")
+        format!("the snapshot does not contain {noun} {names}, created later or not inspected{alone}")
     })
 }
 
@@ -436,7 +432,7 @@ mod tests {
     fn a_rate_has_a_unit() {
         assert_eq!(rate("50MB"), Ok(Bytes(50_000_000)));
         assert_eq!(rate("1.5 MiB/s"), Ok(Bytes(1_572_864)));
-        assert!(rate("50").unwrap_err().contains("write the unit too"));
+        assert!(rate("50").unwrap_err().contains("give a unit"));
         assert!(rate("fast").unwrap_err().contains("such as 125MiB"));
         assert_eq!(pace("50MB"), Ok((Sharing::Fair, Some(Bytes(50_000_000)))));
         assert!(pace("fast").unwrap_err().starts_with("neither fair, gentle nor full: \"fast\" is not a rate"));

@@ -30,7 +30,7 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
     lines.extend(render_rewritten(receipt));
     lines.extend(receipt.no_double.map(|double| {
         format!(
-            "of what is in shared_buffers the page cache holds {}, {} before",
+            "the page cache also holds {} of shared_buffers, {} before",
             double.cached_after_bytes, double.cached_before_bytes
         )
     }));
@@ -45,14 +45,14 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
 
 fn render_forecast(receipt: &Receipt) -> Vec<String> {
     let resident = |tier: &TierReceipt| match (tier.asked_bytes, tier.resident_before_bytes) {
-        (Bytes(0), _) => "nothing is asked for".to_owned(),
-        (asked, Some(before)) => format!("{before} of {asked} asked for are resident already"),
-        (asked, None) => format!("{asked} are asked for; how much of it is resident already is unknown"),
+        (Bytes(0), _) => "nothing requested".to_owned(),
+        (asked, Some(before)) => format!("{before} of the requested {asked} already resident"),
+        (asked, None) => format!("{asked} requested; the resident part is unknown"),
     };
     let os = receipt.os.map(|os| {
         let Forecast { read_bytes, reads, seconds, .. } = receipt.forecast;
         let resident = resident(&os);
-        format!("would read {read_bytes} in {}, {seconds:.1} s of the device; {resident}", counted(reads, "read"))
+        format!("would read {read_bytes} in {}, {seconds:.1} s of device time; {resident}", counted(reads, "read"))
     });
     let buffers = receipt.buffers.zip(receipt.buffers_forecast).map(|(buffers, forecast)| {
         let BuffersForecast { load_bytes, statements, .. } = forecast;
@@ -65,9 +65,9 @@ fn render_forecast(receipt: &Receipt) -> Vec<String> {
 fn render_planned_device(device: &PlannedDevice) -> String {
     let DeviceProfile { reads_per_second, bandwidth, largest_read, .. } = device.profile;
     let source = match device.source {
-        ProfileSource::Told => "as told".to_owned(),
+        ProfileSource::Told => "as given".to_owned(),
         ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
-        ProfileSource::Default => "a common cloud volume; `pgthaw doctor --probe` measures this one".to_owned(),
+        ProfileSource::Default => "typical cloud volume; `pgthaw doctor --probe` measures this one".to_owned(),
     };
     let bandwidth = bandwidth.per_second();
     format!("planned for {reads_per_second:.0} reads/s and {bandwidth}, reads up to {largest_read}: {source}")
@@ -126,8 +126,8 @@ fn found_words(row: &RelationReceipt, is_other_cluster: bool) -> String {
         FoundAs::SameFile => "",
         FoundAs::Moved => "in another tablespace",
         FoundAs::Emptied => "emptied",
-        FoundAs::WholeRewritten if is_other_cluster => "another cluster's: all of it",
-        FoundAs::WholeRewritten => "rewritten: all of it",
+        FoundAs::WholeRewritten if is_other_cluster => "another cluster's: all blocks",
+        FoundAs::WholeRewritten => "rewritten: all blocks",
         FoundAs::NotFound => "not found",
     };
     match row.grown_blocks {
@@ -140,15 +140,14 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
     let found = match (traffic.flowing_share, traffic.flowing_gain) {
         (Some(share), Some(gain)) if gain > 1.0 => format!(
-            "; it took {:.0} % of the bandwidth in the end, for beside that the server worked {gain:.2} times as much as beside 93 %",
+            "; the restore ended at {:.0} % of the bandwidth, where the server did {gain:.2} times the work it did at 93 %",
             share * 100.0
         ),
         _ => String::new(),
     };
     (*cost_seconds >= 0.1).then(|| {
         format!(
-            "live traffic waited for the disk for {waiting_seconds:.1} s and flowed for {flowing_seconds:.1} s; yielding to it \
-             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--pace full does not yield){found}"
+            "the server's processes waited for the disk for {waiting_seconds:.1} s and ran for {flowing_seconds:.1} s; yielding to them for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--pace full does not yield){found}"
         )
     })
 }
@@ -161,16 +160,16 @@ fn render_rewritten(receipt: &Receipt) -> Option<String> {
     let sum = |of: fn(&RelationReceipt) -> Option<Bytes>| rewritten.iter().map(|row| of(row)).sum::<Option<Bytes>>();
     let before = sum(|row| row.resident_before_bytes);
     let came = match (before, sum(|row| row.resident_after_bytes)) {
-        (Some(before), _) if receipt.is_dry_run => format!("{before} of it resident already"),
-        (Some(before), Some(after)) => format!("{before} of it resident before and {after} after"),
-        _ => "how much of it is resident is unknown".to_owned(),
+        (Some(before), _) if receipt.is_dry_run => format!("{before} already resident"),
+        (Some(before), Some(after)) => format!("{before} resident before and {after} after"),
+        _ => "the resident part is unknown".to_owned(),
     };
     let why = match receipt.is_other_cluster {
-        true => "the snapshot is of another cluster, whose blocks lie otherwise",
-        false => "rewritten since the snapshot, so that blocks lie otherwise",
+        true => "the snapshot is from another cluster with another block layout",
+        false => "rewritten since the snapshot, with a new block layout",
     };
     let relations = counted(rewritten.len(), "relation");
-    (!rewritten.is_empty()).then(|| format!("{why}: {relations} wanted as a whole, {asked}, {came}"))
+    (!rewritten.is_empty()).then(|| format!("{why}: {relations} requested in full, {asked}, {came}"))
 }
 
 fn render_skipped(receipt: &Receipt) -> Vec<String> {
@@ -203,9 +202,9 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
         SkipReason::NoFreeBuffer if left.0 as f64 >= TRIFLE * asked.0 as f64 => {
-            format!("; a restore with {budget} pushes others out for it")
+            format!("; a restore with {budget} evicts other buffers for it")
         }
-        SkipReason::FreeBuffersUnknown => format!("; {budget} loads it all the same"),
+        SkipReason::FreeBuffersUnknown => format!("; {budget} loads it anyway"),
         _ => String::new(),
     }
 }
@@ -222,35 +221,33 @@ fn tier_words(tier: Tier) -> &'static str {
 
 fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'static str {
     match reason {
-        SkipReason::Dropped if is_other_cluster => "this cluster has none of that name",
+        SkipReason::Dropped if is_other_cluster => "this cluster has no relation of this name",
         SkipReason::Rewritten if is_other_cluster && tier == Tier::Os => {
-            "another cluster's, and less than half of it had been resident"
+            "another cluster's, and less than half of it was resident"
         }
-        SkipReason::Rewritten if is_other_cluster => "another cluster's: its blocks are not where they were",
+        SkipReason::Rewritten if is_other_cluster => "another cluster's, with another block layout",
         SkipReason::Dropped => "dropped since",
-        SkipReason::FileGone => "its file is gone: dropped or rewritten since",
-        SkipReason::Rewritten if tier == Tier::Os => "rewritten since, and less than half of it had been resident",
-        SkipReason::Rewritten => "rewritten or truncated since: its blocks are not where they were",
+        SkipReason::FileGone => "its file no longer exists: dropped or rewritten since",
+        SkipReason::Rewritten if tier == Tier::Os => "rewritten since, and less than half of it was resident",
+        SkipReason::Rewritten => "rewritten or truncated since, with another block layout",
         SkipReason::Truncated => "truncated since",
-        SkipReason::DatabaseUnreachable => "its database lets nobody in",
+        SkipReason::DatabaseUnreachable => "its database allows no connections",
         SkipReason::NoPermission => "no permission; run pgthaw as the owner of the files (usually postgres) or as root",
         SkipReason::ReadFailed => "could not be read",
-        SkipReason::TooFewFiles => {
-            "no more files may be open; raise ulimit -n, of a service LimitNOFILE= (1024 is usual)"
-        }
-        SkipReason::OverBudget => "over the budget; the hottest came first",
-        SkipReason::NoMemory => "no memory that it could stay in",
-        SkipReason::DidNotStay => "was read and did not stay",
+        SkipReason::TooFewFiles => "too many open files; raise ulimit -n, or LimitNOFILE= of a service (often 1024)",
+        SkipReason::OverBudget => "over the budget; hotter blocks were loaded first",
+        SkipReason::NoMemory => "not enough memory to keep it",
+        SkipReason::DidNotStay => "was read but is not resident",
         SkipReason::Interrupted => "interrupted",
         SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
-        SkipReason::NoServer => "no server runs; once it does, `pgthaw restore` loads it",
-        SkipReason::ServerGone => "the server went away or does not answer",
-        SkipReason::LoginRefused => "the server does not let pgthaw in",
+        SkipReason::NoServer => "no server runs; once one does, `pgthaw restore` loads it",
+        SkipReason::ServerGone => "the server stopped or does not respond",
+        SkipReason::LoginRefused => "the server refused the login",
         SkipReason::NoPrivilege => "the role lacks a privilege",
-        SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it, on the primary alone",
-        SkipReason::NoFreeBuffer => "no buffer is free",
-        SkipReason::FreeBuffersUnknown => "cannot see what is free there",
-        SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does without it",
+        SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it, on the primary only",
+        SkipReason::NoFreeBuffer => "no free buffer",
+        SkipReason::FreeBuffersUnknown => "the free buffers are not visible",
+        SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does not need it",
     }
 }
 
@@ -259,13 +256,13 @@ const MENTIONED: Bytes = Bytes(1 << 20);
 fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
     (read_over_bytes >= MENTIONED).then(|| {
-        format!("{read_over_bytes} that nobody asked for was read over in gaps; {let_go_bytes} of it was let go again")
+        format!("read {read_over_bytes} of gaps between requested blocks; evicted {let_go_bytes} of them again")
     })
 }
 
 /// Blocks evicted soon after and read again.
 fn render_reread(reread_bytes: Bytes) -> Option<String> {
-    (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} had gone again soon after and were read once more"))
+    (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} were evicted soon after the read and were read again"))
 }
 
 fn stop_words(reason: StopReason, memory: MemoryReceipt) -> String {
@@ -278,7 +275,7 @@ fn stop_words(reason: StopReason, memory: MemoryReceipt) -> String {
         (StopReason::NoMemory, Some(room)) => format!("{whose} had room for {room}"),
         (StopReason::NoMemory, None) => format!("{whose} had no room left"),
         (StopReason::Evicted, _) => {
-            "the kernel took back what was loaded as more came: there is no room for it".to_owned()
+            "the kernel evicted loaded pages while more were read: not enough memory".to_owned()
         }
         (StopReason::DirectIo, _) => "the server bypasses the page cache (debug_io_direct)".to_owned(),
     }
@@ -291,10 +288,10 @@ mod tests {
     #[test]
     fn others_are_pushed_out_for_what_is_worth_it_and_by_how_much_is_told() {
         let told = |left| render_buffers_budget(Bytes(1 << 30), SkipReason::NoFreeBuffer, Bytes(left));
-        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB pushes others out for it");
-        assert_eq!(told((100 << 20) + 1), "; a restore with --budget buffers=101MB pushes others out for it");
+        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB evicts other buffers for it");
+        assert_eq!(told((100 << 20) + 1), "; a restore with --budget buffers=101MB evicts other buffers for it");
         assert_eq!(told(3 << 20), "");
         let unknown = render_buffers_budget(Bytes(1 << 30), SkipReason::FreeBuffersUnknown, Bytes(1 << 30));
-        assert_eq!(unknown, "; --budget buffers=1024MB loads it all the same");
+        assert_eq!(unknown, "; --budget buffers=1024MB loads it anyway");
     }
 }

@@ -9,29 +9,28 @@ use crate::{ConnectionArguments, find_cluster};
 use cache::trace::{Error, FilmStore, Which};
 use postgres::{keep_text, keep_words, quote_argument};
 
-/// Run a job, read what it needs while it starts, and leave the cache as it was
+/// Run a job, preload its data, and restore the cache afterwards
 ///
-/// With --like NAME pgthaw reads what the last films under this name say that the job will touch, in large reads and a few at a time, if the
-/// forecast gains at least 10 %, and keeps the job's new film under the name. What does not fit into memory is read window by window just
-/// ahead of the job. The first run only records. With --protect pgthaw afterwards drops what the job alone brought into the page cache,
-/// where the kernel shows who reads (Linux 6.12, root), and restores what it evicted. With --protect=isolate the job gets of the disk what
-/// the others leave while it runs and, with cgroups of version 2, its page cache is bounded; that takes root.
+/// With --like NAME pgthaw preloads the blocks of a film under this name, in large reads, if the forecast gains at least 10 %. It stores
+/// the job's new film under the name. If the blocks exceed memory, pgthaw reads them in windows ahead of the job. The first run only
+/// records.
 ///
-/// The command's input, output, signals and exit status are its own. One paragraph on standard error says what pgthaw did and why; where it
-/// cannot help, the command just runs. Concurrent runs do not undo each other. What a killed run leaves, the next run with --like, --film or
-/// --protect or the next restore puts back.
+/// With --protect pgthaw afterwards evicts the pages that only the job loaded, if the kernel reports reading processes (Linux 6.12,
+/// root). It restores the pages that the job evicted. With --protect=isolate (root) the job gets only the disk bandwidth that other
+/// processes leave, and, with cgroups version 2, a bounded page cache.
 ///
-/// Exit status: the command's, after a signal that of the signal; 127 where there is no such command, 126 where it may not be run.
+/// The command keeps its input, output, signals and exit status. A paragraph on standard error reports what pgthaw did and why. If pgthaw
+/// cannot help, the command just runs. Concurrent runs do not undo each other. If a run is killed, the next restore, or the next run with
+/// --like, --film or --protect, completes its clean-up.
+///
+/// Exit status: the command's, after a signal that of the signal; 127 if the command does not exist, 126 if it cannot be executed.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    #[command(flatten)]
-    pub connection: ConnectionArguments,
-
-    /// The job's name: its films are kept under it, and say what it will touch
+    /// Name of the job: selects the film to preload, and stores the new one
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub like: Option<String>,
 
-    /// Go by this film, and keep no new one: a name as of --like, `newest`, the beginning of one that `film show` shows, or a file
+    /// Preload from this film, and store no new one: a name as for --like, `newest`, the beginning of a film in `film show`, or a file
     #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
     pub film: Option<String>,
 
@@ -39,8 +38,10 @@ pub struct RunArguments {
     #[arg(skip)]
     pub which: Option<Which>,
 
-    /// Only record: the film has what shared_buffers held before, too, and is kept under --like NAME, in --output FILE, or without a name. A
-    /// command that fails keeps its film, but not the name
+    /// Only record the job's film, without a preload
+    ///
+    /// The film also lists the blocks of shared_buffers before the job. --like NAME names it, --output FILE writes it to a file. If the
+    /// command fails, pgthaw stores the film without the name.
     #[arg(long, conflicts_with_all = ["film", "protect", "application_name"], help_heading = "Run")]
     pub record_only: bool,
 
@@ -48,12 +49,14 @@ pub struct RunArguments {
     #[arg(short, long, value_name = "FILE", requires = "record_only", conflicts_with = "like", help_heading = "Run")]
     pub output: Option<PathBuf>,
 
-    /// Afterwards drop what the job alone brought in, and bring back what it pushed out; with =isolate it also has cgroups of its own while it
-    /// runs, with a share of the disk and, in version 2, a bounded page cache
+    /// Restore the cache after the job; =isolate also limits the job while it runs
+    ///
+    /// pgthaw evicts the pages that only the job loaded, and reloads the pages that the job evicted. `isolate` gives the job cgroups of
+    /// its own, with a share of the disk and, in version 2, a bounded page cache.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run")]
     pub protect: Option<Protection>,
 
-    /// The job's sessions are those that call themselves so, beside those that its processes open themselves: for a job behind a pooler
+    /// Also count sessions with this application_name as the job's, for a job behind a pooler
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub application_name: Option<String>,
 
@@ -63,18 +66,21 @@ pub struct RunArguments {
     #[command(flatten)]
     pub device: DeviceArguments,
 
-    /// The command, behind `--`
+    /// Command, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub job: Vec<OsString>,
+
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
 }
 
 /// How the others are protected from a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protection {
-    /// The cache is put back afterwards
+    /// Restore the cache after the job
     #[value(alias = "true")]
     PutBack,
-    /// And meanwhile the job is set apart
+    /// Also run the job in cgroups of its own
     Isolate,
 }
 

@@ -45,14 +45,14 @@ impl Beside {
         remarks: &mut Vec<String>,
     ) -> Beside {
         let Ok((going, over)) = Going::begin() else {
-            remarks.push("its sessions are not followed: the system gives no pipe".to_owned());
+            remarks.push("the job's sessions are not tracked: cannot create a pipe".to_owned());
             return Beside::default();
         };
         let directory = target.data_directory.clone();
         let running = directory.and_then(|directory| Some((directory.find_postmaster_pid()?, directory)));
         let Some((postmaster, directory)) = running else {
             if arguments.isolates() {
-                remarks.push("the job is not set apart, for the server's processes are not on this host".to_owned());
+                remarks.push("the job is not isolated: the server's processes are not on this host".to_owned());
             }
             return Beside::default();
         };
@@ -64,14 +64,13 @@ impl Beside {
             // Preloads count as the job's reads.
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
-                Err(error) => remarks.push(format!("what pgthaw reads for the job is not set apart: {error}")),
+                Err(error) => remarks.push(format!("pgthaw's reads for the job are not isolated: {error}")),
             }
-            remarks
-                .extend(number.is_none().then(|| "the job has no share of a disk: the server lies on none".to_owned()));
+            remarks.extend(number.is_none().then(|| "the job has no disk limit: the server is on no disk".to_owned()));
             let method = target.server.as_ref().and_then(|server| server.facts.io_method.as_deref());
             let is_lent = method == Some("worker");
             remarks.extend(is_lent.then(|| {
-                "the server's io workers read for the job too, and they are not set apart (io_method = sync mends that)".to_owned()
+                "I/O workers read for the job and are not isolated (io_method = sync avoids this)".to_owned()
             }));
         }
         let named: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
@@ -100,7 +99,7 @@ impl Beside {
         let Some((mut attended, going)) = self.attended else { return };
         drop(going);
         let waiting =
-            terminal::Progress::steps_when_slow("waiting for the job's session (Ctrl-C: no longer)", shows_progress);
+            terminal::Progress::steps_when_slow("waiting for the job's session (Ctrl-C stops waiting)", shows_progress);
         let attended = tokio::select! {
             attended = &mut attended => attended,
             () = interrupted(control, &waiting) => {
@@ -116,7 +115,7 @@ impl Beside {
                 receipt.remarks.extend(attended.remarks.iter().cloned());
                 receipt.attended = Some(attended);
             }
-            Err(error) => receipt.remarks.push(format!("its sessions could not be followed: {error}")),
+            Err(error) => receipt.remarks.push(format!("cannot track the job's sessions: {error}")),
         }
     }
 }
@@ -139,14 +138,14 @@ fn set_apart(
         Ok(isolation) => isolation,
         Err(error) => {
             let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-            remarks.push(format!("the job is not set apart, and what it pushes out only put back: {error}{hint}"));
+            remarks.push(format!("isolation is unavailable; evicted pages are restored after the job: {error}{hint}"));
             return None;
         }
     };
     match journals.keep_cgroups(journal, &isolation.places()) {
         Ok(()) => Some(isolation),
         Err(error) => {
-            remarks.push(format!("the job is not set apart, for that cannot be written down: {error}"));
+            remarks.push(format!("the job is not isolated, because its cgroups cannot be recorded: {error}"));
             None
         }
     }

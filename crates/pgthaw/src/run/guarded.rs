@@ -24,7 +24,7 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     let status = match work_behind_guard(|| hide_arguments(hide)).transpose()? {
         Ok(Ended::AsMeant(status)) => Some(status),
         Ok(Ended::WithoutTheJob(early, status)) => {
-            terminal::print_complaint(&format!("pgthaw ended early ({early}), its job went on to its end"));
+            terminal::print_complaint(&format!("pgthaw ended early ({early}); the job ran to its end"));
             status
         }
         Ok(Ended::BeforeTheJob(early)) => return Some(become_job(job, &format!("pgthaw ended early ({early})"))),
@@ -35,7 +35,7 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 fn become_job(job: &[OsString], why: &str) -> ExitCode {
-    terminal::print_complaint(&format!("{why}, the job runs without it"));
+    terminal::print_complaint(&format!("{why}; the job runs without it"));
     let error = with_given_umask(|| Command::new(&job[0]).args(&job[1..]).exec());
     ExitCode::from(ExitStatus::code(refuse(job, &error, false)))
 }

@@ -80,8 +80,8 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
         Ok(prepared) => prepared.help(&arguments, job.pid()).await,
         Err(why) => {
             if arguments.protects() {
-                let apart = if arguments.isolates() { "the job is not set apart, and " } else { "" };
-                receipt.remarks.push(format!("{apart}the cache is not put back afterwards, for the same reason"));
+                let apart = if arguments.isolates() { "the job is not isolated, and " } else { "" };
+                receipt.remarks.push(format!("{apart}the cache is not restored afterwards, for the same reason"));
             }
             receipt.decision.reason = std::mem::take(why);
         }
@@ -225,9 +225,9 @@ pub fn refuse(words: &[OsString], error: &io::Error, as_json: bool) -> ExitStatu
     let message = format!("cannot run {}: {error}", describe_job(&words[..1]));
     let (status, hint) = match error.kind() {
         io::ErrorKind::NotFound => {
-            (NOT_FOUND, "name a program that is in PATH, or its path; all behind -- is the command")
+            (NOT_FOUND, "give a program in PATH, or its path; everything after -- is the command")
         }
-        _ => (NOT_RUNNABLE, "name a program that this user may run"),
+        _ => (NOT_RUNNABLE, "give a program that this user may execute"),
     };
     terminal::print_error(&message, host::failure::ErrorKind::Failed, Some(hint), as_json);
     ExitStatus::Answer(status)

@@ -34,11 +34,11 @@ const REACHED_WITHIN: Duration = Duration::from_secs(5);
 /// Many files take time, and clean-up needs the map.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
-const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
+const FAILED: &str = "the film was not kept, because the job failed: its other reads are unknown";
 
-const FOR_OTHERS: &str = "what another run left was put back too, and is in these figures";
+const FOR_OTHERS: &str = "these figures include the cache restored after another run";
 
-const ASSUMED: &str = "what was saved is not known: the forecasts take the device for a common cloud volume, for it was not measured, and no film is of a run that fetched its blocks by itself; `pgthaw doctor --probe` measures it";
+const ASSUMED: &str = "the time saved is unknown: without a measured device or a film of a cold run, the forecasts assume a typical cloud volume; `pgthaw doctor --probe` measures the device";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -100,10 +100,10 @@ impl Prepared {
     async fn prepare(arguments: &RunArguments, shows_progress: bool) -> Result<Prepared, Unprepared> {
         let silent = |_| Unprepared::Because(format!("the server did not answer within {REACHED_WITHIN:?}"));
         let reached = timeout(REACHED_WITHIN, reach(arguments)).await.map_err(silent)??;
-        let progress = terminal::Progress::steps_when_slow("looking", shows_progress);
+        let progress = terminal::Progress::steps_when_slow("inspecting", shows_progress);
         let looked = timeout(PREPARED_WITHIN, Prepared::look(arguments, reached, &progress, shows_progress)).await;
         progress.finish();
-        let slow = format!("the server and its files could not be looked at within {PREPARED_WITHIN:?}");
+        let slow = format!("the inspection of the server and its files took over {PREPARED_WITHIN:?}");
         looked.map_err(|_| Unprepared::Because(slow))?
     }
 
@@ -207,7 +207,7 @@ impl Prepared {
                 planned.bring(&Means { directory, geometry, page_cache, room, own, came, progress });
             }
             if let Err(error) = lent.go_home() {
-                planned.remarks.push(format!("pgthaw's own memory is charged to the server: {error}"));
+                planned.remarks.push(format!("pgthaw's own memory stays charged to the server: {error}"));
             }
             planned
         })
@@ -262,9 +262,7 @@ fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     let label = arguments.like.as_deref()?;
     let film = find_owners_like(&arguments.connection, map.source.system_identifier, label)?;
     let film = quote_argument(&film.display().to_string());
-    Some(format!(
-        "the server's owner has films called {label}, and they are his: `pgthaw run --film {film} -- COMMAND` goes by one of them"
-    ))
+    Some(format!("the server's owner has films named {label}: `pgthaw run --film {film} -- COMMAND` uses one of them"))
 }
 
 async fn named_sessions(
@@ -276,7 +274,7 @@ async fn named_sessions(
     let Some((server, name)) = target.server.as_ref().zip(application_name) else { return (None, None) };
     match ask_sessions(server, own.clone()).await {
         Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
-        Err(error) => (None, Some(format!("sessions are not in the film by their name: {}", describe(&error.into())))),
+        Err(error) => (None, Some(format!("the film lacks sessions found by name: {}", describe(&error.into())))),
     }
 }
 
@@ -372,7 +370,7 @@ impl Prepared {
                 receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
                 receipt.put_back = Some(done).filter(|done| is_protected || done.runs > 0);
             }
-            Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
+            Err(error) => receipt.remarks.push(format!("the cache was not restored: {}", describe(&error))),
         }
     }
 }
@@ -391,9 +389,17 @@ fn judge(
         Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.before_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
     let is_assumed = source == ProfileSource::Default && !planned.tells_device;
-    if judged.saved_seconds.take_if(|_| is_other || is_assumed).is_some() {
-        let other = || format!("what was saved is not known: its film is of another command ({})", planned.job);
-        receipt.remarks.push(if is_other { other() } else { ASSUMED.to_owned() });
+    let preloaded = planned.preloaded.as_ref().map_or(0, |done| done.bytes.0);
+    let requested = receipt.attended.as_ref().filter(|attended| attended.sessions > 0);
+    let served = requested.map(|attended| attended.requested_bytes).filter(|bytes| bytes.0 < preloaded / 2);
+    if judged.saved_seconds.take_if(|_| is_other || is_assumed || served.is_some()).is_some() {
+        receipt.remarks.push(match served {
+            _ if is_other => format!("the time saved is unknown: the film is of another command ({})", planned.job),
+            Some(bytes) => {
+                format!("the time saved is unknown: the job requested only {bytes}, shared_buffers served the rest")
+            }
+            None => ASSUMED.to_owned(),
+        });
     }
     Some(judged)
 }
@@ -404,8 +410,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     let cluster = recorded.header.source.system_identifier;
     if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
         receipt.remarks.push(format!(
-            "its film was not kept: no other called {label} is of this command, and it has next to nothing of what these have; another job has \
-             another name"
+            "the film was not kept: no film named {label} is of this command, and all of them are far larger; give another job another name"
         ));
         return;
     }
@@ -448,7 +453,7 @@ async fn put_back(
     };
     let mut done = putting_back.run(left.as_ref(), job).await?;
     match control.is_interrupted() {
-        true => done.remarks.push("interrupted: the next run or restore goes on with it".to_owned()),
+        true => done.remarks.push("interrupted: the next run or restore continues it".to_owned()),
         false => left.map_or(Ok(()), |left| journals.forget(left))?,
     }
     Ok(done)
@@ -468,7 +473,7 @@ pub async fn finish_left_runs(
     device: DeviceArguments,
 ) -> Vec<String> {
     let mut told = Vec::new();
-    let failed = |error: String| format!("what an earlier run left was not put back: {error}");
+    let failed = |error: String| format!("the cache was not restored after an earlier run: {error}");
     let journals = match journals {
         Ok(journals) => journals,
         // Without a journal directory there is nothing left.
@@ -486,7 +491,7 @@ pub async fn finish_left_runs(
     let runs = left.runs;
     match put_back(&target, journals, Some(left), None, device, Arc::default()).await {
         Ok(done) => {
-            let put_back = || format!("put back what an earlier run left: {}", render_put_back(&done));
+            let put_back = || format!("restored the cache after an earlier run: {}", render_put_back(&done));
             told.extend((runs > 0).then(put_back));
             told.extend(done.remarks);
         }

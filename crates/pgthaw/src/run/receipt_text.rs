@@ -20,7 +20,7 @@ pub fn render_run(receipt: &RunReceipt) -> String {
     said.extend(receipt.attended.as_ref().and_then(render_isolated));
     said.extend(receipt.others.as_ref().and_then(render_others));
     if receipt.is_left_to_another {
-        said.push("another run goes on, and puts back when it ends what was cached before".to_owned());
+        said.push("another run is still active and will restore the cache at its end".to_owned());
     } else {
         said.extend(receipt.put_back.as_ref().map(render_found));
     }
@@ -38,7 +38,7 @@ fn render_seconds(receipt: &RunReceipt) -> String {
     match before + after < SHOWN_MIN {
         true => format!("pgthaw: the job took {job:.2} s"),
         false => format!(
-            "pgthaw: {wall:.2} s in all: {before:.2} s before the job, {job:.2} s the job, {after:.2} s after it"
+            "pgthaw: {wall:.2} s in total: {before:.2} s before the job, {job:.2} s for the job, {after:.2} s after it"
         ),
     }
 }
@@ -46,26 +46,26 @@ fn render_seconds(receipt: &RunReceipt) -> String {
 fn render_saved(receipt: &RunReceipt) -> Option<String> {
     let judged = receipt.judged?;
     Some(match judged.saved_seconds {
-        Some(saved) if saved.abs() < SHOWN_MIN => "as long as was forecast without pgthaw".to_owned(),
+        Some(saved) if saved.abs() < SHOWN_MIN => "the same as forecast without pgthaw".to_owned(),
         Some(saved) => {
             let (saved, than) = (saved.abs(), if saved < 0.0 { "more" } else { "less" });
-            format!("{saved:.1} s {than} than was forecast without pgthaw")
+            format!("{saved:.1} s {than} than forecast without pgthaw")
         }
-        None => format!("{:.1} s were forecast for the job", judged.forecast_seconds),
+        None => format!("{:.1} s forecast for the job", judged.forecast_seconds),
     })
 }
 
 fn render_preloaded(receipt: &RunReceipt) -> String {
     let reason = printable(&receipt.decision.reason);
-    let Some(done) = &receipt.preloaded else { return format!("nothing was preloaded, because {reason}") };
-    let stopped = done.stopped.as_ref().map(|why| format!(", and no more, for {}", printable(why)));
-    let when = if receipt.decision.way == Way::SetFirst { "before it" } else { "while it ran" };
+    let Some(done) = &receipt.preloaded else { return format!("nothing was preloaded: {reason}") };
+    let stopped = done.stopped.as_ref().map(|why| format!(", then stopped because {}", printable(why)));
+    let when = if receipt.decision.way == Way::SetFirst { "before the job" } else { "while it ran" };
     let reads = counted(done.reads, "read");
     let own = receipt.kept.as_ref().map_or_else(String::new, |kept| render_own(kept, done.bytes));
     let attended = receipt.attended.as_ref().filter(|_| receipt.seconds >= ASKED_SECONDS_MIN);
     let unasked = attended.and_then(|attended| render_unasked(attended, done.bytes));
     format!(
-        "{} were brought {when} in {reads}{own}{}{}",
+        "{} were preloaded {when} in {reads}{own}{}{}",
         done.bytes,
         unasked.unwrap_or_default(),
         stopped.unwrap_or_default()
@@ -74,14 +74,14 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
 
 fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
     let asked = attended.requested_bytes;
-    (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job asked files for {asked} in all"))
+    (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job requested only {asked}"))
 }
 
 /// The new film has only the job's own blocks.
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {
-        true => format!(" ({own} of them are in the new film: it has no gaps that were read over)"),
+        true => format!(" ({own} of them in the new film, which omits the gaps)"),
         false => String::new(),
     }
 }
@@ -90,30 +90,29 @@ fn render_found(done: &PutBack) -> String {
     let buffers = render_buffers(done).map(|back| format!(", and {back}"));
     let found = match done.cached_before_bytes {
         Bytes(0) => "nothing was in the page cache before the job".to_owned(),
-        before => format!("{} of the {before} that were cached before it are cached again", render_there(done)),
+        before => format!("{} of the {before} cached before the job are cached again", render_there(done)),
     };
-    let unseen =
-        done.buffers_gone_bytes.is_none().then_some(", and nobody could see what it pushed out of shared_buffers");
+    let unseen = done.buffers_gone_bytes.is_none().then_some(", and evictions from shared_buffers were not visible");
     format!("{found}{}", buffers.as_deref().or(unseen).unwrap_or_default())
 }
 
 fn render_buffers(done: &PutBack) -> Option<String> {
     let (gone, back) = done.buffers_gone_bytes.zip(done.buffers_back_bytes).filter(|(gone, _)| gone.0 > 0)?;
-    Some(format!("{back} of the {gone} that shared_buffers had lost are back"))
+    Some(format!("{back} of the {gone} evicted from shared_buffers are cached again"))
 }
 
 fn render_stayed(done: &PutBack) -> Option<String> {
     let PutBack { brought_bytes, stayed_bytes, unwritten_bytes, .. } = done;
     let why = match *unwritten_bytes {
-        Bytes(0) => "for others use them".to_owned(),
-        all if all >= *stayed_bytes => "for they have yet to be written".to_owned(),
-        some => format!("for {some} have yet to be written, and others use the rest"),
+        Bytes(0) => "because other processes use them".to_owned(),
+        all if all >= *stayed_bytes => "because they are not yet written".to_owned(),
+        some => format!("because {some} are not yet written and others use the rest"),
     };
     let stayed = (*stayed_bytes > Bytes(0))
-        .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job brought are still cached, {why}"));
+        .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job loaded are still cached, {why}"));
     let in_buffers = done.buffers_unwritten_bytes.filter(|dirty| dirty.0 >= TOLD_MIN.max(brought_bytes.0 / 10));
     let in_buffers = in_buffers.map(|dirty| {
-        format!("{dirty} of what it brought are dirty in shared_buffers, and cached again when the server writes them")
+        format!("{dirty} that the job loaded are dirty in shared_buffers; writing them will cache them again")
     });
     let said: Vec<String> = [stayed, in_buffers, render_unread(done)].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("; "))
@@ -122,11 +121,8 @@ fn render_stayed(done: &PutBack) -> Option<String> {
 /// New pages that may not be the job's alone.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
-    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
-        format!(
-            "{unread_bytes} are cached too that may not be the job's alone: what it wrote, and what others use, stays"
-        )
-    })
+    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))
+        .then(|| format!("{unread_bytes} more stay cached, because the job wrote them or other processes may use them"))
 }
 
 /// Rounded down, so 100 % means all.
@@ -139,7 +135,7 @@ fn render_there(done: &PutBack) -> String {
 fn render_isolated(attended: &Attended) -> Option<String> {
     let isolated = attended.isolated?;
     if attended.sessions == 0 {
-        return Some("no session of the job was found on the server, so nothing was set apart".to_owned());
+        return Some("no session of the job was found on the server, so nothing was isolated".to_owned());
     }
     let who = counted(attended.sessions as u64, "session");
     let workers = match attended.workers {
@@ -152,7 +148,7 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     };
     let unbounded = match isolated.cache_bytes {
         Some(_) => "",
-        None => "; its page cache was not bounded (cgroups of version 1, or Linux before 5.19), and is put back",
+        None => "; its page cache was not limited (cgroups version 1, or Linux before 5.19), only restored",
     };
     let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
     Some(format!("{who}{workers} had {cache}{mean:.0} % of the disk (at least {least:.0} %){unbounded}"))
@@ -165,7 +161,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     let before = others.before_tps.filter(|before| *before >= 1.0)?;
     let part = during / before * 100.0;
     Some(format!(
-        "the server did {during:.0} transactions a second meanwhile with the job's, {part:.0} % of the {before:.0} before"
+        "meanwhile the server did {during:.0} transactions/s, the job's included, {part:.0} % of the {before:.0} before"
     ))
 }
 
@@ -173,8 +169,8 @@ fn render_others(others: &OthersSeen) -> Option<String> {
 pub fn render_put_back(done: &PutBack) -> String {
     let others = if done.runs > 1 { format!(" for {} runs", done.runs) } else { String::new() };
     let back = match done.gone_bytes {
-        Bytes(0) => "nothing had been pushed out".to_owned(),
-        gone => format!("{} of the {gone} that were pushed out are back", done.back_bytes),
+        Bytes(0) => "nothing had been evicted".to_owned(),
+        gone => format!("{} of the {gone} evicted are cached again", done.back_bytes),
     };
     format!("{back}{others}, measured after {:.1} s", done.seconds)
 }
@@ -185,7 +181,7 @@ mod tests {
     use cache::trace::{Decision, Isolated, Judged, Preloaded};
 
     fn receipt(way: Way) -> RunReceipt {
-        let decision = Decision { way, ..Decision::nothing("there is no film called nightly") };
+        let decision = Decision { way, ..Decision::nothing("there is no film named nightly") };
         let film = Some("nightly".to_owned());
         RunReceipt { wall_seconds: 6.0, seconds: 6.0, film, decision, ..RunReceipt::default() }
     }
@@ -213,20 +209,17 @@ mod tests {
         };
         assert_eq!(
             render_run(&receipt),
-            "pgthaw: 8.30 s in all: 2.10 s before the job, 6.00 s the job, 0.20 s after it; 4.0 s less than was forecast without pgthaw; 512 MB were \
-             brought before it in 1203 reads; the server did 798 transactions a second meanwhile with the job's, 95 % of the 840 before; \
-             98.0 % of the 1000 MB that were cached before it are cached again, and 1 MB of the 2 MB that shared_buffers had \
-             lost are back."
+            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; meanwhile the server did 798 transactions/s, the job's included, 95 % of the 840 before; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
         );
         let put_back = PutBack {
             buffers_gone_bytes: Some(Bytes(728 << 10)),
             buffers_back_bytes: Some(Bytes(728 << 10)),
             ..PutBack::default()
         };
-        let lost = "728 kB of the 728 kB that shared_buffers had lost are back";
+        let lost = "728 kB of the 728 kB evicted from shared_buffers are cached again";
         assert_eq!(render_found(&put_back), format!("nothing was in the page cache before the job, and {lost}"));
         let killed = PutBack { runs: 2, gone_bytes: Bytes(9 << 20), back_bytes: Bytes(8 << 20), ..PutBack::default() };
-        let told = "8 MB of the 9 MB that were pushed out are back for 2 runs, measured after 0.0 s";
+        let told = "8 MB of the 9 MB evicted are cached again for 2 runs, measured after 0.0 s";
         assert_eq!(render_put_back(&killed), told);
     }
 
@@ -235,7 +228,7 @@ mod tests {
         let asked = |sessions, requested_bytes| Attended { sessions, requested_bytes, ..Attended::default() };
         assert_eq!(
             render_unasked(&asked(1, Bytes(1 << 20)), Bytes(90 << 20)).unwrap(),
-            ", but the job asked files for 1 MB in all"
+            ", but the job requested only 1 MB"
         );
         assert_eq!(render_unasked(&asked(1, Bytes(80 << 20)), Bytes(90 << 20)), None);
         assert_eq!(render_unasked(&asked(0, Bytes(0)), Bytes(90 << 20)), None, "nobody knows what it asked for");
@@ -244,14 +237,14 @@ mod tests {
             let attended = Some(asked(1, Bytes(1 << 20)));
             render_run(&RunReceipt { seconds, preloaded, attended, ..receipt(Way::Sorted) })
         };
-        assert!(of_seconds(2.0).contains("but the job asked") && !of_seconds(0.1).contains("but the job asked"));
+        assert!(of_seconds(2.0).contains("the job requested") && !of_seconds(0.1).contains("the job requested"));
         for before_tps in [None, Some(0.4)] {
             assert_eq!(render_others(&OthersSeen { before_tps, during_tps: 6.0 }), None, "it is the job's");
         }
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.02, error_ratio: 0.0, saved_seconds: Some(-0.01) };
         let preloaded = Some(Preloaded { bytes: Bytes(1 << 20), reads: 1, ..Preloaded::default() });
         let text = render_run(&RunReceipt { judged: Some(judged), preloaded, ..receipt(Way::SetFirst) });
-        assert!(text.starts_with("pgthaw: the job took 6.00 s; as long as was forecast without pgthaw; "), "{text}");
+        assert!(text.starts_with("pgthaw: the job took 6.00 s; the same as forecast without pgthaw; "), "{text}");
         let (before, gone) = (Bytes(1 << 30), Bytes(1 << 13));
         let put_back = PutBack { cached_before_bytes: before, gone_bytes: gone, ..PutBack::default() };
         assert!(render_found(&put_back).starts_with("99.9 % of"), "{}", render_found(&put_back));
@@ -272,19 +265,19 @@ mod tests {
             let preloaded = Some(Preloaded { bytes: Bytes(512 << 20), reads: 1203, ..Preloaded::default() });
             render_preloaded(&RunReceipt { preloaded, kept: Some(kept), ..receipt(Way::Sorted) })
         };
-        let plain = "512 MB were brought while it ran in 1203 reads";
+        let plain = "512 MB were preloaded while it ran in 1203 reads";
         assert_eq!((of(512), of(513)), (plain.to_owned(), plain.to_owned()), "some of it was counted for its pages");
-        let own = "480 MB of them are in the new film: it has no gaps that were read over";
+        let own = "480 MB of them in the new film, which omits the gaps";
         assert_eq!(of(480), format!("{plain} ({own})"));
     }
 
     #[test]
     fn a_job_that_nothing_was_done_for_says_why() {
-        let plain = "pgthaw: the job took 6.00 s; nothing was preloaded, because there is no film called nightly.";
+        let plain = "pgthaw: the job took 6.00 s; nothing was preloaded: there is no film named nightly.";
         assert_eq!(render_run(&receipt(Way::Nothing)), plain);
         let judged = Judged { forecast_seconds: 7.0, took_seconds: 6.0, error_ratio: -0.1, saved_seconds: None };
         let text = render_run(&RunReceipt { judged: Some(judged), ..receipt(Way::Nothing) });
-        assert!(text.starts_with("pgthaw: the job took 6.00 s; 7.0 s were forecast for the job; nothing"), "{text}");
+        assert!(text.starts_with("pgthaw: the job took 6.00 s; 7.0 s forecast for the job; nothing"), "{text}");
     }
 
     #[test]
@@ -300,20 +293,19 @@ mod tests {
             })
         };
         assert_eq!((of(0, 0, None), of(0, 0, Some(3))), (None, None));
-        let stayed = "32 MB of the 40 MB that the job brought are still cached, for";
-        assert_eq!(of(32, 32, None).unwrap(), format!("{stayed} they have yet to be written"));
-        assert_eq!(of(32, 0, None).unwrap(), format!("{stayed} others use them"));
-        assert_eq!(of(32, 2, None).unwrap(), format!("{stayed} 2 MB have yet to be written, and others use the rest"));
-        let dirty =
-            "20 MB of what it brought are dirty in shared_buffers, and cached again when the server writes them";
+        let stayed = "32 MB of the 40 MB that the job loaded are still cached, because";
+        assert_eq!(of(32, 32, None).unwrap(), format!("{stayed} they are not yet written"));
+        assert_eq!(of(32, 0, None).unwrap(), format!("{stayed} other processes use them"));
+        assert_eq!(of(32, 2, None).unwrap(), format!("{stayed} 2 MB are not yet written and others use the rest"));
+        let dirty = "20 MB that the job loaded are dirty in shared_buffers; writing them will cache them again";
         assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
         let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
         assert_eq!(
             render_stayed(&made).unwrap(),
-            "223 MB are cached too that may not be the job's alone: what it wrote, and what others use, stays"
+            "223 MB more stay cached, because the job wrote them or other processes may use them"
         );
         assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
-        assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they have yet to be written; {dirty}"));
+        assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they are not yet written; {dirty}"));
         let put_back =
             Some(PutBack { brought_bytes: Bytes(9 << 20), stayed_bytes: Bytes(8 << 20), ..PutBack::default() });
         assert!(
@@ -326,13 +318,13 @@ mod tests {
         let cache_bytes = Some(Bytes(64 << 20));
         let isolated = Isolated { cache_bytes, share_mean: 0.75, share_min: 0.5, reads: 0, read_bytes: Bytes(0) };
         let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
-        let none = "no session of the job was found on the server, so nothing was set apart";
+        let none = "no session of the job was found on the server, so nothing was isolated";
         assert_eq!(render_isolated(&of(0)).unwrap(), none);
         let one = "1 session had at most 64 MB of the page cache, and 75 % of the disk (at least 50 %)";
         assert_eq!(render_isolated(&of(1)).unwrap(), one);
         let unbounded = Isolated { cache_bytes: None, ..isolated };
         let unbounded = Attended { sessions: 1, isolated: Some(unbounded), ..Attended::default() };
-        let told = "1 session had 75 % of the disk (at least 50 %); its page cache was not bounded";
+        let told = "1 session had 75 % of the disk (at least 50 %); its page cache was not limited";
         assert!(render_isolated(&unbounded).unwrap().starts_with(told));
         assert_eq!(render_isolated(&Attended::default()), None);
     }

@@ -26,7 +26,7 @@ use terminal::Canvas;
 
 pub use place::{SnapshotPlace, SnapshotsArguments};
 
-/// Keep the map of what is resident, to bring it back later
+/// Take, list, verify, show, compare or drop snapshots of the caches
 #[derive(Debug, Args)]
 pub struct SnapshotArguments {
     #[command(subcommand)]
@@ -35,25 +35,25 @@ pub struct SnapshotArguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Keep what is resident now, in both tiers; with --quiet nothing is printed but failures
+    /// Store which blocks are cached now, in both tiers; --quiet prints only errors
     Take(TakeArguments),
-    /// List the snapshots, newest first, and mark the one that `restore` would take
+    /// List the snapshots, newest first, and mark the one that `restore` would choose
     List {
-        /// Only with --verify: the beginning of a name, newest, newest~1, best or a file
+        /// With --verify only: the beginning of a name, newest, newest~1, best or a file
         #[arg(requires = "verify")]
         snapshot: Option<String>,
-        /// Instead read snapshots to their end, and compare them with their checksums: the newest, and the one that `restore` would take
+        /// Verify checksums instead: of SNAPSHOT, or of the newest and of the one that `restore` would choose
         #[arg(long)]
         verify: bool,
-        /// With --verify every snapshot of every cluster
+        /// With --verify: every snapshot of every cluster
         #[arg(long, requires = "verify", conflicts_with = "snapshot")]
         all: bool,
         #[command(flatten)]
         place: SnapshotPlace,
     },
-    /// Show what a snapshot holds
+    /// Show the contents of a snapshot
     Show {
-        /// The beginning of its name, newest, newest~1, best (the one that `restore` would take) or a file
+        /// The beginning of its name, newest, newest~1, best (the one that `restore` would choose) or a file
         #[arg(default_value = NEWEST)]
         snapshot: String,
         #[command(flatten)]
@@ -61,11 +61,11 @@ enum Action {
         #[command(flatten)]
         place: SnapshotPlace,
     },
-    /// Show what changed between two snapshots, or since one until now
+    /// Show the changes between two snapshots, or from one until now
     Diff(DiffArguments),
-    /// Forget a snapshot
+    /// Delete a snapshot
     Drop {
-        /// The beginning of its name, newest, newest~1 or best (the one that `restore` would take)
+        /// The beginning of its name, newest, newest~1 or best (the one that `restore` would choose)
         snapshot: String,
         #[command(flatten)]
         place: SnapshotPlace,
@@ -169,15 +169,15 @@ pub struct TakeArguments {
     #[command(flatten)]
     positional: PositionalArguments,
 
-    /// A word for its name, such as nightly
+    /// Label in the snapshot's name, such as nightly
     #[arg(long)]
     label: Option<String>,
 
-    /// Keep this many with the same label, and drop older ones once the new one is safe
+    /// Keep this many snapshots of the same label, and delete older ones after the new one is stored
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
 
-    /// Write this file instead, and drop none
+    /// Write the snapshot to this file instead, and delete none
     #[arg(short, long, value_name = "FILE", conflicts_with = "keep")]
     output: Option<PathBuf>,
 }
@@ -247,7 +247,7 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
     }
     let (known, unanswered) = place.ask_situation().await?;
     if let Some(error) = unanswered {
-        terminal::print_remark(&format!("note: {}; these are the snapshots of every server", describe(&error)));
+        terminal::print_remark(&format!("note: {}; the list has the snapshots of all servers", describe(&error)));
     }
     for of_cluster in
         lines.chunk_by_mut(|one, other| one.generation.system_identifier == other.generation.system_identifier)
@@ -272,16 +272,16 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
 /// What to compare, and what of it is shown.
 #[derive(Debug, Args)]
 pub struct DiffArguments {
-    /// The earlier one: the beginning of its name, newest, newest~1 or a file [default: the one that `restore` would take]
+    /// Earlier snapshot: the beginning of its name, newest, newest~1 or a file [default: the one that `restore` would choose]
     before: Option<String>,
 
-    /// The later one [default: what is resident now]
+    /// Later snapshot [default: the caches now]
     after: Option<String>,
 
     #[command(flatten)]
     selection: SelectionArguments,
 
-    /// The N that changed most; 0 for all
+    /// Show the N relations that changed most; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 

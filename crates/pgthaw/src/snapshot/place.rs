@@ -18,7 +18,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// Where snapshots are kept.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SnapshotsArguments {
-    /// The directory that keeps snapshots [default: /var/lib/pgthaw if it may be written, else pgthaw/snapshots in $XDG_STATE_HOME or ~/.local/state]
+    /// Directory of the snapshots [default: pgthaw/snapshots in $XDG_STATE_HOME if set; else /var/lib/pgthaw if writable; else in ~/.local/state]
     #[arg(long = "dir", value_name = "DIRECTORY", env = "PGTHAW_SNAPSHOTS", hide_short_help = true)]
     directory: Option<PathBuf>,
 }
@@ -73,7 +73,7 @@ impl SnapshotsArguments {
         let better = candidates.select_over(taken, situation)?.holding;
         let directory = postgres::quote_argument(&store.root().display().to_string());
         Some(format!(
-            "the server's owner keeps one that is warmer, or as warm and newer ({}): `pgthaw restore --dir {directory}`",
+            "the server's owner has a warmer snapshot, or an equally warm newer one ({}): `pgthaw restore --dir {directory}`",
             better.name
         ))
     }
@@ -97,10 +97,10 @@ impl SnapshotsArguments {
 #[derive(Debug, Args)]
 pub struct SnapshotPlace {
     #[command(flatten)]
-    pub connection: ConnectionArguments,
+    pub snapshots: SnapshotsArguments,
 
     #[command(flatten)]
-    pub snapshots: SnapshotsArguments,
+    pub connection: ConnectionArguments,
 }
 
 #[derive(Clone, Debug, Default)]

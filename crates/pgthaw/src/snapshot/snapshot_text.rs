@@ -128,7 +128,7 @@ pub fn render_taken(taken: &Taken) -> String {
     let Taken { header, path, file_bytes, keep, dropped, .. } = taken;
     let amount = |state: &TierState, blocks: u64| match state {
         TierState::Measured => bytes_of(header, blocks).to_string(),
-        TierState::Unknown { .. } => "nothing (not seen)".to_owned(),
+        TierState::Unknown { .. } => "nothing (not visible)".to_owned(),
     };
     let mut lines = vec![format!(
         "kept {} of the OS page cache and {} of shared_buffers, in {}\n  {} ({file_bytes})",
@@ -137,7 +137,7 @@ pub fn render_taken(taken: &Taken) -> String {
         counted(header.relations as usize, "relation"),
         pasted_path(path)
     )];
-    lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep {keep}", old.name)));
+    lines.extend(dropped.iter().map(|old| format!("dropped {} (--keep {keep})", old.name)));
     lines.join("\n")
 }
 
@@ -150,7 +150,7 @@ pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Se
     let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
     match restore {
         Some(selected) if was_taken => lines.extend(prefix("`pgthaw restore` now takes ", render_selected(selected))),
-        None if was_taken => lines.push("no snapshot is left that `pgthaw restore` would take".to_owned()),
+        None if was_taken => lines.push("no snapshot is left for `pgthaw restore`".to_owned()),
         _ => {}
     }
     lines
@@ -196,13 +196,13 @@ pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usiz
     let (rows, rest) = changed.split_at(shown);
     let mut lines = render_columns(difference_columns(difference, rows, block_size), canvas.width, canvas.mark());
     if !rest.is_empty() {
-        lines.push(format!("and {} that changed less", counted(rest.len(), "relation")));
+        lines.push(format!("and {} with smaller changes", counted(rest.len(), "relation")));
     }
     let same = difference.relations.len() - changed.len();
-    lines.push(format!("{} as before", counted(same, "relation")));
+    lines.push(format!("{} unchanged", counted(same, "relation")));
     let unseen = [(difference.has_os, "the OS page cache"), (difference.has_buffers, "shared_buffers")];
     let unseen = unseen.iter().filter(|(is_seen, _)| !is_seen);
-    lines.extend(unseen.map(|(_, tier)| format!("note: {tier} is unknown in one of the two")));
+    lines.extend(unseen.map(|(_, tier)| format!("note: {tier} is unknown in one of the two snapshots")));
     lines.join("\n")
 }
 
@@ -268,7 +268,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
     let mut lines = vec![head, format!("  {}", render_held(holding)), format!("  why: {}", render_reason(selected))];
     if !selected.dropped_databases.is_empty() {
         let names: Vec<String> = selected.dropped_databases.iter().map(|name| printable(name).into()).collect();
-        lines.push(format!("    not counted, as dropped since: {}", names.join(", ")));
+        lines.push(format!("    not counted (dropped since): {}", names.join(", ")));
     }
     if let Some(warmer) = warmer {
         let name = printable(&warmer.name);
@@ -282,23 +282,21 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
 pub fn render_reason(selected: &Selected) -> String {
     let start = selected.server_started_at.map(|at| format!(" of {} UTC", at.strftime("%F %H:%M"))).unwrap_or_default();
     match selected.reason {
-        Reason::Named => "it was named".to_owned(),
-        Reason::NewestReadable => "the newest that can be read: the newest was asked for".to_owned(),
+        Reason::Named => "given by name".to_owned(),
+        Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
         Reason::AsWarmSinceStart => format!("the newest as warm as those before the start{start}"),
-        Reason::NewestSinceStart => {
-            "the newest that holds something; none is from before the server's start".to_owned()
-        }
+        Reason::NewestSinceStart => "the newest with content; none is from before the server's start".to_owned(),
         Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
         Reason::WarmestStartUnknown => {
-            "the warmest; no server answers, so all count as from before its start".to_owned()
+            "the warmest; no server responds, so all count as from before its start".to_owned()
         }
     }
 }
 
 fn render_when(holding: &Holding) -> String {
     match holding.age_seconds {
-        ..0 => format!("dated {} UTC, still to come", holding.taken_at.strftime("%F %T")),
+        ..0 => format!("dated {} UTC, in the future", holding.taken_at.strftime("%F %T")),
         _ => format!("taken {}", render_age(holding.taken_at)),
     }
 }
@@ -306,8 +304,8 @@ fn render_when(holding: &Holding) -> String {
 fn render_held(holding: &Holding) -> String {
     match (holding.os_bytes, holding.buffers_bytes) {
         (Some(os), Some(buffers)) => format!("holds {os} of the page cache and {buffers} of shared_buffers"),
-        (Some(os), None) => format!("holds {os} of the page cache; shared_buffers were not seen"),
-        (None, Some(buffers)) => format!("holds {buffers} of shared_buffers; the page cache was not seen"),
+        (Some(os), None) => format!("holds {os} of the page cache; shared_buffers were not visible"),
+        (None, Some(buffers)) => format!("holds {buffers} of shared_buffers; the page cache was not visible"),
         (None, None) => "holds nothing".to_owned(),
     }
 }

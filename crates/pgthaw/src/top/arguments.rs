@@ -4,66 +4,70 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::ConnectionArguments;
 use crate::looking::BudgetArguments;
+use crate::{ConnectionArguments, PositionalArguments};
 use observe::time::{By, Tier};
 
-/// Where the time of a server goes while it runs: a live screen, lines of JSON, or a page for Prometheus
+/// Show where a server's time goes, live: on a screen, as lines of JSON, or as metrics for Prometheus
 ///
-/// Throughput, hits of both tiers, what processes do and wait for, the device, checkpoints and what pgthaw itself costs, step after step;
-/// the last hour can be looked back at, and a record shown again. Where standard output is no terminal each step is a line of JSON. With
-/// fewer rights it shows less, and says what is missing and why: docs/top.md.
+/// Each step shows throughput, cache hits, waits, locks, the device, checkpoints, memory and pgthaw's overhead. The screen can go back
+/// one hour, and `--replay` shows a record. Without a terminal, each step is a line of JSON. With fewer privileges pgthaw shows less,
+/// and prints what is missing and why (docs/top.md).
 #[derive(Debug, Args)]
 pub struct TopArguments {
     #[command(flatten)]
-    pub connection: ConnectionArguments,
+    pub positional: PositionalArguments,
 
-    /// From one reading to the next: 100ms to 10s
+    /// Interval between readings, from 100ms to 10s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
 
-    /// End after so long
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: Option<u32>,
 
-    /// Whose times are added up
+    /// How to group the times
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
 
-    /// Where the times come from [default: the most exact source that can be had]
+    /// How to measure the times [default: the most exact source available]
     #[arg(long, value_enum)]
     pub source: Option<Tier>,
 
     #[command(flatten)]
     pub budget: BudgetArguments,
 
-    /// Keep what is shown in this file, which must not be there
+    /// Save the steps to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Show what was kept in this file; no server is asked
+    /// Show the steps of this file, without a server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
     pub replay: Option<PathBuf>,
 
-    /// Answer Prometheus at this address and port, under /metrics, until Ctrl-C. An address that others can reach takes a token; those
-    /// of 127.0.0.0/8 and ::1 are this machine's
+    /// Serve /metrics for Prometheus at this address and port, until Ctrl-C
+    ///
+    /// An address that other machines can reach requires --token-file. 127.0.0.0/8 and ::1 require none.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
-    /// A file whose first line is the secret that who asks must know, and that only you can read
+    /// File with the clients' secret in its first line; only its owner may have access
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
 
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
+
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
 }
 
 /// A number without a unit is seconds.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     match model::parse_hit(text)? {
         seconds @ 0.1..=10.0 => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("it is 100ms at least and 10s at most".to_owned()),
+        _ => Err("must be at least 100ms and at most 10s".to_owned()),
     }
 }
 

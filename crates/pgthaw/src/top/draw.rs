@@ -25,7 +25,7 @@ const KEYS: [&str; 3] = [
     "q quit ? help l locks s sort i idle p pause",
 ];
 const KEYS_OF_RECORD: [&str; 3] = [
-    "q quit  ? help  l locks  s sort  i idle  p stop, go on  f faster  ←→ step  PgUp PgDn minute",
+    "q quit  ? help  l locks  s sort  i idle  p stop, resume  f faster  ←→ step  PgUp PgDn minute",
     "q quit  ? help  l locks  s sort  i idle  p stop  f faster  ←→ step",
     "q quit ? help l locks s sort i idle p stop f faster",
 ];
@@ -159,7 +159,7 @@ fn lock_lines(live: &mut LiveTop, width: usize, room: usize, canvas: Canvas) -> 
     let mut lines: Vec<String> =
         live.shown.blockers.iter().flat_map(of_root).map(|line| told(&line, canvas.unicode)).collect();
     if lines.is_empty() {
-        lines.push("nobody waits for a lock, and nobody is idle in a transaction".to_owned());
+        lines.push("no session waits for a lock or is idle in a transaction".to_owned());
     }
     let fitting = room.saturating_sub(1);
     live.scroll(fitting, lines.len());
@@ -334,9 +334,9 @@ mod tests {
                 "writing for 12.0 s",
                 "dirty 123 MB",
                 "costs 0.60 %",
-                "bpf: all is counted",
+                "bpf: everything counted",
                 "lost 0",
-                "not seen (? says why): waits that do not sleep",
+                "not visible (? shows why): waits without sleep",
                 "running 1.6",
                 "LWLock 0.5",
                 "client 9.5",
@@ -443,7 +443,7 @@ mod tests {
         assert!(!live.press(Key::Escape) && screen(&mut live, 80, 24).iter().any(|line| line.starts_with("NAME")));
         live.take(&frame(101));
         live.press(Key::Char('l'));
-        assert!(screen(&mut live, 80, 24).join("\n").contains("nobody waits for a lock"));
+        assert!(screen(&mut live, 80, 24).join("\n").contains("no session waits for a lock"));
     }
 
     #[test]
@@ -451,7 +451,7 @@ mod tests {
         let mut live = live();
         live.press(Key::Char('?'));
         let first = screen(&mut live, 80, 24);
-        assert!(first[0].contains("a step back") && first[23].contains("close"), "{first:#?}");
+        assert!(first[0].contains("one step back") && first[23].contains("close"), "{first:#?}");
         (0..99).for_each(|_| _ = live.press(Key::ArrowDown));
         let last = screen(&mut live, 80, 24);
         assert!(last[22].contains("lost"), "{last:#?}");
@@ -528,7 +528,7 @@ mod tests {
         let lines = screen(&mut live, 40, 10);
         assert!(lines[1].contains("2413 tps") && lines[2].starts_with("stall:"), "{lines:#?}");
         assert_eq!(names(&lines), 3, "{lines:#?}");
-        assert!(screen(&mut live, 80, 24).iter().any(|line| line.starts_with("not seen")));
+        assert!(screen(&mut live, 80, 24).iter().any(|line| line.starts_with("not visible")));
         assert!(screen(&mut live, 40, 5)[1].contains("2413 tps"));
     }
 

@@ -96,7 +96,7 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     if let Some(server) = &frame.server {
         match server.hidden {
             0 => fact.add(1, format!("{} {} active", counted(server.clients, "client"), server.active)),
-            hidden => fact.add(1, format!("{} that this role may not see", counted(hidden, "session"))),
+            hidden => fact.add(1, format!("{} hidden from this role", counted(hidden, "session"))),
         }
         if server.idle_in_transaction > 0 {
             fact.add(5, format!("{} idle in a transaction", server.idle_in_transaction));
@@ -106,7 +106,7 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     }
     let age = frame.at_ms.saturating_sub(server_at_ms);
     if frame.failure.is_none() && age > STALE_MS {
-        fact.add(0, format!("the server was last heard {} s ago", age / 1000));
+        fact.add(0, format!("last response from the server {} s ago", age / 1000));
     }
     fact
 }
@@ -140,7 +140,7 @@ fn hits_of(frame: &TopFrame) -> Fact {
 fn device_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("device");
     let Some(machine) = &frame.machine else {
-        fact.add(0, "not seen");
+        fact.add(0, "not visible");
         return fact;
     };
     match &machine.gauges.device {
@@ -170,7 +170,7 @@ fn add_device(fact: &mut Fact, device: &DeviceUse) {
 fn checkpoint_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("checkpoint");
     let Some(step) = &frame.checkpoint else {
-        fact.add(0, "not seen");
+        fact.add(0, "not visible");
         return fact;
     };
     let block_size = frame.server.map_or(8192, |server| server.block_size);
@@ -188,7 +188,7 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
             fact.add(0, format!("synchronising{}{}", since(step.running_ns), written(step.buffers)));
         }
         CheckpointPhase::Idle => fact.add(0, next_of(step)),
-        CheckpointPhase::Unknown => fact.add(0, "which phase is not seen"),
+        CheckpointPhase::Unknown => fact.add(0, "phase not visible"),
     }
     fact.add(1, format!("WAL {} of {}", Bytes(step.wal_bytes), Bytes(step.max_wal_bytes)));
     if let Some(last) = step.last {
@@ -211,11 +211,11 @@ fn next_of(step: &CheckpointStep) -> String {
 fn machine_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("memory");
     let Some(MachineStep { gauges: machine, .. }) = &frame.machine else {
-        fact.add(0, "not seen");
+        fact.add(0, "not visible");
         return fact;
     };
     fact.add(0, format!("dirty {}", machine.dirty_bytes));
-    fact.add(0, format!("on its way to disk {}", machine.writeback_bytes));
+    fact.add(0, format!("writeback {}", machine.writeback_bytes));
     fact.add(2, format!("available {}", machine.available_bytes));
     fact.add(4, format!("page cache {}", machine.cached_bytes));
     let (busy, all) = (machine.processors_busy_seconds, frame.cost.processors);
@@ -252,15 +252,15 @@ fn cost_of(frame: &TopFrame) -> Fact {
 
 fn source_of(frame: &TopFrame) -> String {
     match frame.source {
-        Some(Tier::Bpf) if frame.cost.kernel_refusal.is_some() => "bpf, whose cost is not counted".to_owned(),
+        Some(Tier::Bpf) if frame.cost.kernel_refusal.is_some() => "bpf, its cost unknown".to_owned(),
         Some(Tier::Bpf) if frame.reductions.iter().any(|one| one.given_up == GivenUp::Receives) => {
-            "bpf: all but commands is counted".to_owned()
+            "bpf: everything but commands counted".to_owned()
         }
-        Some(Tier::Bpf) => "bpf: all is counted".to_owned(),
+        Some(Tier::Bpf) => "bpf: everything counted".to_owned(),
         Some(Tier::Memory) => {
-            format!("memory: {} looks/s, estimates", render_looks(looks_after(&frame.reductions)))
+            format!("memory: {} samples/s, estimates", render_looks(looks_after(&frame.reductions)))
         }
-        Some(Tier::Sql) => "SQL alone: 10 looks/s, estimates".to_owned(),
+        Some(Tier::Sql) => "SQL only: 10 samples/s, estimates".to_owned(),
         None => "no server".to_owned(),
     }
 }
@@ -269,7 +269,7 @@ pub(super) fn missing_line(frame: &TopFrame) -> Option<String> {
     let given_up = frame.reductions.last().map(|one| format!("above the budget, {}", render_given_up(one)));
     let missing = frame.missing.iter().map(|one| printable(&one.what).into_owned());
     let what: Vec<String> = given_up.into_iter().chain(missing).collect();
-    (!what.is_empty()).then(|| format!("not seen (? says why): {}", what.join("; ")))
+    (!what.is_empty()).then(|| format!("not visible (? shows why): {}", what.join("; ")))
 }
 
 /// Groups the digits of large numbers.
@@ -284,34 +284,34 @@ fn number(value: f64) -> String {
 // ---- help ----
 
 const KEYS: [&str; 7] = [
-    "← →        a step back, and forward",
-    "PgUp PgDn  a minute back, and forward",
+    "← →        one step back or forward",
+    "PgUp PgDn  one minute back or forward",
     "Home End   the oldest step, and now",
     "↑ ↓        scroll the names",
-    "l          who blocks whom and who is idle in a transaction, instead of chart and names",
-    "s  i       sort by the next column; show who has nothing to do",
-    "?  q       this; quit, as Ctrl-C does",
+    "l          sessions that block others or are idle in a transaction, instead of chart and names",
+    "s  i       sort by the next column; show idle processes",
+    "?  q       this help; quit, like Ctrl-C",
 ];
 
-const LIVE: &str = "p          pause: looking goes on behind, and the last hour is kept";
-const RECORD: &str = "p  f       stop and go on; faster";
+const LIVE: &str = "p          pause the display: measuring continues, and the last hour is kept";
+const RECORD: &str = "p  f       stop or resume; faster";
 
 const FIGURES: [&str; 15] = [
-    "(10 s)          over so long, and not in this step alone: sessions tell their transactions and blocks about once a second",
-    "tps             transactions by pg_stat_database",
-    "commands/s      receipts from clients in this step, by the kernel",
-    "each            of the commands, in the mean: time of client backends that was no waiting for the client, by commands; in the server, without the network",
-    "a transaction   in the mean: time of sessions in statements, by transactions (14 and later)",
-    "shared_buffers  blocks found there, of all that were asked for",
-    "page cache      of what was read into shared_buffers, the part that no device had to deliver; read-ahead counts against it",
-    "the chart       how many processes did what in the mean of each step; waiting for a client and for something to do is left out",
-    "COUNT           waits that have ended; of a processor how often it was given",
-    "SHARE           of the time of all client backends",
-    "AVERAGE         of waits that have ended: the time that they had of this step, by their number",
-    "MAX             longest, up to twice too much where a longer one was before; with a + it lasts still",
-    "P99             the upper bound of a bucket: up to twice too much",
-    "recovered       times on a processor whose begin the kernel did not tell; their length is known",
-    "lost            processes that were not followed, and steps that were not shown",
+    "(10 s)          over this time instead of one step: sessions report their transactions and blocks about once a second",
+    "tps             transactions per second from pg_stat_database",
+    "commands/s      commands received from clients in this step, counted in the kernel",
+    "each            mean time of a command in the server, without the network: time of client backends not spent waiting for clients, per command",
+    "a transaction   mean time in statements, per transaction (PostgreSQL 14 and later)",
+    "shared_buffers  share of the requested blocks found there",
+    "page cache      share of the bytes read into shared_buffers without a device read; read-ahead lowers it",
+    "the chart       mean number of processes by activity in each step, without waits for clients or for work",
+    "COUNT           completed waits; for a processor, how often a process got one",
+    "SHARE           share of the time of all client backends",
+    "AVERAGE         mean time of completed waits within this step",
+    "MAX             longest wait, up to twice too large if there was a longer one before; + means it still lasts",
+    "P99             the upper bound of a bucket: up to twice too large",
+    "recovered       intervals on a processor whose start the kernel did not report; their length is known",
+    "lost            processes not followed, and steps not shown",
 ];
 
 pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width: usize) -> Vec<String> {
@@ -323,7 +323,7 @@ pub(super) fn help_lines(frame: &TopFrame, kind: Kind, with_unicode: bool, width
     lines.extend(frame.reductions.iter().map(|one| format!("given up        {}", render_reduction(one))));
     lines.extend(frame.missing.iter().map(|one| {
         let remedy = one.remedy.as_ref().map(|remedy| format!(" ({})", printable(remedy))).unwrap_or_default();
-        format!("not seen        {}: {}{remedy}", printable(&one.what), printable(&one.why))
+        format!("not visible     {}: {}{remedy}", printable(&one.what), printable(&one.why))
     }));
     lines.push(String::new());
     lines.extend(FIGURES.map(str::to_owned));
@@ -359,8 +359,8 @@ mod tests {
                 "hits: shared_buffers 98.2 %  page cache 71.0 %  fetched 12.3 MB/s  (10 s)",
                 "device: 1203 reads/s 9.4 MB/s  402 writes/s 12 MB/s  queue 3.2  busy 87 %",
                 "checkpoint: writing for 12.0 s, 9812 buffers (76.7 MB)  WAL 123 MB of 1 GB",
-                "memory: dirty 123 MB  on its way to disk 2 MB  processors 1.84 of 2 busy",
-                "pgthaw: costs 0.60 % of 2 processors  bpf: all is counted  lost 0",
+                "memory: dirty 123 MB  writeback 2 MB  processors 1.84 of 2 busy",
+                "pgthaw: costs 0.60 % of 2 processors  bpf: everything counted  lost 0",
             ]
         );
         assert!(texts(&frame(9), 100)[2].starts_with("device: nvme0n1  1203"));
@@ -389,10 +389,10 @@ mod tests {
         bare.rates = Default::default();
         let lines = texts(&bare, 69);
         assert_eq!(lines[0], "throughput: - tps");
-        assert_eq!((lines[2].as_str(), lines[3].as_str()), ("device: not seen", "checkpoint: not seen"));
-        assert!(lines[5].contains("SQL alone"), "{lines:#?}");
+        assert_eq!((lines[2].as_str(), lines[3].as_str()), ("device: not visible", "checkpoint: not visible"));
+        assert!(lines[5].contains("SQL only"), "{lines:#?}");
         let stale = facts_of(&frame(9), 1000)[0].text(200);
-        assert!(stale.ends_with("the server was last heard 8 s ago"), "{stale}");
+        assert!(stale.ends_with("last response from the server 8 s ago"), "{stale}");
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
             looks_per_second: None,
         };
         frame.reductions = vec![reduction, Reduction { given_up: GivenUp::NothingLeft, ..reduction }];
-        assert!(texts(&frame, 69)[5].contains("bpf: all but commands is counted"), "{:#?}", texts(&frame, 69));
+        assert!(texts(&frame, 69)[5].contains("bpf: everything but commands counted"), "{:#?}", texts(&frame, 69));
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
             let lines = help_lines(&frame(1), Kind::Live, with_unicode, width);
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
             let text = lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-            assert!(text.contains("waits that do not sleep") && text.contains("a spinlock"), "{text}");
+            assert!(text.contains("waits without sleep") && text.contains("spinlocks"), "{text}");
             assert_eq!(text.is_ascii(), !with_unicode);
         }
     }

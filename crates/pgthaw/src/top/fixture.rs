@@ -63,8 +63,8 @@ pub fn frame(second: i64) -> TopFrame {
             processors: 2.0,
         },
         missing: vec![Missing {
-            what: "waits that do not sleep".into(),
-            why: "a read that the page cache answers, a spinlock: they are time on a processor".into(),
+            what: "waits without sleep".into(),
+            why: "page cache hits and spinlocks count as processor time".into(),
             remedy: None,
         }],
         ..TopFrame::default()

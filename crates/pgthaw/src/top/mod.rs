@@ -30,7 +30,7 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
     }
     let endpoint = Endpoint::bind(&arguments).await?;
     // Fails at once for a mistyped name.
-    let target = Target::open(&arguments.connection).await?;
+    let target = Target::open(&arguments.connection.clone().with(arguments.positional.clone())).await?;
     if !with_screen {
         print(arguments, target, endpoint, output).await?;
         return Ok(ExitStatus::Done);
@@ -68,11 +68,11 @@ async fn replay(arguments: &TopArguments, with_screen: bool) -> anyhow::Result<(
     }
     if !with_screen {
         if record.is_cut {
-            terminal::print_remark("the record ends within a step: whoever wrote it was stopped");
+            terminal::print_remark("the record ends within a step: its writer was stopped");
         }
         return Ok(());
     }
-    let too_much = (history.dropped > 0).then(|| format!("the first {} are too much to be shown", history.dropped));
+    let too_much = (history.dropped > 0).then(|| format!("the first {} steps are too many to show", history.dropped));
     let cut = record.is_cut.then(|| "its end is missing".to_owned());
     let title = Title { subject: path.display().to_string(), beside: too_much.into_iter().chain(cut).collect() };
     show(&mut LiveTop::new(title, Kind::Record, history), None, arguments.ascii).await

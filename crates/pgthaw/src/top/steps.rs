@@ -121,7 +121,7 @@ fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
         false => terminal::print_remark(&format!("metrics: {address}")),
     }
     if is_silent && output.shows_progress() {
-        terminal::print_remark("answering until Ctrl-C");
+        terminal::print_remark("serving until Ctrl-C");
     }
 }
 
@@ -177,7 +177,7 @@ async fn look_on(mut watch: TopWatch, target: Target) -> anyhow::Result<()> {
     loop {
         let failure = match watch.watch(here).await {
             _ if !watch.is_heard() => return Ok(()),
-            Ok(failure) => failure.unwrap_or_else(|| "it does not answer".to_owned()),
+            Ok(failure) => failure.unwrap_or_else(|| "it does not respond".to_owned()),
             Err(error) if !watch.has_begun => return Err(error.into()),
             Err(error) => describe(&error.into()),
         };
@@ -215,7 +215,7 @@ fn find_devices(target: &Target) -> (Devices, Option<String>, Vec<Missing>) {
     let missing = |what: &str, why: String, remedy| vec![Missing { what: what.to_owned(), why, remedy }];
     let Some(directory) = &target.data_directory else {
         let told = target.directory_refusal.as_ref().and_then(|refusal| refusal.detail.clone());
-        let what = "the device, memory, processors, and what was fetched from storage";
+        let what = "the device, memory, processors, and bytes fetched from storage";
         let why = told.unwrap_or_else(|| "the server is not on this host".to_owned());
         return (Devices::default(), None, missing(what, why, None));
     };

@@ -24,7 +24,7 @@ pub fn name_session(session: &Session) -> String {
 /// `idle in transaction for 12.3 s`; `None` for a prepared transaction.
 pub fn describe_state(session: &Session) -> Option<String> {
     let works = session.backend.as_deref().is_some_and(|backend| backend != "client backend");
-    let hidden = is_hidden(session).then_some("in a state that this role may not see (GRANT pg_monitor)");
+    let hidden = is_hidden(session).then_some("in a state hidden from this role (GRANT pg_monitor)");
     let state = session.state.as_deref().or(works.then_some("at work")).or(hidden)?;
     let length = session.state_ms.map(|ms| format!(" for {}", render_length(ms))).unwrap_or_default();
     let event = session.event_type.as_deref().zip(session.event.as_deref()).filter(|_| state == "active");

@@ -39,39 +39,40 @@ const SECONDS: u32 = 10;
 
 const STEP: Duration = Duration::from_secs(1);
 
-/// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
+/// Show where the time of server processes goes: running, ready for a processor, or waiting, by event
 ///
-/// Shows too who blocks whom, who is idle in a transaction, and who writes temporary files.
-/// Looks for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30. With root's rights a small program in the kernel
-/// charges every nanosecond of every process, and what it costs is told. With fewer rights the wait events are looked at now and then:
-/// in the processes' memory, or over SQL alone; then nothing is counted, and times are estimates. docs/waits.md says what is measured.
+/// Also shows which sessions block others, sessions idle in a transaction, and writers of temporary files. Measures for some seconds, or
+/// while a command runs: pgthaw waits -- pgbench -T 30.
+///
+/// As root, a BPF program charges every nanosecond of every process, and pgthaw prints its overhead. With fewer privileges pgthaw samples
+/// wait events, in the processes' memory or over SQL. Times are then estimates, without counts. docs/waits.md describes the measurement.
 #[derive(Debug, Args)]
 pub struct WaitsArguments {
-    #[command(flatten)]
-    pub connection: ConnectionArguments,
-
-    /// Look for so long [default: 10; with a command as long as it runs]
+    /// Measure for this many seconds [default: 10; with a command until it ends]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// Whose times are added up
+    /// How to group the times
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
-    /// Where the times come from [default: the most exact source that can be had]
+    /// How to measure the times [default: the most exact source available]
     #[arg(long, value_enum)]
     source: Option<Tier>,
 
     #[command(flatten)]
     budget: BudgetArguments,
 
-    /// Write the statistics and the account of the seconds to this file too, as Parquet
+    /// Also write the statistics and the times of each second to this Parquet file
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
 
-    /// Look while this command runs, and end with its exit status
+    /// Measure while this command runs, and exit with its status
     #[arg(last = true, value_name = "CMD", conflicts_with = "seconds")]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
 }
 
 pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -103,10 +104,10 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     remarks.extend(following.remarks);
     let failed = &watched.accounting.failed;
     remarks.extend((failed.count > 0).then(|| {
-        format!("{} who the processes are failed, the last one so: {}", counted(failed.count, "question"), failed.why)
+        format!("{} for the process list failed, the last with: {}", counted(failed.count, "request"), failed.why)
     }));
     remarks.extend(locks::tell_since(server, locks_before).await);
-    remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
+    remarks.extend((!watched.answered).then(|| "the server stopped responding before the end".to_owned()));
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
@@ -127,7 +128,7 @@ impl WaitsArguments {
     ) -> anyhow::Result<ExitStatus> {
         let Some((program, words)) = self.command.split_first() else {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
-            let progress = Progress::steps("looking, by seconds", seconds, output.shows_progress());
+            let progress = Progress::steps("measuring, by seconds", seconds, output.shows_progress());
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
             let ended = following.until(watch, source, STEP, end, || progress.advance(1)).await;
             progress.finish();
@@ -246,11 +247,10 @@ impl Following<'_> {
             watch.follow_restart(here.names, Some(stalls));
             self.started_at = here.started_at;
             self.remarks.push(format!(
-                "the server was restarted: it went away at {gone} and is looked at again since {now} UTC; what was seen before is in all figures"
+                "the server restarted: it stopped at {gone}, and the measurement continued at {now} UTC; all figures include the time before"
             ));
         } else {
-            self.remarks
-                .push(format!("the server ended pgthaw's sessions at {gone}, and has new ones since {now} UTC"));
+            self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now} UTC"));
         }
         watch.follow(here.who, here.roster);
         // A source without sessions continued meanwhile.

@@ -21,11 +21,10 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     lines.extend(render_columns(columns_of("NAME", &shown, |one| &one.name), width, "…"));
     let sum = |all: &[&NamedStatistic]| render_ns(all.iter().map(|one| one.statistic.total_ns).sum());
     if let Some(hidden) = rest.get(NAMES_SHOWN..).filter(|hidden| !hidden.is_empty()) {
-        lines.push(format!("{} more with {} together: --json has them", counted(hidden.len(), "name"), sum(hidden)));
+        lines.push(format!("{} more with {} in total: --json has them", counted(hidden.len(), "name"), sum(hidden)));
     }
     if !idle.is_empty() {
-        let told =
-            format!("background processes had nothing to do for {}, in {}", sum(&idle), counted(idle.len(), "name"));
+        let told = format!("background processes were idle for {}, in {}", sum(&idle), counted(idle.len(), "name"));
         lines.push(wrap_text(&format!("{told}: --json has them"), width));
     }
     if !report.handled_by.is_empty() {
@@ -53,12 +52,12 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
 
 fn render_head(report: &TimeReport) -> String {
     let how = match report.source {
-        Tier::Bpf => "every switch of processes counted in the kernel",
+        Tier::Bpf => "every process switch counted in the kernel",
         Tier::Memory => {
             let looks = looks_in_words(looks_after(&report.reductions));
-            &format!("looked at in their memory {looks}: times are estimates")
+            &format!("sampled in their memory {looks}: times are estimates")
         }
-        Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",
+        Tier::Sql => "sampled in pg_stat_activity 10 times a second: times are estimates",
     };
     let processes = counted(report.processes, "process");
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
@@ -146,11 +145,10 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
 }
 
 fn render_unfinished(report: &TimeReport) -> Option<String> {
-    let parts =
-        [(report.begun_before, "had begun before pgthaw looked"), (report.lasting, "had not ended when it stopped")];
+    let parts = [(report.begun_before, "began before the measurement"), (report.lasting, "lasted beyond its end")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let told: Vec<String> = parts.map(|(count, what)| format!("{} {what}", counted(count, "command"))).collect();
-    (!told.is_empty()).then(|| format!("{}: only the time that was seen counts", told.join(", ")))
+    (!told.is_empty()).then(|| format!("{}: only the measured time counts", told.join(", ")))
 }
 
 fn seconds_columns(report: &TimeReport) -> Vec<Column> {
@@ -186,24 +184,24 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     let imperfect = report.imperfect;
     let unknown = render_share(report.total.unknown_ns as f64 / report.total.lived_ns.max(1) as f64);
     lines.push(format!(
-        "not explained: {} ({unknown}) with an event that could not be read; {} not followed",
+        "not explained: {} ({unknown}) with an unreadable event; {} not followed",
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
     // Over SQL, unknown events mean a missing privilege.
     if report.source == Tier::Sql && report.total.unknown_ns > 0 {
-        lines.push("what processes of others wait for is shown to pg_monitor: `GRANT pg_monitor TO …`".to_owned());
+        lines.push("wait events of other roles need pg_monitor: `GRANT pg_monitor TO …`".to_owned());
     }
     if imperfect.lost_calls + imperfect.lost_of_files > 0 {
         lines.push(format!(
-            "lost: {} of files that could not be told in time, {} that no file has",
+            "lost: {} (ring buffer full), {} without a file",
             counted(imperfect.lost_calls, "slow call"),
             counted(imperfect.lost_of_files, "call or write")
         ));
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not tell {} on a processor ({}, by the scheduler's account), nor the end of {}",
+            "recovered: the kernel did not report {} on a processor ({}, by the scheduler's account), nor the end of {}",
             counted(imperfect.recovered, "beginning"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
@@ -214,7 +212,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     for refused in &report.refused {
         let source = refused.source.name();
         let remedy = refused.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        lines.push(format!("not from {source}: {}{remedy}", refused.reason));
+        lines.push(format!("not possible with {source}: {}{remedy}", refused.reason));
     }
     if report.source != Tier::Bpf {
         lines.push(BIAS.to_owned());
@@ -223,8 +221,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     lines
 }
 
-const BIAS: &str = "a process is taken to have done all the time between two looks what it was seen doing: what is shorter is missed or \
-                    seen too often, and one that was woken and waits for a processor may still show its event";
+const BIAS: &str = "a sample stands for all the time until the next one: shorter waits are missed or overcounted, and a woken process that waits for a processor may still show its event";
 
 fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     let kernel = cost.kernel.as_ref().and_then(|kernel| {
@@ -236,7 +233,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     let share = |share: f64| format!(": {:.2} % of {processors}", 100.0 * share);
     let uncounted = cost.kernel_refusal.as_ref();
     let uncounted =
-        uncounted.map(|why| format!(" without what the kernel's programs cost, which no budget bounds then ({why})"));
+        uncounted.map(|why| format!(" without the cost of the kernel programs, so no budget limits it ({why})"));
     format!(
         "cost: {}{} of pgthaw itself{}{}",
         kernel.unwrap_or_default(),
@@ -261,7 +258,7 @@ pub fn render_stalls(stalls: &[Stall], width: Option<usize>) -> Vec<String> {
     let mut lines: Vec<String> =
         shown.iter().map(|stall| wrap_text(&printable(&format!("stall: {stall}")), width)).collect();
     if stalls.len() > STALLS_SHOWN {
-        lines.push(format!("{} shorter stalls more: --json has them", stalls.len() - STALLS_SHOWN));
+        lines.push(format!("{} shorter stalls: --json has them", stalls.len() - STALLS_SHOWN));
     }
     lines
 }
@@ -302,7 +299,7 @@ fn render_name(file: &FileTimes) -> String {
 pub fn render_reduction(reduction: &Reduction) -> String {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     format!(
-        "over the budget of {} after {}: looking cost {} of all processors; since then {}",
+        "over the budget of {} after {}: measuring cost {} of all processors; since then {}",
         percent(reduction.budget),
         render_ns(reduction.after_ns),
         percent(reduction.share),
@@ -313,14 +310,14 @@ pub fn render_reduction(reduction: &Reduction) -> String {
 pub fn render_given_up(reduction: &Reduction) -> String {
     let looks = reduction.looks_per_second.unwrap_or_default();
     match reduction.given_up {
-        GivenUp::Receives => "commands are counted no more, and stalls are looked for no more".to_owned(),
+        GivenUp::Receives => "commands are no longer counted, and stalls no longer detected".to_owned(),
         GivenUp::Programs => format!(
-            "there are no programs in the kernel: processes are looked at in their memory {}, and times are estimates",
+            "no programs run in the kernel: processes are sampled in their memory {}, and times are estimates",
             looks_in_words(looks)
         ),
-        GivenUp::Looks => format!("processes are looked at {}", looks_in_words(looks)),
-        GivenUp::Questions => "the server is asked every other second who its processes are".to_owned(),
-        GivenUp::NothingLeft => "nothing is left to give up that would cost less: it goes on".to_owned(),
+        GivenUp::Looks => format!("processes are sampled {}", looks_in_words(looks)),
+        GivenUp::Questions => "pgthaw queries pg_stat_activity every 2 s".to_owned(),
+        GivenUp::NothingLeft => "no cheaper method is left: the measurement continues".to_owned(),
     }
 }
 
@@ -376,7 +373,7 @@ mod tests {
         let lines = render_stalls(&stalls, None);
         assert_eq!(lines.len(), STALLS_SHOWN + 1);
         assert_eq!(lines[0], "stall: 00:00:00–now UTC: nothing for 100.");
-        assert_eq!(lines[STALLS_SHOWN], "2 shorter stalls more: --json has them");
+        assert_eq!(lines[STALLS_SHOWN], "2 shorter stalls: --json has them");
         assert!(render_stalls(&[], None).is_empty());
     }
 
@@ -390,6 +387,6 @@ mod tests {
             looks_per_second: None,
         };
         let told = render_reduction(&reduction);
-        assert!(told.starts_with("over the budget of 2.00 % after 2.00 s: looking cost 3.10 %"), "{told}");
+        assert!(told.starts_with("over the budget of 2.00 % after 2.00 s: measuring cost 3.10 %"), "{told}");
     }
 }

@@ -197,7 +197,7 @@ fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
     let mut seen = Vec::new();
     let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
     assert_eq!(seen, [1]);
-    assert!(end.remarks[0].contains("all of the cluster"), "{:?}", end.remarks);
+    assert!(end.remarks[0].contains("requests of the whole cluster"), "{:?}", end.remarks);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_command_that_asked_for_nothing_is_told() {
     let (mut requests, _told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     assert_eq!(looked(&mut requests), []);
     let end = ended(&mut requests, &mut |_| panic!("there is nothing"));
-    assert!(end.remarks[0].contains("nobody asked the page cache for anything"), "{:?}", end.remarks);
+    assert!(end.remarks[0].contains("nothing was requested from the page cache"), "{:?}", end.remarks);
     assert_eq!(end.remarks.len(), 1);
 }
 
@@ -232,9 +232,9 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         let mut seen = Vec::new();
         let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
         assert_eq!(seen, expected);
-        let why = "taken for the command's, because nobody else asked for anything";
+        let why = "counted as the command's, because no other process requested anything";
         let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
-        let is_all = end.remarks.iter().any(|one| one.contains("all of the cluster"));
+        let is_all = end.remarks.iter().any(|one| one.contains("requests of the whole cluster"));
         assert_eq!((is_its, is_all), (expected == [short], expected != [short]), "{end:?}");
         assert_eq!(is_all, end.job_seen == JobSeen::Everybody);
     }
@@ -245,7 +245,7 @@ fn a_file_that_cannot_be_followed_to_its_end_is_told() {
     let (mut requests, told, _directory) = requests(Wanted::Everybody, Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Grown, 0, 0, PID)];
     assert_eq!(looked(&mut requests), []);
-    assert!(ended(&mut requests, &mut |_| ()).remarks[0].contains("1 file had grown"));
+    assert!(ended(&mut requests, &mut |_| ()).remarks[0].contains("1 file grew or appeared"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl DeviceRecord {
             // The measured overlap is that of the unlimited device.
             profile.overlap = 0.0;
             remarks.push(
-                "the limit was not felt within the budget, so its own figures are taken: a larger --probe=BYTES measures it"
+                "the probe did not reach the limit within its budget, so the configured limit is used: a larger --probe=BYTES measures it"
                     .into(),
             );
         }
@@ -109,7 +109,7 @@ fn read_record(text: &[u8]) -> Result<DeviceRecord, String> {
     let wrong = |error: serde_json::Error| error.to_string();
     match serde_json::from_slice(text).map_err(wrong)? {
         Head { format: FORMAT } => {}
-        Head { format } => return Err(format!("it has format {format}, and this pgthaw reads format {FORMAT}")),
+        Head { format } => return Err(format!("it has format {format}, but this pgthaw reads format {FORMAT}")),
     }
     let record: DeviceRecord = serde_json::from_slice(text).map_err(wrong)?;
     record.flaw().map_or(Ok(record), Err)
@@ -223,7 +223,7 @@ mod tests {
         let record = DeviceRecord::new(&device(), limit, measurement(), Vec::new());
         let profile = record.measurement.profile;
         assert_eq!((profile.reads_per_second, profile.bandwidth), (2000.0, Bytes(100 << 20)));
-        assert!(record.remarks[0].starts_with("the limit was not felt"), "{:?}", record.remarks);
+        assert!(record.remarks[0].starts_with("the probe did not reach the limit"), "{:?}", record.remarks);
         let felt = ReadLimit { reads_per_second: Some(2900), read_bytes_per_second: Some(Bytes(120 << 20)) };
         assert_eq!(DeviceRecord::new(&device(), felt, measurement(), Vec::new()).remarks, Vec::<String>::new());
         let free = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
@@ -244,7 +244,7 @@ mod tests {
         refused("bandwidth");
         record.format = 2;
         store.keep(&record).unwrap();
-        refused("format 2, and this pgthaw reads format 1");
+        refused("format 2, but this pgthaw reads format 1");
         fs::write(path, "{").unwrap();
         refused("EOF");
     }

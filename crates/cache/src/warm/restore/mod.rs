@@ -160,12 +160,11 @@ impl Restore {
         let consequence = match self.options.sharing {
             _ if !has_answered || !shares || is_seen => return None,
             Sharing::FullSpeed => return None,
-            Sharing::Fair => "was not yielded to",
-            Sharing::Gentle => "was taken to go on all the time",
+            Sharing::Fair => "was ignored",
+            Sharing::Gentle => "was assumed to continue all the time",
         };
         Some(format!(
-            "the server answers, but none of its processes is seen here (a container, another pid namespace): its traffic \
-             cannot be seen and {consequence}; --pace 50MB limits what a restore takes in a second"
+            "the server responds, but its processes are not visible here (a container, another pid namespace): its traffic {consequence}; --pace 50MB limits the rate of the restore"
         ))
     }
 
@@ -369,7 +368,7 @@ async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -
 
 fn why_gone(no_catalog: &Refusal) -> Refusal {
     match no_catalog.reason {
-        SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, "no server runs that would know which"),
+        SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, "no running server can distinguish these"),
         _ => no_catalog.clone(),
     }
 }
@@ -479,6 +478,6 @@ pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
     volunteer_for_oom();
     let error = join_memory_of(postmaster_pid).err()?;
     Some(format!(
-        "what is loaded is charged to pgthaw's own memory cgroup and may go with it: {error} (run pgthaw as root, or inside the server's cgroup)"
+        "loaded pages are charged to pgthaw's own memory cgroup and may vanish with it: {error} (run pgthaw as root, or inside the server's cgroup)"
     ))
 }

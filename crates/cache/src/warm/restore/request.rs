@@ -125,12 +125,8 @@ impl Request {
     pub fn remark_templates(&self) -> Option<String> {
         let templates = self.map.relations.iter().filter(|one| one.relation.name.is_of_template());
         let bytes = self.buffered_bytes(templates);
-        (self.tiers.buffers && bytes >= REMARKED_MIN).then(|| {
-            format!(
-                "{bytes} of what the snapshot holds of shared_buffers are not asked for: they are of templates (template1), and nobody works \
-                 there"
-            )
-        })
+        (self.tiers.buffers && bytes >= REMARKED_MIN)
+            .then(|| format!("skipped {bytes} of shared_buffers: template databases (template1)"))
     }
 
     pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {

@@ -280,7 +280,7 @@ fn a_server_that_answers_and_cannot_be_seen_is_told_of() {
         (restore.options.sharing, restore.host.traffic) = (sharing, traffic);
         restore.remark_unseen(has_answered).unwrap_or_default()
     };
-    assert!(told(Sharing::Fair, Arc::new(NoServer), true).contains("was not yielded to; --pace 50MB limits"));
+    assert!(told(Sharing::Fair, Arc::new(NoServer), true).contains("was ignored; --pace 50MB limits"));
     assert!(told(Sharing::Gentle, Arc::new(NoServer), true).contains("all the time"));
     assert_eq!(told(Sharing::FullSpeed, Arc::new(NoServer), true), "");
     assert_eq!(told(Sharing::Fair, Arc::new(NoServer), false), "");

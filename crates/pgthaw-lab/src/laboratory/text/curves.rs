@@ -16,7 +16,7 @@ pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Seri
     let mut lines: Vec<String> = name.map(|name| printable(name).into_owned()).into_iter().collect();
     lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
     lines.extend(judgement.warmth.as_ref().map(|warmth| {
-        let told = warmth.would_tell.as_ref().map_or_else(String::new, |what| format!("; what would tell: {what}"));
+        let told = warmth.would_tell.as_ref().map_or_else(String::new, |what| format!("; needed to decide: {what}"));
         format!("{}: {}{told}", warmth_name(warmth), warmth.evidence)
     }));
     lines.push(String::new());
@@ -44,7 +44,7 @@ fn render_verdict(judgement: &Judgement) -> String {
 pub(super) fn verdict_name(judgement: &Judgement) -> &'static str {
     match judgement.verdict {
         Verdict::Steady => "steady",
-        Verdict::NotReached if judgement.undecided.is_some() => "not decided whether it is steady",
+        Verdict::NotReached if judgement.undecided.is_some() => "undecided whether it is steady",
         Verdict::NotReached => "steady state not reached",
         Verdict::Periodic => "periodic",
         Verdict::Degrading => "degrading",
@@ -55,7 +55,7 @@ fn warmth_name(warmth: &Warmth) -> &'static str {
     match warmth.is_warm {
         Some(true) => "warm",
         Some(false) => "not warm",
-        None => "not known whether it is warm",
+        None => "unknown whether it is warm",
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn render_fit(fit: &Fit) -> String {
         })
     };
     format!(
-        "cold {}, warm {}, pages {}; the curve is {:.1} % off",
+        "cold {}, warm {}, pages {}; the curve deviates by {:.1} %",
         range(fit.cold_seconds, &milliseconds),
         range(fit.hit_seconds, &milliseconds),
         range(fit.pages, &render_short),
@@ -163,7 +163,7 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),
-        count => format!("; {count} got warm against the forecast, or did not"),
+        count => format!("; {count} contradicted the forecast by getting warm or not"),
     };
     format!(
         "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
@@ -203,7 +203,7 @@ mod tests {
             Fit { cold_seconds: known(0.016), hit_seconds, pages: known(800.0), residual_share: 0.056, clients: 1 };
         assert_eq!(
             render_fit(&fit),
-            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the curve is 5.6 % off"
+            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the curve deviates by 5.6 %"
         );
     }
 }

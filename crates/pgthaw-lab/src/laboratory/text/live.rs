@@ -45,14 +45,14 @@ impl StudyDisplay {
             Event::SweepStarted(run) => {
                 if let Some(forecast) = run.warmup.as_ref().and_then(|warmup| warmup.forecast.as_ref()) {
                     let forecast = render_study_forecast(forecast);
-                    self.print(&format!("forecast of a cold start that nothing warms: {forecast}"));
+                    self.print(&format!("forecast of a cold start without a warmer: {forecast}"));
                 }
                 render_left_out(&run.verdicts).iter().for_each(|line| self.print(line));
             }
             Event::SweepTrialStarted(trial) => {
                 let mut parts = head_parts(trial);
                 parts.extend([
-                    Part::text(": ", 4, "making its start state"),
+                    Part::text(": ", 4, "preparing its start state"),
                     time_left(Duration::from_secs_f64(trial.left_seconds)),
                 ]);
                 self.line.show(parts);
@@ -185,7 +185,7 @@ fn render_job(job: &Job) -> String {
 fn render_brought(brought: &Brought) -> String {
     let resident = match (brought.resident_after_seconds, brought.own_seconds) {
         (Some(seconds), _) => format!("resident after {seconds:.2} s"),
-        (None, Some(seconds)) => format!("took {seconds:.2} s by its own account"),
+        (None, Some(seconds)) => format!("took {seconds:.2} s by its own report"),
         (None, None) => format!("{} became resident", brought.resident_bytes),
     };
     let back = brought.buffers_after_seconds.map(|seconds| format!(", shared_buffers back after {seconds:.2} s"));
@@ -203,7 +203,7 @@ fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     packages.dedup();
     let mut lines: Vec<String> = left_out.iter().map(|one| one.text()).collect();
     if packages.len() > 1 {
-        lines.push(format!("to have them all: `apt-get install {}`", packages.join(" ")));
+        lines.push(format!("to install them all: `apt-get install {}`", packages.join(" ")));
     }
     lines
 }
@@ -220,10 +220,10 @@ const RELATIONS: usize = 4;
 pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     let disk = super::sweep::render_disk(disk);
     format!(
-        "A scratch PostgreSQL gets a database of scale {scale} ({database}) on the disk {disk}.\n\
-         Each strategy starts from the same proven cold state, while pgbench runs against the server: in the first act \
-         everything is needed, in the second one 99 % of the transactions need the newest tenth.\n\
-         Ctrl-C ends it tidily at any time."
+        "pgthaw creates a scratch PostgreSQL with a database of scale {scale} ({database}) on the disk {disk}.\n\
+         Each strategy starts from the same verified cold state, while pgbench runs against the server. In the first act the \
+         load reads everything, in the second one 99 % of the transactions read the newest tenth.\n\
+         Ctrl-C stops it at any time and cleans up."
     )
 }
 
@@ -233,7 +233,7 @@ pub fn render_served(title: &str, points: &[PointSummary]) -> String {
         points.iter().filter_map(|one| Some((one.label.as_str(), one.median(Metric::Served)?))).collect();
     served.sort_by(|one, other| other.1.total_cmp(&one.1));
     let served: Vec<String> = served.iter().map(|(name, count)| format!("{name} {}", render_count(*count))).collect();
-    format!("served in all, {title}: {}", served.join(", "))
+    format!("transactions served, {title}: {}", served.join(", "))
 }
 
 pub fn render_before_and_after(trial: &SweepTrial) -> String {
@@ -360,8 +360,8 @@ mod tests {
             left_out("pgfincore", "this server has no pgfincore: apt-get install postgresql-15-pgfincore"),
         ]);
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[2], "to have them all: `apt-get install postgresql-15-pgfincore vmtouch`");
-        assert_eq!(render_left_out(&[left_out("x", "no y")]), ["without x: no y"]);
+        assert_eq!(lines[2], "to install them all: `apt-get install postgresql-15-pgfincore vmtouch`");
+        assert_eq!(render_left_out(&[left_out("x", "no y")]), ["skipped x: no y"]);
     }
 }
 

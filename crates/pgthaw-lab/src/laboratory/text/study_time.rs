@@ -9,12 +9,12 @@ use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
 pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<usize>) -> String {
     if points.is_empty() {
-        return "nobody looked where the time of its servers went: the study has time = false".to_owned();
+        return "no account of its servers' time: the study has time = false".to_owned();
     }
     let mut lines = Vec::new();
     lines.extend(render_groups(points, groups(points), width));
     lines.push(String::new());
-    lines.push("client backends in the mean, by what they did".to_owned());
+    lines.push("mean number of client backends, by state".to_owned());
     lines.extend(render_groups(points, vec![kinds(points), sums(points, processors)], width));
     lines.push(String::new());
     lines.extend(notes(points, processors).iter().map(|note| wrap_text(&printable(note), width)));
@@ -124,9 +124,9 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(one) = most(TimeFigures::processors_used) {
         let used = one.time.processors_used();
-        let judged = if used <= 1.02 * there { "which is possible" } else { "which cannot be: the account is wrong" };
+        let judged = if used <= 1.02 * there { "possible" } else { "impossible: the account is wrong" };
         notes.push(format!(
-            "check: seconds of processor used by the time that there was are at most {used:.2}, of {}, {judged}",
+            "check: the account shows at most {used:.2} of {} in use, which is {judged}",
             counted(processors, "processor")
         ));
     }
@@ -139,7 +139,7 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
         waits.sort_by(|a, b| b.1.total_cmp(&a.1));
         let told = |(kind, seconds): &(&str, f64)| format!("{kind} {:.1}", seconds / one.time.length_seconds);
         notes.push(format!(
-            "handling commands without its LWLock waits took the time of {:.1} processors{}, more than the {processors} that there are: most of the rest was {}",
+            "handling commands took the time of {:.1} processors{} without LWLock waits, but there are only {processors}: most of the rest was {}",
             one.time.processors_if_nothing_else(),
             one.clients.map(|clients| format!(" at {}", counted(clients, "user"))).unwrap_or_default(),
             waits.iter().take(3).map(told).collect::<Vec<_>>().join(", ")
@@ -152,17 +152,17 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     notes
 }
 
-const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activity, and TOTAL beside them what they waited for locks of the shared \
-                       statistics; the time that updates took on a processor is part of HANDLED";
+const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activity; TOTAL beside them is the wait for locks of the shared \
+                       statistics; the processor time of updates is part of HANDLED";
 
-const READ: &str = "READ is from the end of one command to the receipt of the next, HANDLED from there to its end; EXPLAINED is both by \
-                    the number of users";
+const READ: &str = "READ is from the end of one command to the receipt of the next, HANDLED from there to its end; EXPLAINED is their sum \
+                    ÷ the number of users";
 
 const ESTIMATED: &str =
-    "some times are estimates of looks, in which running and ready are one, and nothing is counted: docs/waits.md";
+    "some times are estimates from samples, which do not separate running from ready and count nothing: docs/waits.md";
 
-const CUT_SHORT: &str = "some trials have an account of their first seconds alone, for it took more than 2 % of all processors: time = true in the \
-                         study file lets it go on";
+const CUT_SHORT: &str = "some trials have an account of their first seconds only, because it used more than 2 % of all processors; time = true in \
+                         the study file continues it";
 
 #[cfg(test)]
 mod tests {

@@ -47,15 +47,15 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
         format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
         format!("trials    {points} × {repeats} = {trials}, about {takes}"),
         format!(
-            "disk      {} of databases; {} are needed with the log, {} are free",
+            "disk      {} of databases, {} needed with the log, {} free",
             plan.database_bytes, plan.needed_bytes, plan.free_bytes
         ),
     ]);
     if !plan.hosts.is_empty() {
-        lines.push(format!("hosts     {}: each makes its part of the load", told(&plan.hosts.join(", "))));
+        lines.push(format!("hosts     {}: each runs its share of the load", told(&plan.hosts.join(", "))));
     }
     if plan.needed_bytes > plan.free_bytes {
-        lines.push("          NOT ENOUGH: choose smaller scales, or another place with --dir".to_owned());
+        lines.push("          NOT ENOUGH: choose smaller scales, or another directory with --dir".to_owned());
     }
     lines.extend(plan.remarks.iter().map(|remark| format!("warning   {}", told(remark))));
     lines.join("\n")
@@ -68,7 +68,7 @@ pub fn render_sweep_head(study: &StudyData) -> String {
     let state = match run.ended_at {
         // Points of an unavailable warmer have no trials.
         Some(_) => format!("{}{took}", counted(trials, "trial")),
-        None => format!("{trials} of {}: the same command goes on with it{took}", counted(planned, "trial")),
+        None => format!("{trials} of {}: the same command resumes it{took}", counted(planned, "trial")),
     };
     let Machine { hostname, cores, cpu_model, memory_bytes, kernel, .. } = &run.machine;
     let mut lines = vec![
@@ -105,7 +105,7 @@ fn render_warmup(run: &SweepRun) -> Vec<String> {
         format!("disk     {}", render_disk(&found.disk)),
     ];
     let memory = run.study["memory"].as_u64().map(Bytes);
-    lines.extend(memory.map(|memory| format!("memory   {memory} of the server in its trials")));
+    lines.extend(memory.map(|memory| format!("memory   {memory} for the server in its trials")));
     let forecast = found.forecast.as_ref().map(super::curves::render_study_forecast);
     lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
     lines
@@ -157,7 +157,7 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
     }
     columns.extend(figure_columns(points, is_of_warmers));
     if points.is_empty() {
-        return "No trial has ended: there is nothing to show.".to_owned();
+        return "No trial has ended yet.".to_owned();
     }
     let mut lines = vec![told(&study.headline), String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
@@ -278,10 +278,10 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
         Column::number("p", 0, cells(&|cell| format!("{:.3}", cell.p))),
         Column::number("noise floor", 0, cells(&|cell| render_change(cell.floor))),
         Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
-        Column::number("taken for a difference", 3, cells(&render_false_share)),
+        Column::number("false alarms", 3, cells(&render_false_share)),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
     ];
-    let mut lines = vec![format!("A' against A, which are the same, in {sweep}"), String::new()];
+    let mut lines = vec![format!("A' against A (equal sides) in {sweep}"), String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.join("\n")
 }

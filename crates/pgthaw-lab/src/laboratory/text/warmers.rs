@@ -53,7 +53,7 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     let mut lines = vec![String::new()];
     lines.extend(render_columns(shown, width, "…"));
     lines.push(format!(
-        "medians of the ratios of times within each of {}, and where the true one is in {:.0} % of cases · < and >: a time was not reached",
+        "median ratio of times in the same round, over {}, with its {:.0} % interval · < and >: a time was not reached",
         counted(fewest.pairs, "round"),
         100.0 * fewest.coverage
     ));
@@ -103,8 +103,8 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.push(
-        "lowest: transactions of a second ÷ those of nothing in the same second, the median of the rounds; least: of any round, by \
-         which the floor is judged · ahead: from the end of that second on more served in total than by nothing"
+        "lowest: transactions per second ÷ those of nothing in the same second, median of the rounds; least: lowest of all rounds, \
+         compared with the floor · ahead: from the end of this second on, it had served more in total than nothing"
             .to_owned(),
     );
     lines
@@ -117,7 +117,7 @@ const OTHER_LEVEL: &str = ", below the study's steady level";
 pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -> Vec<String> {
     let width = points.iter().map(|point| point.label.chars().count() + 1).max().unwrap_or(0);
     let mut lines =
-        vec![String::new(), "verdicts over the curves of each warmer (pgthaw judge STUDY draws them):".to_owned()];
+        vec![String::new(), "verdicts on the curves of each warmer (pgthaw judge STUDY draws them):".to_owned()];
     for point in points {
         let is_own = |trial: &&TrialOutline| trial.number == point.number && trial.failure.is_none();
         let own: Vec<&TrialOutline> = trials.iter().filter(is_own).collect();
@@ -172,8 +172,8 @@ fn render_trial_fit(trial: &TrialOutline) -> Option<String> {
     let judgement = trial.judgement.as_ref()?;
     let repeat = trial.repeat;
     match (&judgement.fit, &judgement.no_fit) {
-        (Some(fit), _) => Some(format!("what the model makes of trial {repeat}: {}", render_fit(fit))),
-        (None, Some(why)) => Some(format!("the model says nothing of trial {repeat}: {why}")),
+        (Some(fit), _) => Some(format!("the model's fit of trial {repeat}: {}", render_fit(fit))),
+        (None, Some(why)) => Some(format!("no fit of trial {repeat}: {why}")),
         (None, None) => None,
     }
 }
@@ -195,7 +195,7 @@ mod tests {
         let (seen, open) = (judged(None), judged(Some(Undecided::TooShort)));
         assert_eq!(
             render_counts(&[&seen, &open, &open], None, 3),
-            "steady state not reached (1 of 3); not decided whether it is steady (2 of 3)"
+            "steady state not reached (1 of 3); undecided whether it is steady (2 of 3)"
         );
     }
 }

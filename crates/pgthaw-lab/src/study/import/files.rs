@@ -132,10 +132,10 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         reports.into_iter().partition(|report| report.paths[0].ends_with(TOOLS_REPORT));
     let findings = others.iter().map(|other| Finding::Assumed {
         what: format!(
-            "{} is a report too, and was left out: {TOOLS_REPORT} is the one of pgbench-tools",
+            "skipped {}, which is also a report: that of pgbench-tools is {TOOLS_REPORT}",
             name_files(&other.paths)
         ),
-        how: "import it by itself".to_owned(),
+        how: "import it separately".to_owned(),
     });
     let findings = findings.collect();
     // Transactions are more detailed than intervals.
@@ -307,7 +307,7 @@ fn ambiguous(log: &Log, reports: [&Report; 2]) -> Error {
     let [one, other] = reports.map(|report| name_files(&report.paths));
     let others = if one == other { one } else { format!("{one} or {other}") };
     Error::Unfit {
-        problem: format!("{} may be of the same run as {others}: what they hold does not tell", name_files(&log.paths)),
+        problem: format!("cannot determine whether {} belongs to the same run as {others}", name_files(&log.paths)),
         remedy: "put the files of each run into a directory of its own, and name the directories".to_owned(),
     }
 }
@@ -388,7 +388,7 @@ pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: im
             Some(meaning) => visit(meaning),
             None => {
                 let text = line.trim_end().chars().take(80).collect::<String>();
-                return Err(Error::Import(format!("{}, line {number} makes no sense: {text:?}", path.display())));
+                return Err(Error::Import(format!("cannot parse {}, line {number}: {text:?}", path.display())));
             }
         }
         line.clear();
@@ -439,7 +439,7 @@ impl Survey {
         survey.is_cut = is_cut;
         if survey.clients().1 > CLIENTS_MAX {
             let most = CLIENTS_MAX - 1;
-            let problem = format!("it numbers clients beyond {most}, and no server takes more than {CLIENTS_MAX}");
+            let problem = format!("it has a client above {most}, but a server accepts at most {CLIENTS_MAX}");
             return Err(edited(path, &problem));
         }
         Ok(survey)
@@ -722,12 +722,12 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
     ];
     let wrong = figures.into_iter().find_map(|(what, figure, most)| {
         let figure = figure.filter(|figure| !(1..=most).contains(figure))?;
-        Some(format!("its {what} is {figure}, and pgbench takes 1 to {most}"))
+        Some(format!("its {what} is {figure}, but pgbench accepts 1 to {most}"))
     });
     let more_threads = report.threads.zip(report.clients).filter(|(threads, clients)| threads > clients);
     let problem = wrong.or(more_threads.map(|(threads, clients)| {
         let (threads, clients) = (counted(threads, "thread"), counted(clients, "client"));
-        format!("it has {threads} for {clients}, and pgbench never more than clients")
+        format!("it has {threads} for {clients}, but pgbench never has more threads than clients")
     }));
     problem.map_or(Ok(()), |problem| Err(edited(path, &problem)))
 }
@@ -735,7 +735,7 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
 fn edited(path: &Path, problem: &str) -> Error {
     Error::Unfit {
         problem: format!("{}: {problem}", path.display()),
-        remedy: "import the file as pgbench wrote it: this one was edited, or damaged".to_owned(),
+        remedy: "import the file as pgbench wrote it: this one was edited or is damaged".to_owned(),
     }
 }
 

@@ -59,8 +59,8 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
         all.into_iter().map(|(trial, facts, _)| (trial, facts)).unzip();
     if options.rate.is_some() && trials.iter().all(|trial| trial.point.rate.is_none()) {
         return Err(Error::Unfit {
-            problem: format!("rate= is given, and {} says that no rate was asked for", name_files(&options.paths)),
-            remedy: "leave rate= out: pgbench tells of every rate by its schedule lag".to_owned(),
+            problem: format!("rate= is given, but {} shows that no rate was requested", name_files(&options.paths)),
+            remedy: "omit rate=: pgbench reports the schedule lag for every rate".to_owned(),
         });
     }
     // Independent of the order of the paths.
@@ -133,9 +133,9 @@ fn describe_trial(
     measured.findings.extend(files.findings.iter().cloned());
     let log = files.log.as_ref();
     let is_cut = report.is_cut || log.is_some_and(|log| log.holds.is_cut);
-    let cut = is_cut.then(|| format!("{} is cut: what is there of it was read", files.label));
+    let cut = is_cut.then(|| format!("{} is truncated: only the existing part was read", files.label));
     let missing = cut.into_iter().chain(log.and_then(|log| missing_thread(&log.paths)));
-    let how = "import the whole of the run".to_owned();
+    let how = "import the complete files of the run".to_owned();
     measured.findings.extend(missing.map(|what| Finding::Assumed { what, how: how.clone() }));
     let (point, facts) = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
     let started_at = measured.started_at.unwrap_or(files.written_at);
@@ -228,8 +228,8 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
             "jobs" => "number of pgbench's threads".to_owned(),
             _ => option.replace('_', " "),
         };
-        let what = format!("the {name} is not in what was imported: {otherwise} stands for it");
-        findings.push(Finding::Assumed { what, how: format!("{option}= says it") });
+        let what = format!("the {name} is not in the imported files: pgthaw assumes {otherwise}");
+        findings.push(Finding::Assumed { what, how: format!("set {option}=") });
         otherwise
     })
 }
@@ -241,9 +241,9 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     }
     let rate = round_rate(due_per_second);
     let what = format!(
-        "a rate was asked for that the files do not say: what was due, about {rate} transactions per second, stands for it"
+        "the files do not show the requested rate: pgthaw assumes the due rate, about {rate} transactions per second"
     );
-    findings.push(Finding::Assumed { what, how: "rate= says it".to_owned() });
+    findings.push(Finding::Assumed { what, how: "set rate=".to_owned() });
     (rate > 0.0).then_some(due_per_second)
 }
 
@@ -312,12 +312,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
             device: Device::nameless(&unknown()),
             ..Machine::default()
         },
-        server: ServerFacts {
-            version: unknown(),
-            block_size: 8192,
-            segment_blocks: 131_072,
-            ..ServerFacts::default()
-        },
+        server: ServerFacts { version: unknown(), block_size: 8192, segment_blocks: 131_072, ..ServerFacts::default() },
         question: options.question.clone().unwrap_or_else(|| format!("imported from {sources}")),
         digest,
         varied: compute_varied(trials),
@@ -325,10 +320,9 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
         repeats: trials.iter().map(|trial| trial.repeat).max().unwrap_or_default(),
         verdicts: vec![
             Finding::Assumed {
-                what:
-                    "imported: nobody checked the start state, and neither server nor machine nor what was read is known"
-                        .to_owned(),
-                how: "measure with `pgthaw bench` what has to be known".to_owned(),
+                what: "imported: pgthaw did not check the start state, and server, machine and reads are unknown"
+                    .to_owned(),
+                how: "measure with `pgthaw bench` to know them".to_owned(),
             }
             .into(),
         ],
@@ -361,9 +355,8 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
     ];
     let clients = options.clients.or(report.clients);
     let jobs = options.jobs.zip(clients).filter(|(jobs, clients)| jobs > clients);
-    let more_jobs = jobs.map(|(jobs, clients)| {
-        format!("jobs= says {jobs}, and pgbench has no more threads than its {clients} clients")
-    });
+    let more_jobs = jobs
+        .map(|(jobs, clients)| format!("jobs= is {jobs}, but pgbench has no more threads than its {clients} clients"));
     match contradictions.into_iter().flatten().chain(more_jobs).next() {
         Some(said) => Err(refuse(label, &said)),
         None => Ok(()),
@@ -372,13 +365,13 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
 
 fn contradict<T: Display + PartialEq>(option: &str, given: Option<T>, said: Option<T>) -> Option<String> {
     let (given, said) = given.zip(said).filter(|(given, said)| given != said)?;
-    Some(format!("{option}= says {given}, and its report {said}"))
+    Some(format!("{option}= is {given}, but its report shows {said}"))
 }
 
 fn refuse(label: &str, said: &str) -> Error {
     Error::Unfit {
         problem: format!("{label}: {said}"),
-        remedy: "leave the key out, or import by itself what it is about".to_owned(),
+        remedy: "omit the key, or import these files separately".to_owned(),
     }
 }
 
@@ -391,7 +384,7 @@ const SILENT_SECONDS: f64 = 60.0;
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
     let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
     if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
-        return Err(refuse(label, &format!("seconds= says {seconds}, and its log lasts {log:.1} s")));
+        return Err(refuse(label, &format!("seconds= is {seconds}, but its log lasts {log:.1} s")));
     }
     Ok(())
 }
@@ -418,14 +411,14 @@ pub fn check_rate(
     let due_per_second = due as f64 / lasted_seconds;
     let off = OFF_SHARE.max(SCATTER / (due as f64).sqrt());
     if due_per_second > rate * (1.0 + off) {
-        let said = format!("rate= says {rate} transactions per second, and about {due_per_second:.0} were due");
+        let said = format!("rate= is {rate} transactions per second, but about {due_per_second:.0} were due");
         return Err(refuse(label, &said));
     }
     let behind_ms = 1000.0 * lasted_seconds * (1.0 - due_per_second / rate);
     match report.lag_ms_max {
         Some(lag_ms) if due_per_second < rate * (1.0 - off) && lag_ms < LAG_SHARE * behind_ms => {
             let said = format!(
-                "rate= says {rate} transactions per second, and {due_per_second:.0} were due, of which none began more than {lag_ms:.0} ms late"
+                "rate= is {rate} transactions per second, but {due_per_second:.0} were due, and none began more than {lag_ms:.0} ms late"
             );
             Err(refuse(label, &said))
         }

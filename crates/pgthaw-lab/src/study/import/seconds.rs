@@ -152,8 +152,8 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let until = if seconds.is_some() { asked.max(end) } else { end };
     let mut measured = from_intervals(&intervals, width.unwrap_or(1), (*first, end), until, &log.paths)?;
     measured.findings.extend(width.is_none().then(|| Finding::Assumed {
-        what: "the log has one interval and does not say how long it was: 1 s stands for it".to_owned(),
-        how: "seconds= says how long pgbench ran".to_owned(),
+        what: "the log has one interval of unknown length: pgthaw assumes 1 s".to_owned(),
+        how: "set seconds= to the time that pgbench ran".to_owned(),
     }));
     Ok(measured)
 }
@@ -232,9 +232,9 @@ fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: 
     gaps.push((lasted, asked));
     let spread = (width > 1.0).then(|| Finding::Assumed {
         what: format!(
-            "logged by intervals of {width} s, which are spread over their seconds: there is no worst second"
+            "the log has intervals of {width} s, which pgthaw spreads over their seconds: there is no worst second"
         ),
-        how: "let pgbench tell each second (--progress=1, --aggregate-interval=1)".to_owned(),
+        how: "make pgbench report each second (--progress=1, --aggregate-interval=1)".to_owned(),
     });
     Measured {
         is_by_second: width <= 1.0,
@@ -375,8 +375,8 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
     let left_out =
         [("pgbench was connecting", beginning.connecting_seconds), ("the file lacks them", beginning.missing_seconds)];
     measured.findings.extend(left_out.into_iter().filter(|(_, seconds)| *seconds > 0.0).map(|(why, seconds)| {
-        let what = format!("the first {seconds:.1} s of the run are left out: {why}");
-        Finding::Assumed { what, how: "nothing, if the rest is what counts".to_owned() }
+        let what = format!("the first {seconds:.1} s of the run are omitted: {why}");
+        Finding::Assumed { what, how: "no action needed if only the rest matters".to_owned() }
     }));
     Measured { started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(), ..measured }
 }
@@ -501,7 +501,7 @@ mod tests {
         assert!(apart.to_string().contains("several runs"), "{apart}");
         std::fs::write(&path, "0 0 1 0 1175850568 1\nhello\n0 1 1 0 1175850568 1\n").unwrap();
         let torn = Survey::of_transactions(&path).unwrap_err();
-        assert!(torn.to_string().contains("line 2 makes no sense: \"hello\""), "{torn}");
+        assert!(torn.to_string().contains("line 2: \"hello\""), "{torn}");
     }
 
     #[test]

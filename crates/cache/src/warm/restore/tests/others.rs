@@ -153,6 +153,6 @@ async fn what_templates_had_of_shared_buffers_is_left_out_and_told() {
         restore.request.tiers = Tiers { os: false, buffers: true };
         let receipt = run(restore).await;
         assert_eq!(receipt.buffers.unwrap().asked_bytes, Bytes(300 * BLOCK));
-        assert_eq!(receipt.remarks.iter().any(|remark| remark.contains("templates")), is_told, "{:?}", receipt.remarks);
+        assert_eq!(receipt.remarks.iter().any(|remark| remark.contains("template")), is_told, "{:?}", receipt.remarks);
     }
 }
