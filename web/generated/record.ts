@@ -10,11 +10,11 @@ export type BackgroundWrites = { checkpoints_timed: number, checkpoints_requeste
 maxwritten_clean: number, buffers_alloc: number, };
 
 /**
- * Best possible merging, regardless of order, heat and other readers.
+ * Best possible merging of reads. Ignores their order, hot pages and other readers.
  */
 export type Bound = { reads: number, 
 /**
- * Including gaps.
+ * Includes gaps between pages.
  */
 read_bytes: Bytes, seconds: number, };
 
@@ -28,12 +28,12 @@ wanted_pages: number, wanted_pieces: number,
  */
 former_buffers_bytes: Bytes, former_hot_bytes: Bytes, 
 /**
- * `None` without limits.
+ * `None` unless the disk is limited.
  */
 bound: Bound | null, 
 /**
- * To `RESIDENT_SHARE` of the wanted pages, each checked. `None` if not reached, or if the warmer fills no page
- * cache.
+ * Seconds until `RESIDENT_SHARE` of the wanted pages were resident, with each page checked. `None` if not reached,
+ * or if the warmer does not fill the page cache.
  */
 resident_after_seconds: number | null, 
 /**
@@ -45,15 +45,15 @@ buffers_after_seconds: number | null,
  */
 resident_bytes: Bytes, 
 /**
- * Processor time without the server, which reads for the warmer.
+ * Processor time of the warmer's own processes.
  */
 cpu_seconds: number | null, 
 /**
- * By all processes under the limit; without one, of the whole machine.
+ * Reads of all processes under the disk limit; without a limit, of the whole machine.
  */
 device_reads: number | null, 
 /**
- * By fio's own account.
+ * Figures reported by fio.
  */
 own_bytes: Bytes | null, own_seconds: number | null, };
 
@@ -73,7 +73,7 @@ export type Bytes = number;
 
 export type CellComparison = { 
 /**
- * The point's values that vary and are not compared.
+ * Values of the point that vary and are not compared.
  */
 label: string, 
 /**
@@ -93,7 +93,7 @@ p_holm: number,
  */
 smallest_detectable: number | null, 
 /**
- * Least number of checkpoint cycles that pairs were cut to; 0: not cut.
+ * Minimum number of whole checkpoint cycles over the pairs; 0 if a pair was not cut.
  */
 cycles: number, };
 
@@ -132,17 +132,17 @@ export type CopyWay = "reflink" | "copy";
 export type Curve = { panel: Panel, label: string, };
 
 /**
- * Excludes databases left by an earlier study.
+ * Creation of a database by this study.
  */
 export type DatabaseMaking = { database: string, scale: number, file_system: string, server: string, seconds: number, 
 /**
- * pgthaw's own work in between is not included.
+ * Steps without pgthaw's own work between them.
  */
 steps: Array<MakingStep>, };
 
 export type Device = { name: string, major_minor: string, rotational: boolean, read_ahead_bytes: Bytes, 
 /**
- * Empty if unreported.
+ * Empty if unknown.
  */
 model: string, 
 /**
@@ -172,11 +172,11 @@ rbps: Bytes | null,
  */
 wiops?: number | null, wbps?: Bytes | null, 
 /**
- * Why a requested limit is not in force.
+ * Why a requested write limit is not in force.
  */
 writes_not_enforced?: string | null, 
 /**
- * Why a requested limit is not in force.
+ * Why a requested read limit is not in force.
  */
 not_enforced: string | null, 
 /**
@@ -187,7 +187,7 @@ read_ahead: Bytes | null, read_ahead_not_enforced: string | null, };
 export type Envelope = { mean: Array<number>, min: Array<number>, max: Array<number>, };
 
 /**
- * With a 95 % interval; `None` is an unknown bound.
+ * A value with its 95 % interval. A bound of `None` is unknown.
  */
 export type Estimate = { value: number, low: number | null, high: number | null, };
 
@@ -198,12 +198,12 @@ export type ExactNumbers = { seed: string, system_identifier: string, };
 
 export type Fit = { 
 /**
- * Seconds of one client's transaction, uncached (Td) and cached (Tc); without a known number of clients, between
- * transactions.
+ * Seconds of one client's transaction, uncached (Td) and cached (Tc). If the number of clients is unknown: seconds
+ * between transactions.
  */
 cold_seconds: Estimate, hit_seconds: Estimate, 
 /**
- * P, as if all pages were equally likely.
+ * P: the number of pages, as if all were equally likely.
  */
 pages: Estimate, 
 /**
@@ -211,12 +211,12 @@ pages: Estimate,
  */
 residual_share: number, 
 /**
- * 1 if unknown.
+ * Number of clients; 1 if unknown.
  */
 clients: number, };
 
 /**
- * WAL flushes, counted by the server and observed.
+ * WAL flushes, counted by the server and seen in observations.
  */
 export type FlushFigures = { 
 /**
@@ -228,13 +228,13 @@ per_second: number | null,
  */
 looks: number, seen: number, 
 /**
- * Mean number of other transactions that had written and waited for no lock.
+ * Mean number of other transactions that had written and were not waiting for a lock.
  */
 others: number | null, commit_siblings: string, };
 
 export type FreshCopy = { way: CopyWay, bytes: Bytes, 
 /**
- * Including the flush to disk.
+ * Duration, including the flush to disk.
  */
 seconds: number, };
 
@@ -243,33 +243,34 @@ seconds: number, };
  */
 export type Interference = { strategy: string, 
 /**
- * The second with the least share, by the median over the rounds.
+ * Least share of any second: by the median over the rounds, and in a single round.
  */
 lowest: LeastShare | null, least: LeastShare | null, 
 /**
- * The least share that the warmer guarantees.
+ * Least share that the warmer promises.
  */
 floor: number | null, is_floor_held: boolean | null, 
 /**
- * The first second after which the total exceeds that of `nothing` to the end (medians over rounds).
+ * First second after which the total stays above that of `nothing` (medians over rounds).
  */
 ahead_from_second: number | null, 
 /**
- * Transactions within this warmer's median warm time, or the trial. `None` if `nothing` was measured for less.
+ * Transactions of `nothing` within this warmer's median warm time, or within the trial. `None` if `nothing` was
+ * measured for less.
  */
 nothing_served_by_then: Spread | null, 
 /**
- * Total ÷ that of `nothing`, over the shorter trial.
+ * Total ÷ the total of `nothing`, over the shorter trial.
  */
 served_ratio: Ratio | null, 
 /**
- * Transactions by the deadline; their ratio to those of `nothing`; and pgthaw's ratio to them.
+ * Transactions by the deadline, their ratio to those of `nothing`, and pgthaw's ratio to them.
  */
 served_by_deadline: Spread | null, deadline_ratio: Ratio | null, pgthaw_ratio: Ratio | null, };
 
 export type Job = { transactions: number, 
 /**
- * `None` without a warmer, or if it had not ended before the load.
+ * `None` without a warmer, or if it outlived the load.
  */
 warmer_seconds: number | null, load_seconds: number, 
 /**
@@ -282,19 +283,19 @@ whole_seconds: number, };
  */
 export type Judgement = { verdict: Verdict, reason: string, 
 /**
- * `None` if the answer is clear.
+ * `None` if the verdict is clear.
  */
 undecided: Undecided | null, 
 /**
- * `None` without a level and in old records.
+ * `None` if there is no level, and in old records.
  */
 warmth: Warmth | null, 
 /**
- * Share of the study's common level, if different.
+ * Level as a share of the study's common level, if different.
  */
 level_share: number | null, 
 /**
- * Never before `to_95_seconds`; only for steady and periodic runs.
+ * Never before `to_95_seconds`. `None` unless steady or periodic.
  */
 steady_from_seconds: number | null, 
 /**
@@ -302,11 +303,11 @@ steady_from_seconds: number | null,
  */
 level_lasts_seconds: number, period_seconds: number | null, 
 /**
- * Of the steady part, or extrapolated by the fit.
+ * Throughput of the steady part, or the fit's extrapolation.
  */
 steady_tps: number | null, 
 /**
- * 95 % of such levels are within this share of `steady_tps`.
+ * Half width of the level's 95 % interval, as a share of `steady_tps`.
  */
 level_error_share: number | null, mean_tps: number, 
 /**
@@ -314,11 +315,11 @@ level_error_share: number | null, mean_tps: number,
  */
 mean_error_share: number | null, 
 /**
- * Until these shares of `steady_tps`, measured or fitted. 0 if it began there.
+ * Seconds until these shares of `steady_tps`, measured or fitted. 0 if the run began there.
  */
 to_50_seconds: number | null, to_90_seconds: number | null, to_95_seconds: number | null, run_seconds: number, 
 /**
- * Run length for a steady verdict, if known.
+ * Run length needed for a steady verdict, if known.
  */
 should_have_run_seconds: number | null, fit: Fit | null, no_fit: string | null, remarks: Array<string>, };
 
@@ -328,7 +329,7 @@ should_have_run_seconds: number | null, fit: Fit | null, no_fit: string | null, 
  */
 export type LatencyHistogram = { count: number, mean_us: number, stddev_us: number, p50_us: number, p90_us: number, p95_us: number, p99_us: number, p999_us: number, max_us: number, 
 /**
- * Only percentiles with enough transactions beyond them.
+ * Percentiles with enough transactions beyond them.
  */
 percentiles: Array<Percentile>, };
 
@@ -362,15 +363,15 @@ export type LiveTrial = { sweep_id: string, question: string, began_at: string, 
  */
 repeat: number, 
 /**
- * From 1, of `trials`, earlier ones included.
+ * From 1, of `trials`, including those of earlier invocations.
  */
 position: number, trials: number, 
 /**
- * `None` if it ends by transactions.
+ * `None` if the trial ends by transactions.
  */
 seconds: number | null, 
 /**
- * Until the end of this sweep and those after it.
+ * Seconds until the end of this sweep and those after it.
  */
 left_seconds: number, };
 
@@ -380,7 +381,7 @@ export type LoadSample = { seconds: number,
  */
 resident_bytes: Bytes, is_exact: boolean, 
 /**
- * Restored buffers, and hot ones with their former usage count.
+ * Restored buffers, and former hot ones that are hot again.
  */
 buffers_bytes: Bytes | null, hot_bytes: Bytes | null, };
 
@@ -401,7 +402,7 @@ export type MeasurementVerdict = { kind: string, sentence: string, remedy: strin
 
 export type MedianInterval = { low: number, high: number, 
 /**
- * Probability that it contains the true median, for any distribution.
+ * Probability that the interval contains the true median, for any distribution.
  */
 coverage: number, };
 
@@ -409,7 +410,7 @@ export type Metric = string;
 
 export type MetricFacts = { 
 /**
- * For the command line and page addresses.
+ * Name on the command line and in page addresses.
  */
 name: string, 
 /**
@@ -440,7 +441,7 @@ export type Noise = { metric: Metric, cells: Array<NoiseCell>, floor: number | n
 
 export type NoiseCell = { 
 /**
- * The values that vary, without the side.
+ * Values of the point that vary, except the side.
  */
 label: string, 
 /**
@@ -452,8 +453,8 @@ ratio: Ratio, p: number,
  */
 floor: number | null, smallest_detectable: number | null, 
 /**
- * Share of 1000 studies of eight of these pairs with p ≤ 0.05, without a true difference. `None` with eight or
- * fewer.
+ * Share of 1000 simulated studies with p ≤ 0.05, although they have no true difference. Each has eight of these
+ * pairs. `None` with eight pairs or fewer.
  */
 false_share: number | null, };
 
@@ -466,8 +467,8 @@ export type Panel = { id: string, title: string,
 is_stack: boolean, };
 
 /**
- * A percentile with a 95 % interval from the binomial distribution. It assumes independence, so the spread of trials
- * is wider.
+ * A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions, so
+ * percentiles of trials vary more.
  */
 export type Percentile = { 
 /**
@@ -477,7 +478,7 @@ share: number, us: number, low_us: number, high_us: number, };
 
 export type PointSummary = { number: number, 
 /**
- * The values that vary.
+ * Values of the point that vary.
  */
 label: string, 
 /**
@@ -485,11 +486,11 @@ label: string,
  */
 values: Array<string>, 
 /**
- * Ended trials, and those of them without figures.
+ * Number of ended trials, and of those without figures.
  */
 trials: number, failures: number, 
 /**
- * Lower limit of times that were not reached.
+ * Lower limit for times that were not reached.
  */
 measured_seconds: number | null, background: BackgroundWrites | null, verdicts: Array<PointVerdict>, 
 /**
@@ -499,7 +500,7 @@ warnings: { [key in string]: number }, } & ({ [figure in string]: Spread | null 
 
 export type PointVerdict = { kind: string, trials: number, sentence: string, remedy: string, 
 /**
- * Whether something other than the request was measured.
+ * Whether the trial measured something other than requested.
  */
 is_refusing: boolean, };
 
@@ -507,7 +508,7 @@ export type ProgramCost = { name: string, runs: number, total_ns: number, };
 
 export type Ratio = { 
 /**
- * Its limits differ if some times were not reached.
+ * The two limits differ if some times were not reached.
  */
 median: Limits, 
 /**
@@ -515,8 +516,8 @@ median: Limits,
  */
 interval: Limits | null, 
 /**
- * Probability that the interval contains the true median: 0.97 with six pairs. Fewer cannot reach 0.95; their
- * interval is the range, with 0.75 (three pairs) to 0.94 (five).
+ * Probability that the interval contains the true median: 0.97 with six pairs. Fewer pairs cannot reach 0.95.
+ * Their interval is the range, with 0.75 (three pairs) to 0.94 (five).
  */
 coverage: number, pairs: number, };
 
@@ -535,7 +536,7 @@ step_seconds: number,
 shares: Array<number>, };
 
 /**
- * Resident share, 0 to 1, of equal pieces from the first block to the last.
+ * Resident shares, 0 to 1, of equal pieces of the relation, from the first block to the last.
  */
 export type ResidencyStrip = { os: Array<number>, buffers: Array<number>, };
 
@@ -545,17 +546,17 @@ export type RowDelta = {
  */
 key: { [key in string]: string }, 
 /**
- * In the view's units.
+ * Increases in the view's units.
  */
 added: { [key in string]: number }, };
 
 export type ScriptLatency = { script: string, 
 /**
- * Logged transactions only.
+ * Number of logged transactions.
  */
 answered: number, failed: number, skipped: number, 
 /**
- * Measured from the due time under a rate, else from the begin.
+ * Measured from the due time with a rate, otherwise from the begin.
  */
 response: LatencyHistogram, 
 /**
@@ -604,12 +605,12 @@ export type Span = { seconds: number, low: number,
 high: number | null, };
 
 /**
- * A repeat that did not reach the event counts as the longest: the median is `None` if half of them did not, `max`
- * if any did not.
+ * A repeat that did not reach the event counts as the longest. So `median` is `None` if half of the repeats did not
+ * reach it, and `max` if any did not.
  */
 export type Spread = { median: number | null, min: number | null, max: number | null, reached: number, repeats: number, 
 /**
- * `None` with fewer than three repeats, or if one did not reach it.
+ * `None` with fewer than three repeats, or if one did not reach the event.
  */
 interval: MedianInterval | null, };
 
@@ -619,7 +620,7 @@ export type Stall = {
  */
 from_second: number, until_second: number, 
 /**
- * Transactions of the slowest second, and the usual number.
+ * Transactions of the slowest second, and the usual number per second.
  */
 least_tps: number, usual_tps: number, 
 /**
@@ -644,7 +645,7 @@ export type StatisticsDelta = { [key in string]: Array<RowDelta> };
 
 export type StrategyOutcome = { command: string, 
 /**
- * Since the start of pgbench. `None` if it outlived the trial, or without a command.
+ * Seconds from the start of pgbench. `None` if the command outlived the trial, or if there was none.
  */
 ended_after_seconds: number | null, 
 /**
@@ -683,8 +684,8 @@ remarks: Array<string>, };
 
 export type StudyForecast = { cold_tps: number, steady_tps: number, 
 /**
- * To half of `steady_tps`, and until fewer than 1 % of transactions read from the device. Spans cover a device and
- * processor 15 % better or worse.
+ * Forecast seconds until half of `steady_tps`, and until fewer than 1 % of transactions read from the device.
+ * Spans cover a device and processor 15 % better or worse.
  */
 to_50_seconds: Span | null, warm_after_seconds: Span | null, };
 
@@ -695,11 +696,11 @@ export type StudyInPage = { study: StudyData, details: Array<TrialData> | null, 
 
 export type StudyLine = { id: string, question: string, 
 /**
- * `None` if damaged.
+ * `None` if the study is damaged.
  */
 started_at: string | null, ended_at: string | null, host: string, server: string, varied: Array<string>, points: number, repeats: number, 
 /**
- * Ended trials, and those of them that failed.
+ * Number of ended trials, and of those that failed.
  */
 trials: number, failures: number, 
 /**
@@ -709,16 +710,16 @@ damaged: string | null, };
 
 export type SweepComparison = { metric: Metric, a: string, b: string, cells: Array<CellComparison>, 
 /**
- * Ratio above 1 that equal sides reach; `None` unless points are measured twice.
+ * Ratio above 1 by which equal sides differ; `None` unless points are measured twice.
  */
 noise_floor: number | null, verdicts: Array<MeasurementVerdict>, warnings: Array<string>, };
 
 /**
- * One run of a study, across interruptions.
+ * One run of a study, including its continuations after interruptions.
  */
 export type SweepRun = { 
 /**
- * Sortable by time: `20261121-233005-4f2a`.
+ * Sorts by start time: `20261121-233005-4f2a`.
  */
 id: string, started_at: string, 
 /**
@@ -726,11 +727,11 @@ id: string, started_at: string,
  */
 ended_at: string | null, pgthaw_version: string, 
 /**
- * `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+ * Example: `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
  */
 pgbench_version: string, machine: Machine, server: ServerFacts, question: string, 
 /**
- * SHA-256 of the study's meaning, independent of its layout.
+ * SHA-256 of the parsed study, independent of its file's layout.
  */
 digest: string, study: unknown, 
 /**
@@ -746,13 +747,13 @@ warnings: Array<string>,
  */
 warmup?: WarmupFacts | null, 
 /**
- * `None` if pgthaw measured it.
+ * Source of an import; `None` if pgthaw measured the run.
  */
 source?: string | null, };
 
 export type SweepTrial = { sweep_id: string, 
 /**
- * From 0.
+ * Number of the point, from 0.
  */
 number: number, point: Record<string, unknown>, 
 /**
@@ -764,19 +765,15 @@ repeat: number,
  */
 position: number, started_at: string, 
 /**
- * Includes the preparation of the start state.
+ * The start state was prepared after `started_at`.
  */
 ended_at: string | null, 
 /**
- * Measured right before the clock started.
+ * Measured before the load started.
  */
-start_state: StartState | null, command: string, 
+start_state: StartState | null, command: string, strategy_outcome?: StrategyOutcome | null, 
 /**
- * Outcome of the warmer beside the load.
- */
-strategy_outcome?: StrategyOutcome | null, 
-/**
- * Only for trials that were asked to start cold.
+ * Only for trials with `start = "cold"`.
  */
 warming?: Warming | null, 
 /**
@@ -784,11 +781,11 @@ warming?: Warming | null,
  */
 generators: TrialGenerators | null, failure: string | null, lasted_seconds: number, 
 /**
- * By pgbench's own count. Skipped transactions were due too long ago.
+ * pgbench's counts. It skips transactions already later than the latency limit.
  */
 transactions: number, failed: number, skipped: number, 
 /**
- * Transactions tried more than once, and retries in total.
+ * `retried` counts transactions tried more than once; `retries` counts all retries.
  */
 retried: number, retries: number, late: number, 
 /**
@@ -796,7 +793,7 @@ retried: number, retries: number, late: number,
  */
 tps: number, worst_second_tps: number | null, latency: LatencyHistogram | null, 
 /**
- * `None` if no account was kept.
+ * `None` without a time account.
  */
 time?: TrialTime | null, scripts: Array<ScriptLatency>, statistics: StatisticsDelta, buffers_before: Array<BufferUse>, buffers_after: Array<BufferUse>, 
 /**
@@ -804,15 +801,15 @@ time?: TrialTime | null, scripts: Array<ScriptLatency>, statistics: StatisticsDe
  */
 checkpoints: Array<Checkpoint>, checkpoint_begun: CheckpointBegun | null, 
 /**
- * Whole cycles, each from one checkpoint's beginning to the next. `cycle_tps` covers only these.
+ * Whole checkpoint cycles, each from one checkpoint's start to the next. `cycle_tps` covers only these.
  */
 checkpoint_cycles: number, cycle_tps: number | null, settings: Array<[string, string]>, 
 /**
- * By all processes.
+ * Reads of all processes.
  */
 device_read_bytes: Bytes, 
 /**
- * Devices with one part of the server each, `rest` first.
+ * Devices that each hold one part of the server, `rest` first.
  */
 devices?: Array<TrialDevice>, 
 /**
@@ -830,19 +827,19 @@ export type TimedPoint = { number: number,
  */
 clients: number | null, 
 /**
- * Varying values other than clients.
+ * Varying values except clients.
  */
 others: string, 
 /**
- * Medians. The response of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
+ * Medians. The response time of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
  */
 tps: number | null, response_us: number | null, 
 /**
- * Per client backend.
+ * Seconds per client backend.
  */
 explained_seconds: number | null, 
 /**
- * Time waiting for commands and receiving them.
+ * Time in which backends wait for commands and receive them.
  */
 reading_seconds: number, 
 /**
@@ -912,11 +909,11 @@ cost_seconds: number, lost_processes: number, };
 
 export type Traffic = { 
 /**
- * 1.25 × the bound; `None` if unknown or longer than a trial.
+ * 1.25 × the bound; `None` if the bound is unknown or this exceeds a trial.
  */
 deadline_seconds: number | null, 
 /**
- * All warmers but `nothing`; empty if that was not measured.
+ * All warmers except `nothing`; empty if `nothing` was not measured.
  */
 warmers: Array<Interference>, };
 
@@ -943,7 +940,7 @@ busy_ratio: number, };
 
 export type TrialGenerator = { host: string, clients: number, jobs: number, pgbench_version: string, 
 /**
- * How far its clock is ahead of this host's, and the possible error.
+ * Lead of the host's clock over this host's, and its uncertainty.
  */
 clock_offset_ms: number, clock_uncertainty_ms: number, 
 /**
@@ -968,20 +965,20 @@ export type TrialOutline = { number: number, repeat: number, position: number, s
  */
 judgement: Judgement | null, no_verdict: string | null, 
 /**
- * The level that shares refer to; `None` until a trial that decides it was warm.
+ * Steady level of the trial's group; `None` until one of its trials was warm.
  */
 steady_tps: number | null, } & ({ [figure in string]: number | null });
 
 /**
- * A trial's curves, by column. Minimum and maximum keep a stall of one second visible.
+ * A trial's curves, by column. Minima and maxima keep a stall of one second visible.
  */
 export type TrialSeries = { 
 /**
- * Seconds in a span.
+ * Number of seconds in a span.
  */
 width: number, 
 /**
- * The end of each span, since the start of pgbench.
+ * End of each span in seconds since the start of pgbench.
  */
 second: Array<number>, tps: Envelope, 
 /**
@@ -989,15 +986,15 @@ second: Array<number>, tps: Envelope,
  */
 latency_us_mean: Array<number | null>, latency_us_min: Array<number | null>, latency_us_max: Array<number | null>, latency_us_deviation: Array<number | null>, 
 /**
- * Bytes per second: the workload's own backends, and the whole device.
+ * Bytes per second, read by the workload's own backends and from the whole device.
  */
 foreground_read_bytes: Array<number>, device_read_bytes: Envelope, device_reads: Array<number>, 
 /**
- * Minimum of each span.
+ * Minimum in each span.
  */
 os_resident_bytes: Array<number>, 
 /**
- * The columns of `MEASURES`; `None` if the machine was not gauged.
+ * The columns of `MEASURES`; `None` without measurements of the machine.
  */
 machine: { [key in string]: Array<number | null> } | null, waits: Array<WaitSeries>, stalls: Array<Stall>, flushes: FlushFigures | null, };
 
@@ -1091,7 +1088,7 @@ export type Verdict = "steady" | "not_reached" | "periodic" | "degrading";
 
 export type WaitSeries = { 
 /**
- * `IO`, for example; `None`: running or ready to run. `Others` is the sum of the rest.
+ * Type of the wait, such as `IO`. `None`: running or ready to run. `Others` is the sum of the remaining waits.
  */
 kind: string | null, event: string | null, 
 /**
@@ -1112,11 +1109,11 @@ cell: string, dividend: string,
  */
 divisor: string, 
 /**
- * Metrics of dividend and divisor.
+ * Metrics of the dividend and the divisor.
  */
 of: Metric, to: Metric, 
 /**
- * Its limits differ if some times were not reached.
+ * The two limits differ if some times were not reached.
  */
 median: Limits, 
 /**
@@ -1124,14 +1121,15 @@ median: Limits,
  */
 interval: Limits | null, 
 /**
- * Probability that the interval contains the true median: 0.97 with six pairs. Fewer cannot reach 0.95; their
- * interval is the range, with 0.75 (three pairs) to 0.94 (five).
+ * Probability that the interval contains the true median: 0.97 with six pairs. Fewer pairs cannot reach 0.95.
+ * Their interval is the range, with 0.75 (three pairs) to 0.94 (five).
  */
 coverage: number, pairs: number, };
 
 export type Warming = { 
 /**
- * Device reads of the workload's backends per tenth of a second. They date `warm_after_seconds` within its second.
+ * Device reads of the workload's backends per tenth of a second. They determine the tenths of
+ * `warm_after_seconds`.
  */
 foreground_tenths: Array<Bytes>, residency: Array<RelationResidency>, 
 /**
@@ -1139,15 +1137,16 @@ foreground_tenths: Array<Bytes>, residency: Array<RelationResidency>,
  */
 looks?: Array<LoadSample>, 
 /**
- * Seconds measured, or the maximum waited for. A time that was not reached is longer.
+ * Seconds measured, or the maximum wait. An event that was not reached would take longer.
  */
 measured_seconds: number, 
 /**
- * Until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth.
+ * Seconds until fewer than 1 % of transactions read from the device, until the end of the trial. Rounded to a
+ * tenth.
  */
 warm_after_seconds: number | null, 
 /**
- * Over the whole trial if it never was warm.
+ * Counted over the whole trial if the server never became warm.
  */
 served_until_warm: number, served: number, 
 /**
@@ -1159,12 +1158,12 @@ warm_tps: number | null, climb: Array<Climb>,
  */
 wanted_bytes: Bytes | null, 
 /**
- * Lower bound for warmers: `wanted_bytes ÷ bandwidth`, or the best merging's seconds if reads are limited. `None`
- * if unknown, or if an own script may need fewer bytes.
+ * Lower bound for the time of any warmer: `wanted_bytes ÷ bandwidth`, or `Bound::seconds` if reads are limited.
+ * `None` if unknown, or if the user's own script may need fewer bytes.
  */
 bound_seconds: number | null, 
 /**
- * `None` for the reason in `no_verdict`.
+ * If `None`, `no_verdict` has the reason.
  */
 judgement: Judgement | null, no_verdict: string | null, 
 /**
@@ -1181,7 +1180,7 @@ export type Warmth = {
  */
 is_warm: boolean | null, evidence: string, 
 /**
- * Data that would decide it.
+ * Data that would show whether the level is warm.
  */
 would_tell: string | null, };
 
@@ -1191,10 +1190,10 @@ export type WarmupFacts = { disk: Disk,
  */
 database_bytes: Bytes, wanted_bytes: Bytes, 
 /**
- * Without a limit.
+ * Throughput of the warm server without a limit.
  */
 calibration_tps: number | null, 
 /**
- * For a server that nothing warms. `None` with unknown device figures or own scripts.
+ * Forecast without a warmer. `None` if the device figures are unknown or the script is the user's own.
  */
 forecast: StudyForecast | null, };

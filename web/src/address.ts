@@ -5,7 +5,7 @@ export function readAddress(): { path: string[]; query: URLSearchParams } {
   return { path: path.split("/").filter((part) => part !== "").map(decode), query: new URLSearchParams(query) };
 }
 
-/** Keeps invalid escapes. */
+/** Returns invalid escapes unchanged. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);

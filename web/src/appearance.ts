@@ -1,4 +1,4 @@
-// Theme and print state, for which charts redraw themselves.
+// Theme and print state. Charts redraw themselves when either changes.
 
 import { type Theme, theme } from "./palette";
 
@@ -23,7 +23,7 @@ class Teller {
 export class Appearance extends Teller {
   readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
   #chosenTheme = readTheme();
-  /** Paper is white and needs every chart at once. */
+  /** While printing, paper is white and shows every chart at once. */
   isPrinting = false;
 
   constructor() {
@@ -69,7 +69,7 @@ function readTheme(): string | null {
   }
 }
 
-/** Redraws on a change of appearance or of its own state. */
+/** State that redraws its charts when it or the appearance changes. */
 export class Stage extends Teller {
   constructor(readonly appearance: Appearance) {
     super();

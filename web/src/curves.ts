@@ -6,7 +6,7 @@ export interface Point<V = number> {
   /** Seconds since the start of the workload. */
   at: number;
   median: V;
-  /** Over the repeats, or within a span. */
+  /** Range over the repeats, or within a span. */
   min: V;
   max: V;
 }
@@ -41,7 +41,7 @@ function curveOf(trials: Drawn[], name: string, read: (trial: Drawn, series: Tri
   return { name, points };
 }
 
-/** A span's value holds for all of its seconds. */
+/** The value of a span is drawn at its middle. */
 export const middles = ({ second }: TrialSeries): number[] => second.map((end, span) => (end + (second[span - 1] ?? 0)) / 2);
 
 const atMiddles = (series: TrialSeries | null, values: (series: TrialSeries) => Values): Read => {
@@ -53,7 +53,7 @@ const atMiddles = (series: TrialSeries | null, values: (series: TrialSeries) => 
 export const rateCurve = (trials: Drawn[], name: string, values: (series: TrialSeries) => Values): Curve =>
   curveOf(trials, name, (_, series) => atMiddles(series, values));
 
-/** Relative to another strategy in the same span and round. */
+/** Throughput relative to another strategy in the same span and round. */
 export function shareCurve(trials: Drawn[], name: string, other: string): Curve {
   const others = new Map(trials.filter((trial) => trial.name === other).map(({ repeat, series }) => [repeat, series?.tps.mean]));
   return curveOf(trials, name, ({ repeat }, series) => atMiddles(series, ({ tps }) => tps.mean.map((value, span) => {
@@ -71,7 +71,7 @@ export const servedCurve = (trials: Drawn[], name: string): Curve => stateCurve(
   return second.map((end, span) => (served += (tps.mean[span] ?? 0) * (end - (second[span - 1] ?? 0))));
 });
 
-/** The closed form at the middle of each second; inverts t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)). */
+/** Throughput by the closed form at the middle of each second. Inverts t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)). */
 export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
   const hit = fit.hit_seconds.value / fit.clients;
   const extra = (fit.cold_seconds.value - fit.hit_seconds.value) / fit.clients;
@@ -129,7 +129,7 @@ export function tickInstants(served: Curve, step: number): number[] {
 export type Tier = "os" | "buffers";
 export type Instant = "before" | "after";
 
-/** Mean over the repeats. */
+/** Cached share of each piece, as a mean over the repeats. */
 export function stripOf(trials: Drawn[], name: string, relation: string, instant: Instant, tier: Tier): number[] {
   const strips = trials.filter((trial) => trial.name === name).flatMap(({ residency }) => residency.filter((one) => one.relation === relation)).map((one) => one[instant][tier]);
   const pieces = Math.max(0, ...strips.map((strip) => strip.length));

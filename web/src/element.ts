@@ -46,7 +46,7 @@ export const part = (id: string | null, title: string, lead: string, ...children
 
 export const paragraph = (className: string, ...text: Child[]): HTMLElement => element("p", { class: className }, ...text);
 
-/** Screen readers announce it immediately. */
+/** Error that screen readers announce immediately. */
 export const alarm = (error: unknown): HTMLElement =>
   element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error));
 
@@ -57,7 +57,7 @@ interface TableOptions {
   texts?: number[];
 }
 
-/** Scrolls by itself; the first cell of a row is its header. */
+/** A table that scrolls within its box. The first cell of a row is its header. */
 export function table(caption: string, titles: string[], rows: Child[][], { id, className = "", texts = [0] }: TableOptions = {}): HTMLElement {
   const cell = (place: number, head: "col" | "row" | null, content: Child): HTMLElement =>
     element(head === null ? "td" : "th", { scope: head, class: texts.includes(place) ? null : "number" }, content);
@@ -119,7 +119,7 @@ const opened = (): string[] => (readAddress().query.get("open") ?? "").split(","
 
 let isPrinting = false;
 
-/** The address stores open sections; paper shows all. */
+/** A section. The address stores open ones; on paper all are open. */
 export function fold(id: string, title: string, ...children: Child[]): HTMLDetailsElement {
   const box = element("details", { class: "fold", "data-fold": id, open: opened().includes(id) }, element("summary", {}, element("h2", { id }, title)), ...children);
   box.addEventListener("toggle", () => {
@@ -131,7 +131,7 @@ export function fold(id: string, title: string, ...children: Child[]): HTMLDetai
   return box;
 }
 
-/** Must be called before listeners that draw visible charts. */
+/** Must be called before charts add their print listeners. */
 export function unfoldForPaper(): void {
   const closed: HTMLDetailsElement[] = [];
   addEventListener("beforeprint", () => {

@@ -16,7 +16,7 @@ export function parseShown(json: string): unknown {
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;
-/** As the terminal: true from the first second is "at once". */
+/** As in the terminal, values from the very start are "at once". */
 export const instant = (value: number): string => (value < 0.05 ? "at once" : seconds(value));
 export const after = (value: number): string => (value < 0.05 ? "at once" : `after ${seconds(value)}`);
 /** 53:45:32 */
@@ -85,7 +85,7 @@ export function compact(value: number): string {
 export interface Scale {
   render: (value: number) => string;
   renderAxis: (value: number) => string;
-  /** For numbers in a table that do not show it. */
+  /** Unit in table titles, for numbers without a unit. */
   tableUnit?: string;
   isLog?: boolean;
   isSize?: boolean;

@@ -14,12 +14,12 @@ export interface Axis {
 export interface Layout {
   x: string;
   y: string;
-  /** Empty for none. */
+  /** Axis of the small multiples; empty for none. */
   facet: string;
   fixed: Record<string, string>;
 }
 
-/** More would be too small. */
+/** More panels would be too small. */
 export const MOST_FACETS = 12;
 
 export function axesOf({ sweep, points }: StudyData): Axis[] {

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
-/// Share of each tier that counts as nearly as warm. The newest of these wins, because the working set shifts.
+/// A snapshot with this share of the warmest one's blocks per tier is nearly as warm. The newest of these wins, because
+/// the working set shifts.
 pub const NEARLY: f64 = 0.95;
 
 /// Below this share of a tier, a snapshot is clearly colder. Smaller differences are normal fluctuation.
@@ -92,7 +93,7 @@ pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usiz
     Some((chosen, reason))
 }
 
-/// `None` unless `than` is clearly colder (`CLEARLY`).
+/// Finds a warmer snapshot; `None` unless `than` is clearly colder (`CLEARLY`).
 pub fn find_warmer(
     headers: &[SnapshotHeader],
     than: &SnapshotHeader,
@@ -150,7 +151,7 @@ impl Warmth {
     }
 }
 
-/// Each tier is relative to its maximum: shared_buffers is small, but worth more per byte.
+/// Compares each tier with its maximum, because shared_buffers is small, but worth more per byte.
 fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
     let warm: Vec<(usize, Warmth)> =
         among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
@@ -167,7 +168,7 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
 /// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h: smallest oid of a user's database.
 const FIRST_USER_OID: u32 = 16_384;
 
-/// By oid.
+/// Oids of the existing databases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Databases(BTreeSet<u32>);
 
@@ -178,7 +179,6 @@ impl Databases {
         (!oids.is_empty()).then_some(Databases(oids))
     }
 
-    /// Subtracts the blocks of dropped databases.
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
         let known = self.known(headers);
         let count = |header: &SnapshotHeader| {
@@ -192,22 +192,22 @@ impl Databases {
         headers.iter().map(count).collect()
     }
 
-    /// Only those with blocks in `header`.
+    /// Names of the dropped databases with blocks in `header`.
     pub fn gone_of<'a>(&self, header: &'a SnapshotHeader, headers: &[SnapshotHeader]) -> Vec<&'a str> {
         let holds = |one: &&DatabaseBlocks| one.os_blocks > 0 || one.buffers_blocks > 0;
         let gone = self.gone(header, self.known(headers).as_ref());
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// A recreated database is restored by name, and later snapshots know that name. If no snapshot knows an existing
-    /// database, it may be any missing one, so none counts as dropped.
+    /// A recreated database is restored by name: later snapshots know its name and existing oid. An existing database
+    /// in no snapshot may be any missing one, so none counts as dropped.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// `None` if a user's database is in none of these snapshots.
+    /// Names of the existing databases; `None` if a user's database is in none of these snapshots.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();

@@ -22,13 +22,13 @@ pub struct Difference<'a> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationDifference<'a> {
-    /// From the later map if it is there.
+    /// From the later map, or from the earlier one if removed.
     pub relation: &'a Relation,
     pub change: Change,
     pub forks: Vec<ForkDifference>,
 }
 
-/// The first that applies.
+/// The first variant that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {

@@ -69,7 +69,7 @@ impl<'a> Files<'a> {
         Ok(found)
     }
 
-    /// As in `read_fork`. `None` without a file.
+    /// `None` without a file. Skips residency from block `end` on.
     pub fn read_segment(
         &self,
         path: &RelationPath,
@@ -88,7 +88,7 @@ impl<'a> Files<'a> {
         Ok(Some(Found { blocks, resident }))
     }
 
-    /// Omits unknown positions.
+    /// Positions on the device, without unknown ones.
     pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
         let Geometry { block_size, segment_blocks } = self.geometry;
         let mut places = Vec::new();
@@ -104,7 +104,7 @@ impl<'a> Files<'a> {
         places
     }
 
-    /// `choose` selects the pages to drop of each run. A run lies within one segment.
+    /// `choose` selects each run's pages to drop. A run lies within one segment.
     pub fn drop_blocks(
         &self,
         path: &RelationPath,
@@ -147,7 +147,7 @@ impl<'a> Files<'a> {
                 let run = BlockRange::new(u64::from(*blocks.start()) - start, u64::from(*blocks.end()) + 1 - start);
                 let mut drop_all =
                     |all: Vec<PageRange>| all.into_iter().try_fold(false, |some, pages| Ok(drop_pages(pages)? || some));
-                // Not fatal: the kernel may keep pages anyway.
+                // Errors are not fatal: the kernel may keep pages anyway.
                 match choose(&*file, run).and_then(&mut drop_all) {
                     Ok(true) => _ = stayed.insert_range(blocks),
                     Ok(false) => {}
@@ -200,7 +200,7 @@ pub fn read_resident_blocks(
     Ok(resident)
 }
 
-/// A page may be larger than a block.
+/// Blocks wholly in `pages`. A page may be larger than a block.
 fn whole_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u64) -> BlockRange {
     let start = (pages.start * page_bytes).div_ceil(block_size);
     let end = (pages.end * page_bytes / block_size).min(blocks);

@@ -17,11 +17,11 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// If a larger share has the same heat, the source is skipped. Page flags become alike after weeks with more memory
-/// than data.
+/// If a larger share of blocks has the same heat, the source is skipped. Page flags become alike after weeks with more
+/// memory than data.
 const SAME_MAX: f64 = 0.95;
 
-/// A snapshot without heat is better than none. `earlier` are newest first.
+/// Adds heat to `map` if a source has it. `earlier` are newest first.
 pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]) {
     if map.os != TierState::Measured {
         return;
@@ -59,9 +59,9 @@ fn tells_apart(map: &Map, heat: &HeatOfForks) -> bool {
 
 // ---- generations ----
 
-/// A week of nightly snapshots. Each is read whole.
+/// A week of nightly snapshots. Each snapshot is read whole.
 const SNAPSHOTS_MAX: usize = 7;
-/// A single one may be untypical.
+/// A single snapshot may be untypical.
 const SNAPSHOTS_MIN: usize = 2;
 
 #[derive(Clone, Debug, Default)]

@@ -79,7 +79,6 @@ pub struct Map {
     pub relations: Vec<RelationMap>,
     /// Relations without blocks. Others may belong to them: an empty table's index has a block.
     pub empty: Vec<Relation>,
-    /// Parents of partitions.
     pub partitioned: Vec<PartitionedTable>,
     pub lookups: Lookups,
     /// Notes for the user, such as databases that could not be queried.
@@ -99,9 +98,9 @@ pub struct ForkMap {
     pub blocks: u64,
     /// Blocks with every page in the page cache.
     pub os: RoaringBitmap,
-    /// As defined by `Map::os_heat`, without heat 0.
+    /// Blocks by heat, as defined by `Map::os_heat`, without heat 0.
     pub os_heat: BTreeMap<u8, RoaringBitmap>,
-    /// By usage count.
+    /// Blocks in shared_buffers by usage count.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
     pub dirty: RoaringBitmap,
 }

@@ -158,8 +158,8 @@ fn tidy(fork: &mut ForkMap) {
 
 const CONNECTIONS: usize = 4;
 
-/// `with_sizes` also queries fork sizes, for lack of files. For a database that refuses connections, lists the files if
-/// possible.
+/// `with_sizes` also queries fork sizes, if files cannot be measured. For a database that refuses connections, lists
+/// the files if possible.
 async fn read_catalogs<'a>(
     server: &'a Server,
     inputs: &MapInputs<'a>,
@@ -379,7 +379,7 @@ fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
 /// The kernel's locks prevent any gain from more threads.
 const THREADS_MAX: usize = 8;
 
-/// Tests with PG_VERSION, a small file of the cluster's owner.
+/// Tests access with PG_VERSION, a small file of the cluster's owner.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
         return TierState::Unknown { reason: "there is no data directory".to_owned() };
@@ -397,7 +397,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segments per round. A short segment ends the fork.
+/// Segments read per round. A short segment ends the fork.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Finds the forks, their sizes and resident blocks. An unreadable file counts as not resident, and as a full segment
@@ -465,7 +465,7 @@ fn find_forks(directory: &DataDirectory, relations: &[RelationMap]) -> Vec<(usiz
     .collect()
 }
 
-/// Limit of individual remarks.
+/// Maximum directories with a remark of their own.
 const REMARKED: usize = 5;
 
 fn remark_failures(failures: Vec<linux::Error>, remarks: &mut Vec<String>) {

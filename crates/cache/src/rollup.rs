@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{ForkMap, Map, RelationMap, Residency};
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
-/// A snapshot's parents may form a circle.
+/// Maximum ancestors, because a snapshot's parents may form a circle.
 const LEVELS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl RolledUp {
 pub struct Group {
     pub name: RelationName,
     pub kind: RelationKind,
-    /// Includes empty ones.
+    /// Includes empty partitions.
     pub partitions: Option<usize>,
     pub is_system: bool,
     /// In the map's order.
@@ -45,7 +45,8 @@ enum Head {
     Partitioned(usize),
 }
 
-/// Indexes join their table only if `places` has it, partitions only if it has all: a sum stands for the whole.
+/// Indexes join their table only if `places` has it. Partitions join only if `places` has all: a sum stands for the
+/// whole.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -83,7 +84,7 @@ impl Group {
         one.relation.name == self.name || !is_part(&one.relation)
     }
 
-    /// Indexes and TOAST tables.
+    /// Number of indexes and TOAST tables.
     pub fn parts(&self, map: &Map) -> usize {
         self.members.len() - self.tables(map).count()
     }
@@ -103,7 +104,7 @@ struct Owners<'a> {
     map: &'a Map,
     /// Empty ones last.
     relations: Vec<&'a Relation>,
-    /// For an empty relation: everything that belongs to it is selected.
+    /// For an empty relation: whether everything that belongs to it is selected.
     is_meant: Vec<bool>,
     is_whole: Vec<bool>,
     by_name: HashMap<(&'a str, String), usize>,
@@ -170,7 +171,7 @@ impl<'a> Owners<'a> {
         self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
     }
 
-    /// Itself, owner, owner's owner.
+    /// The relation, its owner, that one's owner.
     fn owners(&self, place: usize) -> impl Iterator<Item = usize> + use<'a, '_> {
         let owner = |place: &usize| {
             let relation = self.relations[*place];
@@ -180,7 +181,7 @@ impl<'a> Owners<'a> {
         std::iter::successors(Some(place), owner).take(3)
     }
 
-    /// `partitions` counts only empty ones.
+    /// `partitions` counts only empty partitions.
     fn begin_group(&self, head: Head) -> Group {
         let members = Vec::new();
         match head {

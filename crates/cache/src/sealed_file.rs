@@ -167,7 +167,7 @@ const SEGMENT_BLOCKS: &str = "pgthaw.segment_blocks";
 const LSN: &str = "pgthaw.lsn";
 const TIMELINE: &str = "pgthaw.timeline";
 
-/// Appends the checksum's placeholder.
+/// Appends a placeholder for the checksum.
 pub fn encode_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Vec<KeyValue> {
     let seal = (KEY, ZEROS.to_string());
     pairs.into_iter().chain([seal]).map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
@@ -272,7 +272,7 @@ pub fn put_column<T: DataType, W: Write + Send>(
 
 // ---- checksum ----
 //
-// SHA-256 of the file with the checksum's own 64 digits read as zeros. It is the last key of the metadata, so any
+// SHA-256 of the file, with the checksum's own 64 digits read as zeros. It is the last key of the metadata, so any
 // Parquet reader accepts it. It detects damage, not forgery.
 
 const KEY: &str = "pgthaw.sha256";
@@ -284,7 +284,7 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// A footer takes about 1 kB per row group: some 8 MB for a film of 10⁹ events.
 const MAX_FOOTER_BYTES: u64 = 16 << 20;
 
-/// In thrift's compact form a key is followed by type "binary" and the length.
+/// Bytes before the checksum in thrift's compact form: key, type "binary" and length.
 fn marker() -> Vec<u8> {
     [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat()
 }
@@ -321,7 +321,7 @@ fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, 
     Ok(Some(digest))
 }
 
-/// Thrift bytes, without the trailing length and magic number.
+/// The footer's thrift bytes, without the trailing length and magic number.
 #[derive(Debug)]
 pub struct Footer {
     offset: u64,
@@ -359,7 +359,7 @@ impl Footer {
         Ok(Footer { offset, bytes })
     }
 
-    /// The last marker counts, because a label may contain anything.
+    /// The last marker counts, because a label may contain the same bytes.
     pub fn checksum_offset(&self) -> Option<u64> {
         let marker = marker();
         let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
@@ -367,7 +367,7 @@ impl Footer {
     }
 }
 
-/// Lower-case hexadecimal, with the 64 bytes at `zeroed` read as zeros.
+/// SHA-256 in lower-case hexadecimal, with the 64 bytes at `zeroed` read as zeros.
 pub fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
     let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
     let mut hasher = Sha256::new();
@@ -397,16 +397,16 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 /// Delta encoding pads its blocks, so even a page of a few rows needs this much.
 const PAGE_BYTES_MIN: u64 = 1024;
 
-/// Upper bound.
+/// Upper bound of a page header's size.
 const PAGE_HEADER_BYTES: u64 = 64;
 
-/// No writer makes larger delta blocks.
+/// Maximum values of a delta block. No writer makes larger ones.
 const BLOCK_MAX: u64 = 1 << 16;
 
 /// Uncompressed limits of a row group's pages.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
-    /// For columns without their own limit.
+    /// Limit per row for columns without their own limit.
     pub row_bytes: u64,
     /// Limit of the last column's page.
     pub last_page_bytes: Option<u64>,
@@ -580,10 +580,10 @@ fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 // ---- thrift ----
 //
 // Checks thrift's compact form before the library reads it. Booleans in a list take no bytes: 5 bytes can claim 2³¹,
-// and nested lists keep the library busy for years. pgthaw writes none. Format:
+// and nested lists keep the library busy for years. pgthaw writes no booleans. Format:
 // <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
-/// pgthaw writes five levels.
+/// Maximum nesting; pgthaw writes five levels.
 const DEPTH_MAX: u32 = 16;
 
 /// Accepts only numbers, texts, lists and structs.

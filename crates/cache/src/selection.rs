@@ -10,7 +10,7 @@ const NEAR_NAMES: usize = 3;
 /// The default selects all relations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// As in psql (`NamePattern`). Includes indexes, TOAST and partitions.
+    /// As in psql (`NamePattern`). Includes their indexes, TOAST and partitions.
     pub relations: Vec<String>,
     /// Includes TOAST tables.
     pub schema: Option<String>,
@@ -20,10 +20,10 @@ pub struct Selection {
 type Key<'a> = (&'a str, String);
 
 impl Selection {
-    /// `relations` includes empty ones; partitioned tables have no blocks.
+    /// `relations` includes empty ones; `partitioned` tables have no blocks.
     ///
     /// # Errors
-    /// If a name or schema matches nothing; names the first.
+    /// If a name or schema matches nothing; the error has the first such name.
     pub fn find<'a>(
         &self,
         relations: impl Iterator<Item = &'a Relation>,
@@ -56,7 +56,7 @@ impl Selection {
 }
 
 impl Map {
-    /// Only those with blocks.
+    /// Only relations with blocks.
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, Error> {
         let mut places = selection.find(self.every_relation(), &self.partitioned)?;
         places.retain(|place| *place < self.relations.len());
@@ -149,7 +149,7 @@ impl NamePattern {
         is_pattern_of || self.raw == name.name || self.raw == name.to_string()
     }
 
-    /// Optionally with its database.
+    /// The pattern may include a database.
     pub fn matches_schema(&self, name: &RelationName) -> bool {
         let is_pattern_of = match self.parts.as_slice() {
             [schema] => schema.is_match(&name.schema),
@@ -191,8 +191,9 @@ fn compile(part: &str) -> Option<Regex> {
 
 // ---- identity ----
 
-/// Stable across rewrites, dumps and servers. TOAST goes by the owning table, because its own name contains an oid. The
-/// index of a system TOAST table keeps its name: those oids stay, and snapshots omit that table while it is empty.
+/// Stable across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own name contains
+/// an oid. The index of a system TOAST table keeps its name: those oids stay, and snapshots omit that table while it is
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,
@@ -224,7 +225,7 @@ pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Cl
     relations.map(identify).collect()
 }
 
-/// Not split: both parts of `schema.name` may contain dots.
+/// `owner` stays whole: both parts of `schema.name` may contain dots.
 fn owned(relation: &Relation, owner: &str, part: Part) -> Identity {
     let name = RelationName { database: relation.name.database.clone(), schema: String::new(), name: owner.to_owned() };
     Identity { name, part }

@@ -86,7 +86,7 @@ impl PositionalArguments {
 }
 
 impl ConnectionArguments {
-    /// Adds positional arguments as psql does: after `-d`, the first is the user.
+    /// Adds positional arguments as psql does: with `-d`, the first argument is the user.
     pub fn with(mut self, positional: PositionalArguments) -> ConnectionArguments {
         let mut words = [positional.database, positional.user].into_iter().flatten();
         if self.databases.is_empty() {
@@ -96,7 +96,7 @@ impl ConnectionArguments {
         self
     }
 
-    /// With `--data-dir` alone, no server has to answer.
+    /// False for `--data-dir` alone, which needs no running server.
     pub fn names_server(&self) -> bool {
         let is_in_string =
             |parameters: Parameters| ["host", "hostaddr", "port"].iter().any(|key| parameters.get(key).is_some());
@@ -111,12 +111,12 @@ impl ConnectionArguments {
         self.host.is_some() || self.port.is_some() || self.username.is_some() || !self.databases.is_empty()
     }
 
-    /// Database names in the order of the command line; empty means all.
+    /// Selected databases in the order of the command line; empty means all.
     pub fn databases(&self) -> Result<Vec<String>, Error> {
         self.parse_databases().map(|(names, _)| names)
     }
 
-    /// `None` if all `-d` are names.
+    /// Connection string among the `-d` options; `None` if all are database names.
     fn connection_string(&self) -> Result<Option<Parameters>, Error> {
         self.parse_databases().map(|(_, string)| string)
     }
@@ -199,11 +199,11 @@ impl ConnectionArguments {
     }
 
     pub fn complete_printed_commands(&self) {
-        // Invalid options are reported on connecting.
+        // Connecting reports invalid options.
         let options = self.connect_options();
         let address = options.as_ref().ok().and_then(|options| options.describe().ok()).unwrap_or_default();
         let address = self.told_address(address);
-        // Root has no role of its own: psql runs as the socket's owner.
+        // Root usually has no database role, so psql runs as the socket's owner.
         let socket = options.ok().and_then(|options| options.socket_file()).filter(|_| SystemUser::is_root());
         let psql = match socket.and_then(|file| SystemUser::owner_of_socket(&file)) {
             Some(owner) if address.user.is_none() => psql_as(&owner, &address),
@@ -212,7 +212,7 @@ impl ConnectionArguments {
         terminal::complete_commands_with(self.pasted_commands(&address, psql));
     }
 
-    /// A directory's server may listen elsewhere than PG* variables say.
+    /// The server of `--data-dir` may listen elsewhere than PG* variables say.
     fn told_address(&self, address: Address) -> Address {
         if self.data_dir.is_some() && !self.names_server() {
             return Address { user: address.user, ..Address::default() };
@@ -226,11 +226,11 @@ impl ConnectionArguments {
             self.data_dir.as_ref().map(|path| render("-D", &path.display().to_string())).unwrap_or_default();
         let system_user = self.system_user.as_ref().map(|user| render("--as", user)).unwrap_or_default();
         let databases: String = match self.connection_string() {
-            // The string overrides host, port and role, or contains more.
+            // The string overrides host, port and role, and may contain more.
             Ok(Some(string)) => render("-d", &string.render_without_password()),
             _ => self.databases.iter().map(|database| render("-d", database)).collect(),
         };
-        // A cluster that was typed needs no PG* variables.
+        // A cluster named by options needs no PG* variables.
         let unnamed = if self.names_cluster() { Address::default() } else { Address { user: None, ..address.clone() } };
         let typed = typed_words();
         PastedCommands {
@@ -247,7 +247,7 @@ impl ConnectionArguments {
     }
 }
 
-/// Omits the options on asking for a password.
+/// Words of this command line without -w and -W.
 fn typed_words() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().trim_end().to_owned());
     words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password")).collect()
@@ -334,7 +334,7 @@ mod tests {
         let pasted = arguments.pasted_commands(&address, format!("psql{address}"));
         assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
         assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
-        // PG* variables do not apply to a directory named alone.
+        // With --data-dir alone, PG* variables do not apply.
         let alone = ConnectionArguments { data_dir: arguments.data_dir.clone(), ..typed(&[]) };
         assert_eq!(alone.told_address(address.clone()), Address::default());
         let both = ConnectionArguments { port: Some("5433".into()), ..alone };

@@ -9,13 +9,13 @@ use host::linux::cgroup::{ReadLimit, read_limit_of};
 use host::units::Bytes;
 use model::{DEFAULT_LATENCY_SECONDS, Device, READ_CPU_SECONDS};
 
-/// Stored profile under this process's read limit.
+/// Stored profile of the directory's device, probed under this process's read limit.
 pub fn find_profile(directory: &Path) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(directory)?;
     ProfileStore::open().find(&device, own_limit(&device))
 }
 
-/// Without a directory or known device, there is no profile.
+/// As `find_profile`; `None` without a directory or known device.
 pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>, Error> {
     match directory.map(find_profile) {
         None | Some(Err(Error::Linux(_))) => Ok(None),
@@ -73,7 +73,7 @@ pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes 
     told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
 }
 
-/// No limit if cgroups are unreadable.
+/// This process's read limit; none if cgroups are unreadable.
 pub fn own_limit(device: &BlockDevice) -> ReadLimit {
     read_limit_of(std::process::id(), device.number).unwrap_or_default()
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::files::{directory_of, draft_beside, open_regular, write_whole};
 
-/// By default, only a file that starts like this is replaced.
+/// Start of a report. By default, pgthaw replaces only a file that starts like this.
 pub const SIGNATURE: &str = "<!doctype html>\n<!-- pgthaw report -->\n";
 
-/// On light and dark paper, as in `web/src/palette.ts`, whose test compares them.
+/// Colours for light and dark paper, as in `web/src/palette.ts`, whose test compares them.
 const COLOURS: [(&str, &str); 6] = [
     ("#004465", "#0086dc"),
     ("#cb2d00", "#ff843a"),
@@ -22,7 +22,7 @@ const COLOURS: [(&str, &str); 6] = [
 /// Line dashes for colour-blind readers; the first is solid.
 const DASHES: [&str; 6] = ["none", "7 4", "2 3", "9 3 2 3", "14 4", "4 2 1 2"];
 
-/// CSS class with a series' colour and dashes.
+/// CSS class that sets a series' colour and dashes.
 pub fn class_of(series: usize) -> String {
     format!("series{}", series % COLOURS.len())
 }
@@ -50,7 +50,7 @@ pub fn render_document(title: &str, body: &str, json: &str) -> String {
     render_page(title, "style-src 'unsafe-inline'", &render_style(), body, json, "")
 }
 
-/// As `render_document`, with its own policy, style and script.
+/// As `render_document`, with the caller's policy, style and script.
 pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &str, script: &str) -> String {
     let (title, json) = (escape_text(title), escape_json(json));
     format!(
@@ -92,7 +92,7 @@ pub fn check_report_place(path: &Path, replaces_anything: bool) -> Result<(), Er
     draft_beside(path).map(drop).map_err(failed)
 }
 
-/// Replaces an older report; another file or link only with `replaces_anything`; anything else never.
+/// Replaces an older report. Replaces another file or a link only with `replaces_anything`, and a device or pipe never.
 pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<(), Error> {
     check_replaced(path, replaces_anything)?;
     write_whole(path, html.as_bytes()).map_err(|source| Error::Write { path: path.to_owned(), source })
@@ -101,7 +101,7 @@ pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<
 fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let directory = directory_of(path);
-    // A mistyped directory is not created.
+    // Does not create a mistyped directory.
     std::fs::metadata(directory).map_err(failed)?;
     match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -112,7 +112,7 @@ fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
             }
             Ok(())
         }
-        // open(2)'s error for a directory, our own for a pipe or device.
+        // For a directory, open(2)'s error; for a pipe or device, pgthaw's own.
         other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(io::ErrorKind::Other.into()))),
     }
 }

@@ -47,7 +47,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut is_told_whole = false;
     for cause in error.chain() {
-        // These end with the server's message; sqlx adds only a line of the server's sources.
+        // A `postgres::Error` already ends with the server's message.
         if is_told_whole && cause.is::<sqlx::Error>() {
             break;
         }
@@ -75,7 +75,7 @@ pub fn cast<'a, E: Explain + 'static>(cause: &'a (dyn std::error::Error + 'stati
     cause.downcast_ref::<E>().map(|error| error as &dyn Explain)
 }
 
-/// Error types of both programs.
+/// Error types that both programs have.
 const SHARED: &[Cast] = &[
     cast::<linux::Error>,
     cast::<postgres::Error>,
@@ -95,7 +95,7 @@ const SHARED: &[Cast] = &[
 
 static OWN: OnceLock<&'static [Cast]> = OnceLock::new();
 
-/// Only the first call counts.
+/// Adds a program's own error types. Only the first call counts.
 pub fn explain_also(own: &'static [Cast]) {
     OWN.get_or_init(|| own);
 }

@@ -88,7 +88,7 @@ impl Explain for Error {
 
 // ---- access ----
 //
-// Clients need the token. Without one, only the loopback address is served, under its own names.
+// Clients need the token. Without a token, pgthaw answers only requests for loopback names.
 
 const TOKEN_MIN: usize = 16;
 
@@ -126,10 +126,10 @@ impl Token {
         }
     }
 
-    /// Reads the first line of a file, or of standard input (`-`).
+    /// Reads the token from the first line of a file, or of standard input (`-`).
     ///
     /// # Errors
-    /// When others can read the file, or the token is too short.
+    /// If other users can read the file, or the token is too short.
     pub fn read(path: &Path) -> Result<Token, Error> {
         let failed = |source| Error::TokenFile { path: path.to_owned(), source };
         let file = match path.as_os_str() == "-" {
@@ -151,7 +151,7 @@ impl Token {
     }
 }
 
-/// `None` admits the request.
+/// Refusal of a request; `None` admits it.
 pub fn refuse(token: Option<Token>, uri: &Uri, headers: &HeaderMap) -> Option<Response<String>> {
     let verdict = match find_host(uri, headers) {
         Ok(host) => judge(token, host, headers, uri),
@@ -180,7 +180,7 @@ fn respond(status: StatusCode, kind: &'static str, body: impl Into<String>) -> R
 }
 
 pub fn add_headers<B>(response: &mut Response<B>) {
-    // A refused client frees its connection.
+    // Frees the connection of a refused client.
     if response.status().is_client_error() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -192,12 +192,12 @@ pub fn add_headers<B>(response: &mut Response<B>) {
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// The URL had the right token, which moves to a cookie.
+    /// The URL contained the token; pgthaw moves it to a cookie.
     Remember(String),
     Ask,
-    /// Another site's name leads here (DNS rebinding).
+    /// The host name is another site's (DNS rebinding).
     Refuse,
-    /// The request names two hosts, or an unreadable one. A proxy may have understood another.
+    /// The request names two hosts, or an unreadable one. A proxy may have chosen another.
     Reject,
 }
 
@@ -263,7 +263,7 @@ fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
 }
 
 fn remember(secret: &str) -> Response<String> {
-    // A secret may have characters that a cookie may not.
+    // A secret may contain characters that a cookie may not.
     let secret: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let cookie = format!("{COOKIE_NAME}={secret}; HttpOnly; SameSite=Strict; Path=/");
     let mut response = respond(StatusCode::SEE_OTHER, PLAIN, "");
@@ -278,16 +278,16 @@ fn remember(secret: &str) -> Response<String> {
 pub struct Patience {
     /// Timeout for a request's head. Browsers send it within milliseconds, and reconnect after idling longer.
     pub head: Duration,
-    /// Timeout for the client to accept another byte.
+    /// Timeout for the client to accept the next byte.
     pub stall: Duration,
-    /// Timeout for the connection. A report of 100 MB takes less over a poor line.
+    /// Timeout for the connection. A 100 MB report takes less time over a slow line.
     pub lifetime: Duration,
 }
 
 pub const PATIENCE: Patience =
     Patience { head: Duration::from_secs(10), stall: Duration::from_secs(20), lifetime: Duration::from_secs(600) };
 
-/// Requests have no body; a cookie has at most 4 kB.
+/// Limit of a request's head: a cookie has at most 4 kB. Requests have no body.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 
@@ -318,7 +318,7 @@ pub async fn answer<S, B>(
     let mut connection = std::pin::pin!(connection);
     let talk = async {
         tokio::select! {
-            // Errors are the client's and need no action.
+            // The client caused this error; it needs no action.
             _ = connection.as_mut() => return,
             _ = ending.wait_for(|is_ending| *is_ending) => connection.as_mut().graceful_shutdown(),
         }
@@ -327,7 +327,7 @@ pub async fn answer<S, B>(
     let _ = timeout(patience.lifetime, talk).await;
 }
 
-/// Time of the last transfer; `None` while an answer is made. Clones share it.
+/// Time of the last transfer; `None` while pgthaw prepares an answer. Clones share it.
 #[derive(Clone, Debug)]
 pub struct LastMoved(Arc<Mutex<Option<Instant>>>);
 
@@ -346,7 +346,7 @@ impl LastMoved {
     }
 }
 
-/// Fails if the client does not accept written bytes in time.
+/// Stream whose writes fail if the client accepts no byte for `stall`.
 struct Patient<S> {
     stream: S,
     moved: LastMoved,
@@ -405,10 +405,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 /// Maximum connections; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
 
-/// At the maximum, a connection without transfers for this long is closed for a new one.
+/// At the maximum, a new connection replaces one that was idle for this long.
 const STILL_MIN: Duration = Duration::from_secs(1);
 
-/// Time to finish pending answers at the end.
+/// Time limit for pending answers at the end.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Prometheus's text format.
@@ -425,7 +425,7 @@ pub struct Listener {
 
 impl Listener {
     /// # Errors
-    /// When there is no token and `address` is not loopback, or when it is in use.
+    /// If there is no token and `address` is not loopback, or if the address is in use.
     pub async fn bind(address: SocketAddr, token: Option<Token>) -> Result<Listener, Error> {
         if token.is_none() && !is_loopback_address(address.ip()) {
             return Err(Error::NoToken(address));

@@ -66,9 +66,9 @@ impl OutputArguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     Done,
-    /// The work is done, and its result is of this kind.
+    /// The work is done, but its result counts as this kind of error.
     Because(ErrorKind),
-    /// The command answers by its exit status.
+    /// The exit status is the answer.
     Answer(u8),
 }
 
@@ -82,7 +82,7 @@ impl ExitStatus {
     }
 }
 
-/// Exit status of a failure; after a signal that of the signal, as in shells.
+/// Exit status of a failure. After a signal, the signal's status, as in shells.
 pub fn exit_status_of(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Interrupted => status_of_end().unwrap_or(kind.exit_code()),

@@ -66,10 +66,10 @@ pub async fn run_caught<T>(work: impl Future<Output = anyhow::Result<T>>) -> any
 
 // ---- runtime ----
 
-/// Threads beside one per processor: for disk waits, and for the results store.
+/// Threads in addition to one per processor: one waits for disks, one runs the results store.
 const FURTHER_THREADS: usize = 2;
 
-/// If the idle blocking thread ended and no other could start, its work would wait forever.
+/// Keeps the idle blocking thread. If it ended and no other could start, blocking work would wait forever.
 const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ impl Explain for NoThreads {
 }
 
 /// # Errors
-/// When too few threads are available; tokio would end the program midway.
+/// If too few threads are available; tokio would end the program midway.
 pub fn start_runtime() -> Result<Runtime, NoThreads> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
@@ -98,8 +98,8 @@ pub fn start_runtime() -> Result<Runtime, NoThreads> {
     Ok(runtime)
 }
 
-/// A write beyond `ulimit -f` becomes an error, as on a full disk, and does not end pgthaw. Child processes still get
-/// the signal.
+/// Turns a write beyond `ulimit -f` into an error, as on a full disk. Otherwise the signal would end pgthaw. Child
+/// processes still get it.
 fn survive_file_limit(runtime: &Runtime) {
     if !is_ignored(FILE_TOO_LARGE) {
         let _within = runtime.enter();
@@ -110,7 +110,7 @@ fn survive_file_limit(runtime: &Runtime) {
 
 // ---- words ----
 
-/// Hides passwords in output and process lists, and makes new files private, also for child processes.
+/// Hides passwords in output and process lists. Makes new files private, also for child processes.
 pub fn keep_private(arguments: &[OsString]) {
     FileMode::PRIVATE.apply();
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -120,7 +120,7 @@ pub fn keep_private(arguments: &[OsString]) {
         |word: &String| Some(word.split_once('=').filter(|(option, _)| option.starts_with("--"))?.1.to_owned());
     let values = passwords.iter().filter_map(|(word, _)| Some((value_of(word)?, "…".to_owned())));
     let hidden = passwords.iter().map(|(word, shown)| ((*word).clone(), shown.clone())).chain(values).collect();
-    // After `--` is a job's command, which may contain any secret.
+    // A job's command follows `--` and may contain any secret.
     let job = &words[words.iter().position(|word| word == "--").unwrap_or(words.len())..];
     let of_job = job.iter().zip(keep_words(job)).filter(|(word, kept)| *word != kept);
     let listed = passwords.into_iter().chain(of_job).map(|(word, shown)| (word.as_str(), shown));
@@ -137,8 +137,8 @@ pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    // Background processes inherit an ignored SIGQUIT from a shell, and such a server has no immediate shutdown. A
-    // handler restores the default in child processes.
+    // A shell's background processes ignore SIGQUIT, and so would a server that they start: it could not shut down
+    // immediately. Handling the signal here restores the default in child processes.
     let mut quit = signal(SignalKind::quit())?;
     Ok(async move {
         let came = tokio::select! {

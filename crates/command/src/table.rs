@@ -33,7 +33,7 @@ pub enum Kind {
     Float,
 }
 
-/// `None` is SQL's NULL.
+/// Value in a row; `None` is SQL's NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Text(Option<String>),
@@ -94,7 +94,7 @@ impl Explain for Error {
 
 // ---- file ----
 //
-// A file appears whole or not at all; a device or pipe is written directly.
+// A file appears whole or not at all. Writes to a device or pipe are direct.
 
 /// Not yet visible. Dropping it leaves nothing behind.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ enum Target {
 }
 
 impl ExportFile {
-    /// Opens the target with the rights of its owner.
+    /// Opens the target with its owner's rights.
     pub fn open(path: &Path, option: &'static str) -> Result<ExportFile, Error> {
         // In a world-writable directory, a file's owner may be anybody.
         let place = if is_shared(path) { directory_of(path) } else { path };
@@ -121,7 +121,7 @@ impl ExportFile {
         Ok(ExportFile { path: path.to_owned(), option, target })
     }
 
-    /// Places the file; `facts` become its metadata.
+    /// Writes the rows and makes the file visible; `facts` become its metadata.
     pub fn write_parquet(
         self,
         name: &str,
@@ -146,7 +146,7 @@ impl ExportFile {
         Ok(BufWriter::new(file.try_clone().map_err(|source| self.failed(source))?))
     }
 
-    /// Adds the file's name to the error.
+    /// Adds the file's name to an export error.
     pub fn told(&self, error: Error) -> Error {
         if let Error::Export(source) = error { self.failed(source) } else { error }
     }
@@ -166,13 +166,13 @@ impl ExportFile {
 
 fn open_target(path: &Path) -> io::Result<Target> {
     let is_shared = is_shared(path);
-    // Replaces a link's target; in a world-writable directory, the link itself.
+    // Replaces a link's target. In a world-writable directory, replaces the link itself.
     let target = if is_shared { path.to_owned() } else { path.canonicalize().unwrap_or_else(|_| path.to_owned()) };
     match std::fs::symlink_metadata(&target) {
         Ok(facts) if is_shared && (facts.is_file() || facts.is_symlink()) => {}
         Ok(facts) if facts.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(facts) if !facts.is_file() => {
-            // A pipe without a reader fails (ENXIO) instead of blocking.
+            // Opening a pipe without a reader fails (ENXIO) instead of blocking.
             let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
             let file = OpenOptions::new()
                 .write(true)
@@ -188,7 +188,7 @@ fn open_target(path: &Path) -> io::Result<Target> {
         _ => {}
     }
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    // A mistyped directory is not created.
+    // Does not create a mistyped directory.
     std::fs::metadata(directory_of(&target))?;
     Ok(Target::File(name, draft_beside(&target)?))
 }
@@ -206,7 +206,7 @@ fn no_reader(error: io::Error) -> io::Error {
 
 // ---- parquet ----
 //
-// One row group for each write; every column optional; zstd.
+// Each write makes one row group. Every column is optional and compressed with zstd.
 
 #[allow(missing_debug_implementations)]
 pub struct ParquetRows<W: Write + Send> {

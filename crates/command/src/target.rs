@@ -27,7 +27,7 @@ impl Target {
     }
 }
 
-/// Connects; `--data-dir` alone leads to the server that runs there.
+/// Connects. With `--data-dir` alone, connects to the server that runs there.
 pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
     let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
         return arguments.connect(|options| options).await;
@@ -79,12 +79,12 @@ pub struct Target {
     pub remarks: Vec<String>,
 }
 
-/// Names of the selected databases; empty means all. Always includes the shared catalogs.
+/// Names of the selected databases; empty means all. The shared catalogs are always included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope(pub Vec<String>);
 
 impl Scope {
-    /// The shared catalogs' name is empty.
+    /// `database` is empty for a shared catalog.
     pub fn includes(&self, database: &str) -> bool {
         self.0.is_empty() || database.is_empty() || self.0.iter().any(|name| name == database)
     }
@@ -95,7 +95,7 @@ pub fn page_cache_of(directory: Option<&DataDirectory>) -> SystemPageCache {
 }
 
 impl Target {
-    /// `None` if it does not run on this host.
+    /// `None` if the server does not run on this host.
     pub fn find_postmaster(&self) -> Option<u32> {
         let postmaster = self.data_directory.as_ref().and_then(DataDirectory::find_postmaster_pid);
         let told = self.server.as_ref().and_then(|server| server.facts.postmaster_pid);
@@ -112,7 +112,7 @@ impl Target {
         }
     }
 
-    /// Without a server, oids serve as names.
+    /// Without a server, OIDs serve as names.
     pub async fn databases(&self) -> Result<Vec<Database>, Error> {
         let mut databases = match (&self.server, &self.data_directory) {
             (Some(server), _) => ask_databases(server).await?,
@@ -136,12 +136,12 @@ impl Target {
 
     pub fn last_start(&self) -> LastStart {
         match (&self.data_directory, &self.server) {
-            // A server elsewhere, as in a container, is known only through SQL.
+            // Only SQL reaches a server on another host or in a container.
             (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
                 LastStart::At(*at)
             }
             (Some(directory), None) => last_start_of(directory),
-            // A server that answers runs, even if its process is invisible, as in a container.
+            // A server that answers is running, even if its process is invisible, as in a container.
             (Some(directory), Some(server)) => match (last_start_of(directory), server.started_at) {
                 (LastStart::NotRunning, at) => at.map_or(LastStart::Unknown, LastStart::At),
                 (known, _) => known,
@@ -192,7 +192,7 @@ fn databases_of(directory: &DataDirectory) -> Option<Databases> {
     directory.list_databases(&mut Vec::new()).ok().and_then(oids_of)
 }
 
-/// As `Target::situation`, by the directory alone.
+/// As `Target::situation`, from the directory alone.
 pub fn situation_of(directory: &DataDirectory, tiers: Tiers) -> Situation {
     Situation::now(last_start_of(directory), tiers).among(databases_of(directory))
 }
@@ -206,7 +206,7 @@ fn last_start_of(directory: &DataDirectory) -> LastStart {
 
 // ---- directory ----
 
-/// Both must be the same cluster.
+/// Server and directory must belong to the same cluster.
 async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
     let server = arguments.connect(|options| options).await?;
@@ -228,7 +228,7 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
             let remark = server.version_remark();
             (Some(server), None, remark)
         }
-        // Only the server knows databases by name.
+        // Only the server knows the databases' names.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
             let remark = format!("pgthaw reads only its files: {}", error.with_hint());
@@ -321,7 +321,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
 
 // ---- lab server ----
 //
-// Servers that may be made cold: by `cluster_name` or by the settings.
+// Servers whose caches pgthaw may empty: marked by `cluster_name` or by the settings.
 
 const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
 
@@ -365,17 +365,17 @@ pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
         || is_lab_name(&cluster_name(target))
 }
 
-/// Of a stopped server, the configured name.
+/// For a stopped server, the configured name.
 fn cluster_name(target: &Target) -> String {
     match (&target.server, &target.data_directory) {
         (Some(server), _) => server.facts.cluster_name.clone(),
-        // An unknown name is not a lab's.
+        // A server with an unknown name is no lab server.
         (None, Some(directory)) => read_configured_setting(directory, "cluster_name").unwrap_or_default(),
         (None, None) => String::new(),
     }
 }
 
-/// Refuses `action` (the command's name) without `--yes`.
+/// Refuses `action` (the command's name) on other servers without `--yes`.
 pub fn require_lab_server(
     target: &Target,
     arguments: &LabArguments,

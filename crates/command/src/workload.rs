@@ -12,7 +12,7 @@ use postgres::{Activity, RelationActivity, RelationKind};
 /// Relations with fewer requests per transaction are ignored.
 const FEWEST_ACCESSES: f64 = 1e-4;
 
-/// Share of an index above its leaves.
+/// Share of an index's blocks above the leaves.
 const INNER_SHARE: f64 = 1.0 / 256.0;
 
 /// Request rate of absent blocks, relative to the coldest cached one.
@@ -20,7 +20,7 @@ const ABSENT: f32 = 0.05;
 
 const SHOWN_CLASSES: usize = 8;
 
-/// Blocks of a relation to restore, coldest first: its class's bins in reverse, without the last.
+/// Blocks of a relation to restore, coldest first: the class's bins in reverse order, without the last.
 #[derive(Debug)]
 pub struct WantedClass {
     pub class: usize,
@@ -66,11 +66,10 @@ impl Classes {
     }
 }
 
-/// Makes one class per table and two per index. If no access of this workload was counted, all requests count as
-/// points.
+/// Makes one class per table and two per index. If no lookup was counted, all requests count as point lookups.
 ///
 /// # Errors
-/// When counted scans do not explain a table's requests.
+/// If the counted scans do not explain a table's requests.
 pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&Popularity>) -> Result<Classes, Error> {
     let made = make_classes_by(|counts, table, name| counts.of_table(table, name), activity, map, told)?;
     if !made.classes.is_empty() {
@@ -123,7 +122,7 @@ fn make_classes_by(
     Ok(made)
 }
 
-/// As given, else by the snapshot's heat, else uniform.
+/// Popularity as given, else by the snapshot's heat, else uniform.
 fn find_popularity(
     relation: &RelationActivity,
     heat: Option<(&Map, Evidence)>,
@@ -147,7 +146,8 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<(&'a Relat
     found.main_fork().map(|fork| (found, fork))
 }
 
-/// Bins of heat levels, then of absent blocks. After a load all weigh the same, but a restore follows its heat.
+/// One bin per heat level, then one of absent blocks. After a load, all bins weigh the same; a restore still follows
+/// heat.
 fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64) -> Popularity {
     let levels = levels_of(fork, evidence);
     let weight = |heat: f32| if matches!(origin, HeatOrigin::Load { .. }) { 1.0 } else { f64::from(heat) };
@@ -163,10 +163,10 @@ fn measured(fork: &ForkMap, evidence: Evidence, origin: HeatOrigin, blocks: u64)
 
 // ---- accesses ----
 
-/// Rarer sequential scans belong to another job.
+/// Sequential scans per transaction; rarer ones are attributed to another job.
 const FEWEST_SCANS: f64 = 0.01;
 
-/// Contiguous rows take at most this many times the blocks that they fill.
+/// Contiguous rows are in at most this many times the blocks that they fill.
 const NEIGHBOURS: f64 = 1.25;
 
 /// Tables up to this size warm up at once.
@@ -186,7 +186,7 @@ const MANY_DESCENTS: f64 = 8.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accesses {
-    /// Blocks read, and ranges begun.
+    /// Blocks read, and number of contiguous ranges.
     pub blocks: f64,
     pub begins: f64,
     /// Index blocks above the leaves.
@@ -231,7 +231,8 @@ impl<'a> Counts<'a> {
         self.activity.relations.iter().filter(move |one| one.table == Some(oid))
     }
 
-    /// Rows looked up twice in a transaction, and the scans that do so. A changed row is assumed to have been read.
+    /// Rows looked up twice in a transaction, and scans that repeat. A transaction is assumed to read a row before
+    /// changing it.
     fn repeated(&self, table: &RelationActivity) -> (f64, f64) {
         let fetching = || self.indexes(table).filter(|index| index.rows.fetched > 0);
         let rows = self.per(fetching().map(|index| index.rows.fetched).sum::<u64>() + table.rows.fetched);
@@ -241,7 +242,7 @@ impl<'a> Counts<'a> {
     }
 
     /// # Errors
-    /// When counted scans do not explain the table's requests.
+    /// If the counted scans do not explain the table's requests.
     pub fn of_table(&self, table: &RelationActivity, name: &str) -> Result<Accesses, Error> {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -251,7 +252,7 @@ impl<'a> Counts<'a> {
         let left = (self.per(table.requests) - scanned).max(0.0);
         self.check_explained(table, name, left - looked)?;
         let left = left - WRITE_BLOCKS * self.per(table.rows.changed);
-        // A row needs one block; further requests are repeats.
+        // A row needs one block; further requests are repeated.
         let least: f64 = lookups.iter().map(|one| one.least).sum();
         let more = ((left.min(looked) - least) / (looked - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         for one in &lookups {
@@ -273,7 +274,7 @@ impl<'a> Counts<'a> {
         Ok(accesses)
     }
 
-    /// Without counted lookups, all requests are points.
+    /// For use without counted lookups: requests count as point lookups.
     pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -291,7 +292,7 @@ impl<'a> Counts<'a> {
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), false))
     }
 
-    /// Rows fetched in block order.
+    /// Lookups by bitmap scans, in block order.
     fn by_bitmap(&self, table: &RelationActivity) -> Option<Lookups> {
         let bitmaps = self.indexes(table).filter(|index| index.rows.fetched == 0 && index.rows.read > 0);
         let scans = self.per(bitmaps.map(|index| index.scans).sum());
@@ -299,7 +300,7 @@ impl<'a> Counts<'a> {
         (rows > 0.0).then(|| Lookups::new(table, rows, scans.min(rows), scans > 0.0))
     }
 
-    /// Adds the workload's scans. Returns the blocks of all scans.
+    /// Adds the workload's sequential scans. Returns the blocks of all sequential scans.
     fn add_scans(&self, table: &RelationActivity, name: &str, accesses: &mut Accesses) -> f64 {
         let scans = self.per(table.scans);
         let read_share = |tuples: f64| (table.rows.read as f64 / (table.scans.max(1) as f64 * tuples)).min(1.0);
@@ -343,7 +344,7 @@ impl<'a> Counts<'a> {
         let leaves = (1.0 + (entries - 1.0).max(0.0) / on_a_leaf).min((requests / scans).max(1.0));
         accesses.add((scans * leaves).min(requests), scans.min(requests));
         accesses.inner = requests - accesses.blocks;
-        // Rows are found again by the index that fetches the most.
+        // Repeated lookups are attributed to the index that fetches the most rows.
         let leads = |table: &RelationActivity| self.indexes(table).all(|one| one.rows.fetched <= index.rows.fetched);
         let table = self.activity.relations.iter().find(|one| Some(one.oid) == index.table);
         if let Some(table) = table.filter(|table| leads(table)) {
@@ -359,7 +360,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Infinite if unknown.
+/// Infinite if the row count is unknown.
 fn rows_of_a_block(relation: &RelationActivity) -> f64 {
     relation.tuples.map_or(f64::INFINITY, |tuples| (tuples / relation.blocks as f64).max(1.0))
 }
@@ -376,7 +377,7 @@ struct Lookups {
 impl Lookups {
     fn new(table: &RelationActivity, rows: f64, scans: f64, is_bitmap: bool) -> Lookups {
         let in_a_block = rows_of_a_block(table);
-        // Without scans, the rows may be anywhere.
+        // Without counted scans, the rows may be anywhere.
         let least = if scans > 0.0 { scans + (rows - scans) / in_a_block } else { rows };
         Lookups { rows, scans, least, is_bitmap }
     }
@@ -406,19 +407,19 @@ impl Lookups {
 
 // ---- origin ----
 //
-// Heat follows from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
-// leaves buffers too: COPY its last blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE INDEX
-// those of a small table. Many workloads read a table's end, so buffers alone cannot distinguish them, but a load looks
-// nothing up. If lookups exceed buffers several times, loaded blocks were evicted or are hardly hotter.
+// Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
+// also leaves buffers: COPY its last blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE INDEX
+// those of a small table. Buffers alone cannot identify a load, as many workloads read a table's end. But a load looks
+// nothing up. If lookups exceed buffers several times, loaded blocks were evicted or are hardly hotter than others.
 
-/// Lookups per buffer from which heat is the readers'. If equally popular blocks all fit, 4 leave e^-4 (2 %) without a
-/// request; one leaves 37 %.
+/// Lookups per buffer from which heat is attributed to readers. If equally popular blocks all fit, 4 lookups per buffer
+/// leave e^-4 (2 %) of them without a request; one leaves 37 %.
 const LOOKUPS_PER_BUFFER: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeatOrigin {
     Readers,
-    /// Possibly a load's: lookups, and cached blocks behind the heat.
+    /// Heat that may come from a load: number of lookups, and of cached blocks.
     Load {
         lookups: u64,
         blocks: u64,
@@ -429,7 +430,7 @@ pub enum HeatOrigin {
 impl HeatOrigin {
     pub fn of(map: &Map, relation: &RelationMap, main: &ForkMap) -> HeatOrigin {
         let Some(lookups) = map.lookups.of(&relation.relation) else { return HeatOrigin::Unknown };
-        // Without shared_buffers, heat is the page cache's.
+        // Without shared_buffers, heat is computed from the page cache.
         let blocks = if map.buffers == TierState::Measured { main.all_buffers().len() } else { main.os.len() };
         if lookups > 0 && lookups >= blocks.saturating_mul(LOOKUPS_PER_BUFFER) {
             return HeatOrigin::Readers;
@@ -438,7 +439,7 @@ impl HeatOrigin {
     }
 }
 
-/// Start of the line that names the snapshot.
+/// Start of the output line that names the snapshot.
 pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
     if is_popularity_told {
         return "popularity as given, restore by ";
@@ -453,7 +454,7 @@ pub fn what_it_says(map: &Map, is_popularity_told: bool) -> &'static str {
 
 #[derive(Debug, Default)]
 pub struct Doubts {
-    /// Size and name of relations with `HeatOrigin::Load`; sums below.
+    /// Size and name of relations with `HeatOrigin::Load`; the sums follow.
     loaded: Vec<(u64, String)>,
     lookups: u64,
     blocks: u64,

@@ -101,7 +101,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// `Tree` refuses with a message of its own.
+/// `Tree` refuses foreign files with its own message.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -124,7 +124,7 @@ pub struct Capability {
     /// Finding, or reason why not.
     pub detail: String,
     pub remedy: Option<String>,
-    /// Possible for some databases only.
+    /// Available for some databases only.
     #[serde(skip)]
     pub is_partly: bool,
 }
@@ -194,7 +194,7 @@ pub fn quote_argument(text: &str) -> String {
 
 // ---- readiness ----
 
-/// In order of their dependencies.
+/// Capabilities in the order of their dependencies.
 pub const NEEDED: [&str; 9] =
     ["server", "data-dir", "ownership", "tablespaces", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 
@@ -218,7 +218,7 @@ pub struct Missing {
 pub struct Readiness {
     pub snapshot: Tiers,
     pub restore: Tiers,
-    /// For some databases only.
+    /// Buffers of some databases only.
     pub restores_some_buffers: bool,
     /// First obstacle of each tier, without its consequences.
     pub missing: Vec<Missing>,

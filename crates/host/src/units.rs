@@ -36,7 +36,7 @@ pub fn is_treacherous(character: char) -> bool {
             '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Implements `Debug` for structs with fields that lack it.
+/// Implements `Debug` for structs whose other fields lack it.
 #[macro_export]
 macro_rules! debug_by {
     ($type:ident $(<$lifetime:lifetime>)?: $($field:ident),+) => {
@@ -92,7 +92,7 @@ impl Fork {
         Fork::ALL.into_iter().find(|fork| fork.name() == name)
     }
 
-    /// From pg_buffercache's `relforknumber`.
+    /// Parses pg_buffercache's `relforknumber`.
     pub fn from_number(number: i16) -> Option<Fork> {
         Fork::ALL.into_iter().find(|fork| *fork as i16 == number)
     }
@@ -235,7 +235,7 @@ fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     format!("{text} {}", units[unit])
 }
 
-/// Saturates, as an edited document may contain any amount.
+/// Saturates, as an edited file may contain any amount.
 impl Add for Bytes {
     type Output = Bytes;
     fn add(self, other: Bytes) -> Bytes {

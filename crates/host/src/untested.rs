@@ -1,11 +1,11 @@
-//! Skips tests that cannot run here, or fails them where required.
+//! Skips tests that cannot run here. Fails them instead if they are required.
 
 use std::fmt::Display;
 
 /// `root` requires all that `scripts/setup --for test` prepares.
 const REQUIRE: &str = "PGTHAW_TEST_REQUIRE";
 
-/// Returns `()`, `None` or `false`. Shortcomings of the `machine` never fail.
+/// Returns `()`, `None` or `false` from the test. A shortcoming of the `machine` never fails it.
 #[macro_export]
 macro_rules! untested {
     (machine: $($why:tt)+) => {{

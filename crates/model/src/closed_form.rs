@@ -9,7 +9,7 @@ pub struct WarmUp {
     hit_seconds: f64,
     /// Seconds that a miss adds to a transaction; 0 or more.
     miss_seconds: f64,
-    /// Pages of each relation. A transaction reads a random one of each.
+    /// Number of pages of each relation. A transaction reads one random page of each.
     pages: Vec<f64>,
 }
 
@@ -29,7 +29,7 @@ pub const WARM_SHARE: f64 = 0.01;
 const END: f64 = 40.0;
 
 impl WarmUp {
-    /// A transaction lasts `read_seconds` (Td) cold and `hit_seconds` (Tc) warm.
+    /// A transaction lasts `read_seconds` (Td) with a miss and `hit_seconds` (Tc) without.
     pub fn simple(pages: f64, read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
         WarmUp::parallel(&[pages], read_seconds, hit_seconds)
     }
@@ -48,7 +48,7 @@ impl WarmUp {
         Ok(WarmUp { hit_seconds, miss_seconds: read_seconds - hit_seconds, pages: pages.to_vec() })
     }
 
-    /// d(i)
+    /// d(i) of the article.
     pub fn seconds_per_transaction(&self, i: f64) -> f64 {
         self.hit_seconds + self.pages.iter().map(|pages| self.miss_seconds * (-i / pages).exp()).sum::<f64>()
     }
@@ -61,7 +61,7 @@ impl WarmUp {
         1.0 / self.hit_seconds
     }
 
-    /// t(i)
+    /// t(i) of the article.
     pub fn seconds_after(&self, i: f64) -> f64 {
         let misses = |pages: &f64| pages * self.miss_seconds * -(-i / pages).exp_m1();
         self.hit_seconds * i + self.pages.iter().map(misses).sum::<f64>()
@@ -71,13 +71,13 @@ impl WarmUp {
         find_rise(|i| self.seconds_after(i), seconds, self.greatest_pages()).unwrap_or(f64::INFINITY)
     }
 
-    /// p(i), 0 to 1.
+    /// p(i) of the article, 0 to 1.
     pub fn cached_share(&self, i: f64) -> f64 {
         let cached: f64 = self.pages.iter().map(|pages| pages * -(-i / pages).exp_m1()).sum();
         cached / self.pages.iter().sum::<f64>()
     }
 
-    /// `None` for a share of 1, which is never reached.
+    /// `None` for a share of 1, which throughput never reaches.
     pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
         if share >= 1.0 && self.miss_seconds > 0.0 {
             return None;
@@ -108,7 +108,7 @@ impl WarmUp {
         }
     }
 
-    /// Maximises −d′ ÷ d^`power`. With one relation: where (Td − Tc) e^(−i/P) = `ratio` · Tc.
+    /// Returns the i that maximises −d′ ÷ d^`power`. With one relation: (Td − Tc) e^(−i/P) = `ratio` · Tc.
     fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
         if let [pages] = self.pages[..] {
             return (pages * (self.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);
@@ -176,7 +176,7 @@ const MEGABYTE: f64 = 1_048_576.0;
 pub struct RowDensity {
     pub bytes_per_row: f64,
     pub rows_per_page: f64,
-    /// Per 2²⁰ bytes.
+    /// Rows per 2²⁰ bytes.
     pub rows_per_mb: f64,
 }
 
@@ -196,9 +196,9 @@ impl RowDensity {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FillTime {
     pub rows_per_second: f64,
-    /// As in the slides, which read all rows of each MB: 1.1 MB/s × 8064 rows give 10 million rows in 1127 s.
+    /// Time to read all rows, as in the slides: 1.1 MB/s × 8064 rows per MB load 10 million rows in 1127 s.
     pub fill_seconds: f64,
-    /// By the model, with one client.
+    /// Seconds until warm, by the model with one client.
     pub warm_after_seconds: f64,
 }
 

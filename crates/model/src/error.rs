@@ -71,7 +71,6 @@ fn shorten(text: &str) -> String {
 }
 
 impl Error {
-    /// Returns `value` if it is a finite number above 0.
     pub(super) fn check_positive(what: &'static str, value: f64) -> Result<f64, Error> {
         if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Error::NotPositive { what, value }) }
     }

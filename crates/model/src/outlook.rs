@@ -6,7 +6,7 @@ use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_
 use super::{Device, Error, PageClass};
 use host::units::Bytes;
 
-/// Relative uncertainty of device and warm transaction. Devices are shared, and a probe is brief.
+/// Relative uncertainty of the device and of a warm transaction. Devices are shared, and a probe is brief.
 pub const UNCERTAINTY: f64 = 0.15;
 
 const KEPT_POINTS: usize = 300;
@@ -33,15 +33,15 @@ pub struct Outlook {
     pub name: String,
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// Until these shares of `steady_tps`; `None` is never.
+    /// Seconds until these shares of `steady_tps`; `None` if never.
     pub to_50_seconds: Option<Span>,
     pub to_90_seconds: Option<Span>,
     pub to_95_seconds: Option<Span>,
-    /// Until the 1 % criterion; `None` is never, as the cache is too small.
+    /// Seconds until a transaction reads fewer than 0.01 pages; `None` if never.
     pub warm_after_seconds: Option<Span>,
     pub steady_reading_share: f64,
     pub warmer_ends_seconds: Option<f64>,
-    /// Transactions that a warm server would have served more.
+    /// Transactions lost until then, compared with a warm server.
     pub lost_transactions: Option<f64>,
     pub points: Vec<ForecastPoint>,
 }
@@ -121,7 +121,7 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Only exactly 0 is shown as at once, for figures of the very start stand beside it.
+/// Only exactly 0 is shown as `AT_ONCE`, because figures of the very start stand beside it.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),
@@ -160,7 +160,7 @@ pub struct ColdStart {
     pub device: Device,
     pub read_ahead: Bytes,
     pub block_bytes: f64,
-    /// Infinite if one tier holds everything.
+    /// Pages of shared_buffers; infinite if one tier holds everything.
     pub buffers_pages: f64,
     pub os_pages: f64,
     pub client_reads: f64,

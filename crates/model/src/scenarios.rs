@@ -13,20 +13,21 @@ use host::units::{Bytes, counted};
 /// Latency of a common cloud volume, for a device with known limits only.
 pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 
-/// PostgreSQL's default; typed figures do not say.
+/// PostgreSQL's default; the typed figures include no block size.
 const BLOCK_BYTES: f64 = 8192.0;
 
 /// shared_buffers are at least 128 kB; below 1 MB there is no page cache.
 const MEMORY_MIN: Bytes = Bytes(1 << 20);
 
-/// Reads in flight and their size (docs/plan.md).
+/// Reads of a restore in flight, and their size (docs/plan.md).
 pub const RESTORE_DEPTH: u32 = 4;
 const RESTORE_READ_BYTES: f64 = 262_144.0;
 
-/// Program start, snapshot and planning.
+/// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if slower by both this factor and this difference; less is within the forecast's steps.
+/// A restore is late if it is slower by both this factor and this difference. Smaller differences are within the
+/// forecast's steps.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
@@ -37,9 +38,9 @@ const WHOLE: [&str; 6] = ["pages", "miss", "tps", "accesses", "read_ahead", "pop
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Numbers {
     pub text: String,
-    /// Of each relation; a transaction reads one block of each.
+    /// Blocks of each relation. A transaction reads one block of each.
     pub pages: Vec<f64>,
-    /// Of a transaction: cached, and with one device read.
+    /// Seconds of a transaction: with all pages cached, and with one device read.
     pub hit: Option<f64>,
     pub miss: Option<f64>,
     pub tps: Option<f64>,
@@ -48,7 +49,7 @@ pub struct Numbers {
     pub cores: Option<f64>,
     pub riops: Option<f64>,
     pub rbps: Option<Bytes>,
-    /// Both tiers, and shared_buffers alone.
+    /// Memory for both tiers, and for shared_buffers alone.
     pub memory: Option<Bytes>,
     pub shared_buffers: Option<Bytes>,
     pub read_ahead: Option<Bytes>,
@@ -73,7 +74,7 @@ impl FromStr for Numbers {
 
 impl Numbers {
     /// # Errors
-    /// For a key that a change cannot have.
+    /// If a key cannot be changed.
     pub fn parse_changes(text: &str) -> Result<Numbers, String> {
         let mut keys = text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim());
         if let Some(whole) = keys.find(|key| WHOLE.contains(key)) {
@@ -152,7 +153,7 @@ impl Numbers {
         Ok(changed)
     }
 
-    /// A cold restart without a server. `cores`: those of this machine, as the default.
+    /// A cold restart without a server. `cores` is the default: those of this machine.
     ///
     /// # Errors
     /// If a figure is missing or impossible.
@@ -239,9 +240,9 @@ pub struct ColdRestart {
     pub workload: Workload,
     pub server: Server,
     pub assumptions: Vec<String>,
-    /// Only where the closed form applies.
+    /// `None` unless the closed form applies.
     pub knees: Option<Knees>,
-    /// Required to forecast a restore.
+    /// Whether the bandwidth is known. A restore's forecast requires it.
     pub has_bandwidth: bool,
 }
 
@@ -284,7 +285,7 @@ impl ColdRestart {
     }
 }
 
-/// Reads each page once, in sequence, as in Coelho's "Postgres Warm-up": 191,360 × 4.7 ms = 899 s.
+/// Time to read each page once, in sequence, as in Coelho's "Postgres Warm-up": 191,360 × 4.7 ms = 899 s.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RoughEstimate {
     pub pages: f64,
@@ -327,7 +328,7 @@ impl Knees {
     }
 }
 
-/// For restores that delay half of the throughput.
+/// Explains restores that delay half of the throughput.
 pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_of_snapshot: bool) -> Vec<String> {
     let half = |outlook: &Outlook| outlook.to_50_seconds.map(|span| span.seconds);
     let explain = |(scenario, outlook): (&Scenario, &Outlook)| {

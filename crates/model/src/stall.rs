@@ -8,23 +8,23 @@ use crate::compute_median;
 /// Share of the usual rate below which a step is low.
 const STALLED: f64 = 0.5;
 
-/// Also among this lowest share of earlier steps, for bursty throughput.
+/// In bursty throughput, low steps are also among this lowest share of earlier steps.
 const LOWEST: f64 = 0.05;
 
 /// Hardly any work for this long is always a stall.
 const STOP_SECONDS: usize = 2;
 
-/// Exceeded by one in 30,000 independent steps.
+/// Minimum deficit in standard deviations, which one in 30,000 independent steps exceeds.
 const DEVIATIONS: f64 = 4.0;
 
-/// In seconds of usual work.
+/// Minimum deficit in seconds of usual work.
 const MISSED_SECONDS: f64 = 0.5;
 
-/// Window of the median, and its minimum.
+/// Window of the median rate, and its minimum.
 const SURROUNDINGS_SECONDS: usize = 30;
 const SURROUNDINGS_SECONDS_MIN: usize = 3;
 
-/// Better seconds that do not end a stall.
+/// Number of better seconds that do not end a stall.
 const BETTER_SECONDS: usize = 1;
 
 /// Longer spans are a new level, unless they do hardly any work.
@@ -66,7 +66,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Returns a stall once the second better second ends it.
+    /// Returns a stall when the second better second ends it.
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;
@@ -81,7 +81,7 @@ impl StallFinder {
             return None;
         };
         low.rates.push(rate);
-        // A usual low admits no better steps, or it would never end.
+        // If low steps are usual, a better step ends the stall. Otherwise it would never end.
         let (goes_on, better_seconds) = match low.is_usual {
             true => (rate < STALLED * low.usual, 0),
             false => (self.is_low(rate, low.usual), BETTER_SECONDS),

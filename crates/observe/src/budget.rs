@@ -73,7 +73,7 @@ pub struct BudgetedSource {
     own_ns: u64,
     spans_above: u32,
     pub reductions: Vec<Reduction>,
-    /// Of abandoned sources.
+    /// Cost of abandoned sources.
     spent: Option<ProbeCost>,
     files: Vec<FileTimes>,
     asks_seldom: bool,
@@ -112,7 +112,7 @@ impl BudgetedSource {
         }
         source.look_at_most(looks_after(&self.reductions));
         self.put_aside()?;
-        // It was opened before the last reading of the old source.
+        // The new source was opened before the last reading of the old one.
         self.begins_from = Some(Box::new(source.read()?));
         (self.source, self.postmaster_pid) = (source, postmaster_pid);
         Ok(())
@@ -154,7 +154,7 @@ impl BudgetedSource {
         Ok(())
     }
 
-    /// Returns the new sampling rate, if any. `None` if no reduction helps.
+    /// Makes one reduction; returns it with the new sampling rate, if any. `None` if no reduction helps.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
@@ -168,7 +168,8 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
-        // With many processes sampling costs more than the programs. The other half is for the reader.
+        // With many processes, sampling costs more than the programs. It gets half the budget; the reader gets the
+        // rest.
         let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
@@ -176,7 +177,7 @@ impl BudgetedSource {
         Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
-    /// `None` if already rare.
+    /// Makes queries for the server's processes rare; `None` if they already are.
     fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
         let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
         (!was_seldom).then_some((GivenUp::Questions, None))
@@ -248,7 +249,7 @@ pub async fn open_time_source(
 
 type Opened = (Option<Box<dyn TimeSource>>, Vec<RefusedSource>);
 
-/// `None` if SQL is wanted, or is all that is left.
+/// `None` if SQL is wanted, or is the only source left.
 pub fn open_local_source(wanted: Option<Tier>, postmaster_pid: Option<u32>) -> Result<Opened, Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {

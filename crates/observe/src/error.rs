@@ -29,7 +29,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// `action` is a verb such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }

@@ -25,18 +25,18 @@ use host::units::Bytes;
 pub struct OsSample {
     /// End of the second since the workload's start, from 1.
     pub second: u32,
-    /// In order of creation.
+    /// Load generator's threads, in order of creation.
     pub generator_threads: Vec<TaskShare>,
     /// By kind of process.
     pub server: BTreeMap<String, TaskShare>,
     pub pgthaw_cpu_seconds: f64,
-    /// Busy, idle during I/O, taken by the hypervisor.
+    /// Busy, idle during I/O, and taken by the hypervisor.
     pub processors_busy_seconds: f64,
     pub processors_iowait_seconds: f64,
     pub processors_steal_seconds: f64,
-    /// Data directory's disk. For parts on several devices, their sum, and the busiest one's busy share.
+    /// Data directory's device. With several devices, their sum and the busiest one's busy share.
     pub device: Option<DeviceUse>,
-    /// Empty if the server uses one device.
+    /// Use of each device; empty if the server uses one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, DeviceUse>,
     pub available_bytes: Bytes,
@@ -46,7 +46,7 @@ pub struct OsSample {
     pub pressure: PressureRatios,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
-    /// By `class::event`, for client backends.
+    /// Seconds that client backends waited, by `class::event`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waited: BTreeMap<String, f64>,
 }
@@ -143,7 +143,7 @@ impl GaugeReading {
         }
     }
 
-    /// Scaled to a second.
+    /// Use since `earlier`, scaled to a second.
     pub fn since(&self, earlier: &GaugeReading) -> OsSample {
         Span { before: earlier, after: self }.sample(1)
     }
@@ -165,8 +165,7 @@ impl GaugeReading {
     }
 }
 
-/// Reads at `start` (monotonic) and at the end of each second, in a thread. Seconds without a reading share the next
-/// one's.
+/// Reads at `start` (monotonic) and at the end of each second.
 pub fn sample_gauges(sources: GaugeSources, start: Duration, seconds: u32) -> Result<Sampling<Vec<OsSample>>, Error> {
     Sampling::start("gauges", move |stopped| compute_os_samples(&sample(sources, start, seconds, stopped)))
 }
@@ -199,7 +198,7 @@ pub(crate) fn kind_of_title(title: &str) -> &'static str {
     }
 }
 
-/// Includes ended processes.
+/// Processor times of the server's processes, including ended ones.
 #[derive(Debug)]
 struct ServerProcesses {
     postmaster_pid: u32,
@@ -209,7 +208,6 @@ struct ServerProcesses {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartTime {
-    /// Including ended ones.
     pub processes: u32,
     pub time: TaskTime,
 }
@@ -257,7 +255,7 @@ pub(crate) struct GaugeReading {
     pub server: BTreeMap<&'static str, PartTime>,
     pub own_cpu: Duration,
     pub processors: ProcessorTimes,
-    /// All devices together, and each of several.
+    /// Counters of all devices together, and of each if there are several.
     pub device: Option<DeviceCounters>,
     pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: Memory,
@@ -386,18 +384,18 @@ impl Span<'_> {
 
 const NAMES: usize = 2;
 
-/// Use of the machine by others.
+/// Use of the machine by processes other than the server and pgthaw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OthersUse {
     pub seconds: f64,
     pub processors: u32,
-    /// Averages: used by others, and taken by the hypervisor.
+    /// Average number of processors used by others, and taken by the hypervisor.
     pub used_processors: f64,
     pub stolen_processors: f64,
-    /// Programs that used most processor time, and read most.
+    /// Programs that used most processor time, and that read most.
     pub users: Vec<String>,
     pub readers: Vec<String>,
-    /// By others, and in total. 0 if the readers are unknown.
+    /// Bytes read by others, and in total. 0 if the readers are unknown.
     pub read_bytes: Bytes,
     pub device_read_bytes: Bytes,
 }
@@ -530,7 +528,6 @@ mod sample_tests {
         GaugeReading {
             second,
             monotonic: Duration::from_millis(50_000 + milliseconds),
-            // The second thread starts in second 1.
             generator: if second == 0 { vec![(7, time(0.5))] } else { vec![(7, time(0.5)), (9, time(0.25))] },
             server: BTreeMap::from([("client backend", PartTime { processes: 4, time: time(1.0) })]),
             own_cpu: Duration::from_millis(milliseconds / 100),
@@ -612,7 +609,6 @@ mod others_tests {
         assert_eq!((others.processors, others.users.as_slice()), (2, &["burner".to_owned()][..]));
         assert_eq!((others.read_bytes, others.device_read_bytes), (Bytes(900), Bytes(1000)));
         assert_eq!(after.others_since(&before, Some(Bytes(950))).read_bytes, Bytes(50));
-        // Clock differences are not use by others.
         let alone = reading(10, 10_000, 10_100, 0, [1000, 1000]).others_since(&before, None);
         assert_eq!((alone.used_processors, alone.read_bytes, alone.users.len()), (0.0, Bytes(0), 0));
     }

@@ -25,7 +25,7 @@ pub struct WatchedFile {
 pub struct PagesRoom {
     pub unit_pages: u32,
     pub control: PathBuf,
-    /// Expected total.
+    /// Expected total of units.
     pub units: u64,
 }
 
@@ -71,12 +71,11 @@ pub enum Role {
     Wanted,
 }
 
-/// Watches files. Of this process's own activity it reports only fetches.
 pub trait PageWatch: Send {
-    /// Why only fetches are visible, if so.
+    /// Reason why only fetches are visible; `None` if requests are too.
     fn blind_to_requests(&self) -> Option<&str>;
 
-    /// Returns false if there is no room.
+    /// Adds a file. Returns false if there is no room.
     fn add(&mut self, file: WatchedFile) -> Result<bool, Error>;
 
     /// Extends a file's room to its maximum. Returns false if there is not enough.
@@ -106,7 +105,7 @@ pub trait PageWatch: Send {
     fn cost(&self) -> Option<ProbeCost>;
 }
 
-/// The finalizer of MurmurHash3 (Austin Appleby, public domain), which selects units.
+/// Selects units, with the hash of pages.bpf.c.
 pub fn unit_hash(value: u32) -> u32 {
     let value = (value ^ value >> 16).wrapping_mul(0x85eb_ca6b);
     let value = (value ^ value >> 13).wrapping_mul(0xc2b2_ae35);

@@ -15,7 +15,7 @@ use host::units::{Bytes, PageRange};
 const TICKS_PER_SECOND: u32 = 10;
 const TICK: Duration = Duration::from_millis(100);
 
-/// Ticks with a search for new backends; later only full seconds have one.
+/// First ticks that search for new backends. Later only full seconds do.
 const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
 /// Frequency of readings, which cost processor time.
@@ -104,9 +104,9 @@ impl Sources {
 pub struct Readings {
     /// At the start and each second's end.
     pub seconds: Vec<Reading>,
-    /// Resident at these instants.
+    /// Resident bytes by relation at these instants.
     pub relations: Vec<Vec<Bytes>>,
-    /// Total reads of the workload's backends by tenths of a second, to date when the server is warm.
+    /// Total reads of the workload's backends by tenths of a second, which date the moment when the server is warm.
     pub workload: Vec<(Duration, Bytes)>,
 }
 
@@ -135,7 +135,7 @@ impl<T: Send + 'static> Sampling<T> {
     }
 }
 
-/// Reads at `start` (monotonic) and at each second's end. The schedule is absolute, so delays do not add up.
+/// Reads at `start` (monotonic) and at each second's end.
 pub fn sample_counters(
     sources: Sources,
     start: Duration,
@@ -193,7 +193,7 @@ pub struct Counters {
     pub device_read_bytes: Bytes,
     pub device_reads: u64,
     pub workload_read_bytes: Bytes,
-    /// By server processes, for the strategy.
+    /// Bytes read by server processes for the strategy.
     pub strategy_read_bytes: Bytes,
 }
 
@@ -267,7 +267,8 @@ pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: 
     (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
 }
 
-/// Neighbouring readings and the position between them, 0 to 1. `None` after the last; before the first, both are it.
+/// Neighbouring readings and the position between them, 0 to 1. Before the first reading, both are the first. `None`
+/// after the last.
 fn find_around<T>(readings: &[T], at: impl Fn(&T) -> Duration, instant: Duration) -> Option<(&T, &T, f64)> {
     let index = readings.partition_point(|reading| at(reading) < instant);
     let (before, after) = (readings.get(index.saturating_sub(1))?, readings.get(index)?);
@@ -360,7 +361,7 @@ impl BackendReads {
     }
 }
 
-/// Like pg_terminate_backend(). A backend notices a lost client only when it sends.
+/// Ends the strategy's backends, like pg_terminate_backend(). A backend notices a lost client only when it sends.
 pub fn apply_end_strategy_backends(postmaster_pid: u32) {
     for pid in process::read_children(postmaster_pid).unwrap_or_default() {
         let is_strategy = process::read_title(pid).is_ok_and(|title| title.contains(STRATEGY_ROLE));

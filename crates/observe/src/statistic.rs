@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Each bucket is twice as wide as the one before. PostgreSQL's developers discuss this number for timed wait events.
+/// Each bucket is twice as wide as the one before.
 pub const BUCKETS: usize = 32;
 
 /// Below 2^10 ns = 1.024 µs.
@@ -62,8 +62,8 @@ impl Statistic {
         }
     }
 
-    /// Shortens one that had lasted at least `least_ns` by `before_ns`. Of several candidates it takes the shortest, so
-    /// none becomes too short.
+    /// Shortens by `before_ns` one wait that had lasted at least `least_ns`: the shortest candidate, so that none
+    /// becomes too short.
     pub fn shorten_one(&mut self, least_ns: u64, before_ns: u64) {
         let first = bucket_of(least_ns);
         let Some(bucket) = (first..BUCKETS).find(|bucket| self.histogram[*bucket] > 0) else { return };
@@ -71,7 +71,7 @@ impl Statistic {
         let length_ns = upper_bound(bucket).min(longest_ns).saturating_sub(before_ns);
         self.histogram[bucket] -= 1;
         let longest = self.histogram.iter().rposition(|count| *count > 0);
-        // It was the maximum if no other is in its bucket or above.
+        // The wait was the maximum if no other is in its bucket or above.
         if longest.is_none_or(|longest| longest < bucket) {
             self.max_ns = longest.map(upper_bound).max(Some(length_ns));
         }

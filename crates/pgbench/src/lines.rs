@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 pub struct Progress {
     /// Seconds since the start or, with `--progress-timestamp`, since 1970.
     pub until_seconds: f64,
-    /// May be NaN.
+    /// Transactions per second; may be NaN.
     pub tps: f64,
-    /// `None` without transactions.
+    /// `None` if no transaction ended.
     pub latency_ms_mean: Option<f64>,
     /// Only with `--rate`.
     pub lag_ms_mean: Option<f64>,
 }
 
-/// `None` for truncated lines. Accepts a log prefix.
+/// Parses a progress line; accepts a log prefix. `None` if the line is truncated.
 ///
 /// Starts with `progress: 5.0 s, 4711.3 tps` since 9.4. Then follow `lat 0.211 ms stddev 0.080` (9.4), `lag`, `skipped`
 /// (9.5), `failed`, `retried` (15). In 2013: `29.882 +- 18.185 ms lat`. Some locales use a decimal comma.
@@ -37,7 +37,7 @@ pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
 }
 
-/// In intervals.
+/// A first line later than this many intervals is late.
 const LATE: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,14 +45,14 @@ pub struct Beginning {
     /// Start of the first interval and length of every interval.
     pub start_seconds: f64,
     pub width_seconds: f64,
-    /// Before the start, while pgbench connected or missing from the file.
+    /// Time before the start: pgbench connected, or the file lacks it.
     pub connecting_seconds: f64,
     pub missing_seconds: f64,
 }
 
 impl Beginning {
-    /// `lines`: end and rate. A late first line without transactions covers the connection phase; one with transactions
-    /// shows that the file lacks its beginning.
+    /// `lines` yields end and rate. A late first line without transactions covers the connection phase. With
+    /// transactions, it shows that the file lacks its beginning.
     pub fn of(lines: impl Iterator<Item = (f64, f64)>) -> Option<Beginning> {
         let first: Vec<(f64, f64)> = lines.take(3).collect();
         let (until, tps) = *first.first()?;
@@ -97,7 +97,7 @@ pub fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
     text.parse().ok().or_else(|| {
         let is_nan = matches!(text.trim_start_matches('-').to_ascii_lowercase().as_str(), "nan" | "");
-        // Several commas are ambiguous.
+        // With several commas, the number is ambiguous.
         match text.matches(',').count() {
             _ if is_nan && !text.is_empty() => Some(f64::NAN),
             1 if !text.contains('.') => text.replace(',', ".").parse().ok(),
@@ -127,9 +127,9 @@ fn parse_step(text: &str) -> Option<Step> {
 
 // ---- interval ----
 //
-// Aggregated log. Six columns are the same in 13 to 19, others depend on version and `--rate`.
+// Lines of the aggregated log. In 13 to 19, six columns are the same; others depend on version and `--rate`.
 
-/// Within a second of wall-clock time.
+/// Transactions that ended within a second of wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     pub transactions: u64,
@@ -163,7 +163,7 @@ impl Interval {
     }
 }
 
-/// `None` without values or without their squares.
+/// `None` without values, or if their squares were not recorded.
 pub fn compute_deviation(count: f64, sum: f64, squares: f64) -> Option<f64> {
     let mean = sum / count;
     let is_known = count > 0.0 && (squares > 0.0 || sum == 0.0);
@@ -190,14 +190,14 @@ pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
 
 // ---- transaction ----
 //
-// Log, the same in 13 to 19: `client number latency script seconds microseconds [lag]`.
+// Lines of the log, the same in 13 to 19: `client number latency script seconds microseconds [lag]`.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
     pub client: u32,
-    /// Counted per client.
+    /// Number of the client's transaction.
     pub number: u64,
-    /// From 0.
+    /// Script number, from 0.
     pub script: u32,
     pub second: i64,
     pub microsecond: u32,
@@ -219,11 +219,11 @@ impl LoggedTransaction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// With `--rate`, latency counts from the scheduled time. Otherwise `lag_us` may be the number of retries.
+    /// With `--rate`, latency counts from the scheduled time. Without it, `lag_us` may be the number of retries.
     Answered { latency_us: u64, lag_us: u64 },
-    /// After all retries.
+    /// Failed after all retries.
     Failed,
-    /// Too far behind schedule to start.
+    /// Skipped, as it was too late to start.
     Skipped,
 }
 
@@ -245,7 +245,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     Some(LoggedTransaction { client, number, script, second, microsecond, ended })
 }
 
-/// Years 2001 to 5138.
+/// Accepts seconds of the years 2001 to 5138.
 fn parse_second(word: &str) -> Option<i64> {
     word.parse().ok().filter(|second| (1_000_000_000..100_000_000_000).contains(second))
 }

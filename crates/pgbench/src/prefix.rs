@@ -1,23 +1,23 @@
-//! A log collector's prefix, such as a host name or timestamp.
+//! Prefix that a log collector adds, such as a host name or timestamp.
 
 /// Beginnings that only pgbench's lines have.
 const BEGINNINGS: [&str; 3] = ["progress: ", "transaction type: ", "pgbench ("];
 
-/// In words, because the length in characters may vary.
+/// Number of words, because the number of characters may vary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prefix {
     words: usize,
 }
 
 impl Prefix {
-    /// The first line with a known beginning determines the prefix.
+    /// Strips the prefix, which the first line with a known beginning determines.
     pub fn strip<'a>(&mut self, line: &'a str) -> &'a str {
         if self.words == 0 {
             let found = BEGINNINGS.iter().find_map(|beginning| line.split_once(beginning));
             let before = found.map(|(before, _)| before).filter(|before| before.ends_with(char::is_whitespace));
             self.words = before.map_or(0, |before| before.split_whitespace().count());
         }
-        // From another program, or before the collector.
+        // The line has no prefix: it is another program's, or older than the collector.
         if BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
             return line;
         }

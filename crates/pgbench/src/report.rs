@@ -29,25 +29,25 @@ impl QueryMode {
 pub struct PgbenchReport {
     /// `15.18 (Debian 15.18-0+deb12u1)`, since 12.
     pub version: Option<String>,
-    /// As in a study file.
+    /// Script's name, as in a study file.
     pub script: Option<String>,
-    /// With weights; empty for a single script.
+    /// Scripts with weights; empty for a single script.
     pub mix: Vec<(String, u32)>,
     pub query_mode: Option<QueryMode>,
     pub scale: Option<u32>,
     pub clients: Option<u32>,
     pub threads: Option<u32>,
     pub seconds: Option<u32>,
-    /// Requested per client.
+    /// Requested transactions per client.
     pub transactions: Option<u32>,
-    /// Requested for all clients together.
+    /// Requested transactions of all clients together.
     pub asked_transactions: Option<u64>,
     /// One connection per transaction (`-C`). `None` before 14.
     pub connects: Option<bool>,
     pub has_rate: bool,
     pub lag_ms_mean: Option<f64>,
     pub lag_ms_max: Option<f64>,
-    /// (middle, mean lag) in seconds of the first and last progress interval with a lag.
+    /// (middle, mean lag) in seconds, of the first and last progress interval that has a lag.
     pub lags: Option<[(f64, f64); 2]>,
     pub until_seconds: Option<f64>,
     pub aborted_clients: u32,
@@ -76,7 +76,7 @@ pub fn parse_report(text: &str) -> PgbenchReport {
     report
 }
 
-/// A run whose lag grows by a smaller share of its time keeps its rate.
+/// If the lag grows by a smaller share of the run's time, the run keeps its rate.
 const BEHIND_SHARE: f64 = 0.05;
 
 /// The mean of an evenly growing lag is half its maximum; after a single stall it is much less.
@@ -87,13 +87,13 @@ impl PgbenchReport {
         self.outcome.is_some() || !self.progress.is_empty()
     }
 
-    /// Transactions divided by the rate, else the requested duration.
+    /// Duration: transactions divided by the rate, else as requested.
     pub fn lasted_seconds(&self) -> Option<f64> {
         let outcome = self.outcome.filter(|outcome| outcome.tps > 0.0);
         outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
     }
 
-    /// Estimated from the lag, which grows each second by the unserved share.
+    /// Rate that was not served. Estimated from the lag, which grows each second by the unserved share.
     pub fn missed_rate(&self, tps: f64) -> Option<f64> {
         let is_skipping = self.outcome.is_some_and(|outcome| outcome.skipped > 0);
         let growing = self.lag_ms_max.zip(self.lag_ms_mean).filter(|(most, mean)| *mean > GROWING * most);
@@ -146,7 +146,7 @@ impl PgbenchReport {
             self.version = Some(version.to_owned());
         }
         let Some((what, value)) = line.split_once(": ") else { return };
-        // Clamps values out of range; callers reject them.
+        // Clamps out-of-range values, which callers reject.
         let whole = || value.split_ascii_whitespace().next()?.parse::<i64>().ok();
         let number = || whole().map(|number| number.clamp(0, u32::MAX.into()) as u32);
         match what {
@@ -203,21 +203,21 @@ fn name_of_script(text: &str) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PgbenchOutcome {
     pub transactions: u64,
-    /// Since 15; older versions end the client instead.
+    /// Failed transactions since 15. Older versions end the client instead.
     pub failed: u64,
     pub skipped: u64,
     pub late: u64,
     /// Retried transactions and all retries, since 15.
     pub retried: u64,
     pub retries: u64,
-    /// Excludes the initial connection time.
+    /// Rate without the initial connection time.
     pub tps: f64,
 }
 
-/// Implausible above this.
+/// Higher rates are implausible.
 const TPS_MAX: f64 = 1e9;
 
-/// `None` without a transaction count: pgbench did not finish.
+/// `None` without a transaction count, as pgbench did not finish.
 pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
     read_outcome(report.lines())
 }
@@ -237,7 +237,7 @@ fn read_outcome<'a>(lines: impl Iterator<Item = &'a str>) -> Option<PgbenchOutco
             "total number of retries" => outcome.retries = leading_number(value)?,
             what if what.starts_with("number of transactions above the ") => outcome.late = leading_number(value)?,
             "tps" => {
-                // 13 prints it with, then without connection time.
+                // 13 prints the rate with connection time, then without; the last counts.
                 let rate: f64 = value.split_once(' ')?.0.parse().ok()?;
                 outcome.tps = Some(rate).filter(|rate| (0.0..=TPS_MAX).contains(rate))?;
             }

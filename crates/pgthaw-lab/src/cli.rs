@@ -50,7 +50,7 @@ impl Cli {
         Ok(read_command_line(arguments, &TOOL.split(' ').collect::<Vec<_>>())?)
     }
 
-    /// Failures are then in JSON too.
+    /// Whether output, including failures, is JSON.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

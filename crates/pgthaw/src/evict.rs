@@ -113,7 +113,7 @@ impl EvictArguments {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
 
-    /// Here `-d` excludes the shared catalogs.
+    /// Unlike elsewhere, `-d` excludes the shared catalogs.
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
         let places = map.select(&self.selection.selection())?;
         let databases = self.named().databases()?;
@@ -178,7 +178,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Pinned buffers and buffers read again, such as catalogs for a new connection.
+/// Buffers that were pinned or read again, such as catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));

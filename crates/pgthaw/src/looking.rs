@@ -12,17 +12,16 @@ use observe::Error;
 use observe::time::ACCOUNT_DEAR;
 use postgres::{Server, read_backend_pid};
 
-/// Interval of attempts to reconnect.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 pub struct Looking<'a> {
     pub server: &'a Server,
-    /// For sampling, and for identifying processes.
+    /// Session for sampling, and session for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
     /// Backends of pgthaw's sessions.
     pub own_pids: Vec<u32>,
-    /// A restarted server may be newer.
+    /// May change when the server restarts.
     pub version_num: u32,
     pub postmaster_pid: Option<u32>,
 }
@@ -48,7 +47,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> anyhow::Result<PgC
     Ok(connection)
 }
 
-/// Retries `open` until it succeeds. `tell` gets the last failure before each attempt; `None` before the first.
+/// Retries `open` until it succeeds. `tell` gets the last failure before each attempt, and `None` before the first.
 pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),

@@ -7,7 +7,7 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 use terminal::Progress;
 
-/// Signals now interrupt the work cleanly instead of ending the process.
+/// From now on, signals interrupt the work cleanly instead of ending the process.
 pub fn end_in_good_order() -> Arc<Control> {
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
@@ -41,7 +41,7 @@ impl Watcher for WarmProgress {
     fn begin(&self, phase: Phase, total: u64) {
         self.finish();
         let bytes = |label| Progress::bytes(label, Bytes(total), self.is_visible);
-        // Usually too short for a bar.
+        // These phases are usually too short for a bar.
         let steps = |label| Progress::steps_when_slow(label, self.is_visible);
         let bar = match phase {
             Phase::Measuring => steps("measuring"),

@@ -11,7 +11,7 @@ use super::{Error, RelationKind};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     pub transactions: u64,
-    /// Active within the last second; excludes this one.
+    /// Active within the last second; excludes this session.
     pub clients: u32,
     pub blocks_hit: u64,
     pub blocks_read: u64,
@@ -28,7 +28,7 @@ pub struct RelationActivity {
     pub kind: RelationKind,
     /// Main fork only.
     pub blocks: u64,
-    /// Cached or not.
+    /// Hits and misses.
     pub requests: u64,
     /// Index scans, or sequential scans of a table.
     pub scans: u64,
@@ -37,7 +37,7 @@ pub struct RelationActivity {
     pub table: Option<u32>,
     /// `btree`, `gin`, `heap`; empty if unknown.
     pub access_method: String,
-    /// From the last VACUUM, ANALYZE or CREATE INDEX.
+    /// As of the last VACUUM, ANALYZE or CREATE INDEX.
     pub tuples: Option<f64>,
 }
 
@@ -47,8 +47,8 @@ pub struct RowCounts {
     pub read: u64,
     /// By plain index scans, or from a table by any index scan.
     pub fetched: u64,
-    /// Updated or deleted rows.
     pub inserted: u64,
+    /// Updated or deleted rows.
     pub changed: u64,
 }
 
@@ -81,7 +81,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
         }))
     };
     let read = async {
-        // Within a transaction, statistics may be cached.
+        // Outside of transactions, which may cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(Activity {
@@ -147,7 +147,7 @@ impl Session {
     fn decode(row: &PgRow) -> Result<Session, sqlx::Error> {
         Ok(columns!(row => Session {
             database, application_name, query, started_us, state, state_ms;
-            // A prepared transaction has 0.
+            // A prepared transaction has pid 0.
             pid: row.try_get::<i32, _>("pid")?.max(0) as u32,
             backend: row.try_get("backend_type")?,
             user: row.try_get("username")?,
@@ -157,14 +157,14 @@ impl Session {
     }
 }
 
-/// Since 15 the query counts in the statistics when it ends.
+/// Since 15, the server counts this query as soon as it ends.
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
     let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
     let pids: Vec<i32> = in_time("find the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
-/// Since 15 the query counts in the statistics when it ends.
+/// Since 15, the server counts this query as soon as it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
     let question = telling!(connection, "sql/sessions_13.sql");
     let decode = |row: &PgRow| Session::decode(row).map(Some);
@@ -184,10 +184,10 @@ const PARALLEL_WORKER: &str = "parallel worker";
 /// Its title contains a client's address.
 pub const WALSENDER: &str = "walsender";
 
-/// Parses a title such as `postgres: 15/main: checkpointer`. `None` for a session, whatever its names.
+/// Parses a title such as `postgres: 15/main: checkpointer`. `None` for a client session, whatever names it contains.
 pub fn background_kind(title: &str) -> Option<&'static str> {
     let told = title.strip_prefix("postgres: ")?;
-    // After cluster_name, if set.
+    // The title may begin with cluster_name.
     let named = told.split_once(": ").map(|(_, told)| told);
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
@@ -245,7 +245,7 @@ impl WaitLook {
     }
 }
 
-/// Up to PostgreSQL 16, and since 17.
+/// Event names up to PostgreSQL 16, and since 17.
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
 pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Error> {
@@ -284,7 +284,7 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
 
 // ---- locks ----
 
-/// Waits for a lock, blocks others, or both.
+/// Process that waits for a lock, blocks others, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockProcess {
     /// For a prepared transaction the pid is 0 and the rest unknown.
@@ -325,7 +325,7 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
     Ok(all)
 }
 
-/// Returns pid, files, bytes. Needs pg_monitor.
+/// Returns pid, number of files, bytes. Needs pg_monitor.
 pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(u32, u64, u64)>, Error> {
     let rows = sqlx::query(include_str!("sql/temporary_files_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
@@ -335,7 +335,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
-/// Such as `accounts` or `sales.orders (TOAST)`. `database_oid` 0 means shared. `None` in another database.
+/// Such as `accounts` or `sales.orders (TOAST)`; `None` if it is in another database. `database_oid` 0 means shared.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

@@ -8,10 +8,10 @@ use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
 use super::Error;
 
-/// Catalog queries take up to a minute on a cold server with a throttled disk.
+/// Timeout. Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Under 2 GB with names.
+/// So many rows with names need less than 2 GB.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
 pub(super) async fn in_time<T>(
@@ -85,7 +85,7 @@ pub(super) async fn collect_rows<T>(
 
 // ---- columns ----
 
-/// In any encoding, perhaps truncated. Invalid UTF-8 becomes `�`.
+/// Text in any encoding, perhaps truncated. Invalid UTF-8 becomes `�`.
 struct Text(String);
 
 impl Type<Postgres> for Text {
@@ -110,7 +110,7 @@ impl<'r> Decode<'r, Postgres> for Text {
     }
 }
 
-/// sqlx rejects a row with invalid UTF-8.
+/// Reads columns without sqlx's check, which rejects invalid UTF-8.
 pub(super) trait Columns {
     fn try_get<T: Column, I: ColumnIndex<PgRow>>(&self, index: I) -> Result<T, sqlx::Error>;
 }
@@ -155,7 +155,7 @@ read_as! {
     Option<u64>: Option<i64>, |length| length.map(|length| counted(Some(length)));
 }
 
-/// 0 for NULL, and if the clock was set back.
+/// 0 for NULL, and if the clock was set back (negative).
 fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }

@@ -102,7 +102,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
         let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
-        // Writing dirty buffers may take any time.
+        // No timeout: writing dirty buffers takes any time.
         if ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?.is_none() {
             return Ok(false);
         }
@@ -110,7 +110,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
     Ok(true)
 }
 
-/// Otherwise dirty buffers would refill evicted files.
+/// Without it, later writes of dirty buffers would refill evicted files.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

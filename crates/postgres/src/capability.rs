@@ -35,7 +35,7 @@ type Found = Result<String, Lack>;
 #[derive(Debug)]
 pub struct Checked {
     pub capabilities: Vec<Capability>,
-    /// Only if readable and the server's own.
+    /// `None` unless it is readable and belongs to this server.
     pub directory: Option<DataDirectory>,
     pub relation_file: Option<PathBuf>,
     pub server_pid: Option<u32>,
@@ -106,7 +106,7 @@ async fn check_role(server: &Server) -> Found {
     }
 }
 
-/// Otherwise loading the page cache is useless.
+/// With direct I/O, a loaded page cache is useless.
 fn check_io(facts: &ServerFacts) -> Found {
     if facts.io_direct {
         let detail = "debug_io_direct contains data: reads bypass the page cache, so only the buffers tier helps";
@@ -145,7 +145,7 @@ fn owner_of_closed(path: &Path) -> Option<u32> {
 }
 
 fn run_as(uid: u32) -> String {
-    // sudo accepts the uid of a nameless user.
+    // sudo accepts a uid if the user has no name.
     let name = SystemUser::of_uid(uid).map_or_else(|| format!("#{uid}"), |user| user.name);
     format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
 }
@@ -215,7 +215,7 @@ fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
 
 // ---- extensions ----
 
-/// Extension, and whether one database suffices: pg_buffercache shows all buffers, pg_prewarm loads only its own
+/// Extension, and whether one database suffices. pg_buffercache shows all buffers; pg_prewarm only loads its own
 /// database.
 const LOOKED_FOR: [(&str, bool); 3] = [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)];
 
@@ -307,7 +307,7 @@ async fn look_for(
         Some(extension) => {
             found.present.push((database.to_owned(), extension.version));
             if name == PG_PREWARM {
-                // User tables (oid from 16384) that the role, and so pg_prewarm, may not read.
+                // Counts user tables (oid from 16384) that the role, and so pg_prewarm, may not read.
                 let asked = sqlx::query_scalar(
                     "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class \
                      WHERE relkind IN ('r', 'm') AND oid >= 16384 AND NOT pg_catalog.has_table_privilege(oid, 'SELECT')",

@@ -266,8 +266,9 @@ pub struct PartitionedTable {
 
 // ---- relation path ----
 
-/// First main-fork segment below the data directory, as in `pg_relation_filepath()` (`src/common/relpath.c`). Contains
-/// only numbers and a checked version directory, so that a snapshot cannot name outside files.
+/// Path of the main fork's first segment below the data directory, as in `pg_relation_filepath()`
+/// (`src/common/relpath.c`). Contains only numbers and a checked version directory, so that a snapshot cannot name
+/// outside files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum RelationPath {
@@ -367,7 +368,7 @@ impl From<RelationPath> for String {
     }
 }
 
-/// `u32::from_str` accepts a sign.
+/// Digits only; `u32::from_str` accepts a sign.
 fn parse_oid(text: &str) -> Option<u32> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

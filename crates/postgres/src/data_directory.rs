@@ -60,7 +60,7 @@ impl DataDirectory {
         })
     }
 
-    /// Keeps the path as given.
+    /// Keeps links in the path.
     pub fn open_files(path: &Path) -> Result<Arc<Tree>, Error> {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
@@ -82,8 +82,8 @@ impl DataDirectory {
         read_postmaster_of(&self.files)
     }
 
-    /// Also finds a server in a container of this host, with its pid here. Its addresses are unusable here. Requires
-    /// the server's user or root.
+    /// Also finds a server in a container, and returns its pid on this host. The server's addresses are unusable on
+    /// this host. Requires the server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
         let path = self.files.path();
@@ -95,7 +95,7 @@ impl DataDirectory {
         self.find_postmaster().map(|server| server.pid)
     }
 
-    /// Ignores included files.
+    /// Searches configuration files for the word; ignores included ones.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
         let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
@@ -116,7 +116,7 @@ impl DataDirectory {
         Ok(found.into_iter().map(unnamed_relation).collect())
     }
 
-    /// Oids stand in for names.
+    /// Databases with their oids as names.
     pub fn list_databases(&self, refused: &mut Vec<Error>) -> Result<Vec<Database>, Error> {
         let directories = self.database_directories(refused)?;
         let oids: BTreeSet<u32> =
@@ -161,7 +161,7 @@ impl DataDirectory {
         Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
-    /// Empty if missing. The link to an unmounted tablespace is an error.
+    /// Empty if missing. Fails for the link to an unmounted tablespace.
     fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
         let path = self.path.join(directory);
         match self.files.directory(directory).and_then(|found| found.entries()) {
@@ -172,7 +172,7 @@ impl DataDirectory {
     }
 }
 
-/// A failure affects only the directory's own content.
+/// Adds an error to `refused`; other directories are still read.
 fn found_or_refused<T>(found: Result<Vec<T>, Error>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -302,7 +302,7 @@ pub struct Postmaster {
 }
 
 impl Postmaster {
-    /// From the process's age, immune to clock changes; else from the file.
+    /// From the process's age, which clock changes do not affect; else from the file.
     pub fn read_start(&self) -> Option<Timestamp> {
         read_start(self.pid).or(self.started_at)
     }
@@ -334,7 +334,7 @@ fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
 
-/// `number` is in a child pid namespace.
+/// `number` is the pid in a child namespace.
 fn find_in_namespaces(number: u32, directory: &Path) -> Option<u32> {
     let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = place(directory)?;
@@ -369,7 +369,8 @@ fn read_start(pid: u32) -> Option<Timestamp> {
     Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
 }
 
-/// A server's working directory is its data directory, visible to its user and root. Others check the program's name.
+/// A server's working directory is its data directory, visible to its user and root. For others, compares the program's
+/// name.
 fn is_server_of(pid: u32, data_directory: &Path) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     match fs::read_link(process.join("cwd")) {

@@ -100,7 +100,7 @@ pub enum Error {
     ProgramMissing(String),
     #[error("cannot listen on {host}: {reason}")]
     Listen { host: String, reason: String },
-    /// While waiting for initdb or a start.
+    /// A wait for initdb or for a start was interrupted.
     #[error("stopped by the user")]
     Interrupted,
     #[error("{program} failed: {output}")]
@@ -162,7 +162,7 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(CHARACTER_NOT_IN_REPERTOIRE | UNTRANSLATABLE_CHARACTER))
     }
 
-    /// Stops the search for another host.
+    /// Whether the search for another host stops.
     pub(super) fn is_refusal(&self) -> bool {
         let is_attempt =
             matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
@@ -177,7 +177,7 @@ impl Error {
         self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
-    /// Closed like template0.
+    /// The database does not exist or refuses connections, like template0.
     pub fn is_closed_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
     }
@@ -412,7 +412,7 @@ fn no_server_hint(address: &str) -> String {
     format!("no server runs there: start it, or read its files with --data-dir; {others}")
 }
 
-/// Such as `-p 5433`.
+/// Options of live sockets, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
     for directory in SOCKET_DIRECTORIES {

@@ -12,9 +12,9 @@ use host::units::{BlockRange, Fork};
 pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
-/// Sent with a statement in one transaction, so that a stopped pgthaw leaves no lock. Prevents renames and drops of
-/// schemas. Unlike a row lock it needs no transaction id. The timeout is below deadlock_timeout, so that it aborts no
-/// other transaction.
+/// Keeps schemas from being renamed or dropped. Unlike a row lock, this lock needs no transaction id. It is sent in one
+/// transaction with a statement, so that a stopped pgthaw leaves no lock. The timeout is below deadlock_timeout, so
+/// that no other transaction is aborted.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
@@ -35,7 +35,8 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// Drops comments, because a name may contain a line end. Does not expand inserted text, which may have braces.
+    /// Fills in values. Drops comments, because a name may contain a line end. Does not expand inserted text, which may
+    /// have braces.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -75,7 +76,7 @@ pub(super) async fn ask_extension(
     statement: &str,
 ) -> Result<Vec<PgRow>, sqlx::Error> {
     let mut rows = sqlx::raw_sql(AssertSqlSafe(extension.keep(statement))).fetch_all(connection).await?;
-    // The first row is extension_there's.
+    // The first row is extension_there_13.sql's.
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
@@ -143,7 +144,7 @@ where
     visited
 }
 
-/// extension_there_13.sql failed.
+/// Whether extension_there_13.sql failed.
 fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
@@ -166,7 +167,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
     }
 }
 
-/// In `public` if it exists.
+/// Installs into `public` if that exists.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
@@ -202,7 +203,7 @@ pub(super) async fn explain_refusal(
 
 /// Role or privilege to GRANT, if any.
 pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
-    // pg_monitor's members may do more.
+    // pg_monitor does not help pg_prewarm.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
     let row = sqlx::query(question).bind(name).bind(members).fetch_optional(connection).await?;
@@ -255,8 +256,8 @@ impl Prewarmer {
         Ok(Prewarmer { connection, extension })
     }
 
-    /// Loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A dropped future still
-    /// loads up to 8 MB.
+    /// Returns loaded blocks; 0 for a dropped relation. Each extra pass raises the usage count by one. A dropped future
+    /// still loads up to 8 MB.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,

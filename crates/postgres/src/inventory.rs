@@ -32,7 +32,7 @@ async fn fetch_as_others(
     question: Query<'_, Postgres, PgArguments>,
 ) -> Result<Vec<PgRow>, Error> {
     let asked = async {
-        // Rollback undoes the reset.
+        // The rollback restores pgthaw's settings.
         let mut transaction = connection.begin().await?;
         sqlx::raw_sql(include_str!("sql/session_reset_13.sql")).execute(&mut *transaction).await?;
         let rows = question.fetch_all(&mut *transaction).await?;
@@ -41,7 +41,7 @@ async fn fetch_as_others(
     in_time(action, asked).await
 }
 
-/// pgthaw's sessions override it and cannot see the original.
+/// pgthaw's sessions override this setting and cannot see the original.
 const SEARCH_PATH: &str = "search_path";
 
 const USUAL_SEARCH_PATH: &str = "\"$user\", public";
@@ -61,7 +61,7 @@ fn describe_path(path: Option<String>) -> (Option<String>, String) {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfiguredSetting {
     pub name: String,
-    /// In `unit`; `None` without the privilege.
+    /// In `unit`; `None` without the privilege to see it.
     pub value: Option<String>,
     /// Such as `8kB` or `ms`.
     pub unit: Option<String>,
@@ -110,7 +110,7 @@ pub struct SettingState {
     pub unit: Option<String>,
     /// Only for `enum`.
     pub allowed: Option<Vec<String>>,
-    /// For new sessions, in `unit`.
+    /// Value of new sessions, in `unit`.
     pub value: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
     Ok(states)
 }
 
-/// By the server's clock.
+/// Last reload, by the server's clock.
 pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
@@ -147,7 +147,7 @@ pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(S
     ask_all(connection, "read the errors of the configuration", question).await
 }
 
-/// By ALTER ROLE or ALTER DATABASE.
+/// Settings made by ALTER ROLE or ALTER DATABASE.
 pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
@@ -164,7 +164,7 @@ const MEMORY_UNITS: [(&str, f64); 5] =
 const TIME_UNITS: [(&str, f64); 6] =
     [("d", 86_400_000.0), ("h", 3_600_000.0), ("min", 60_000.0), ("s", 1000.0), ("ms", 1.0), ("us", 0.001)];
 
-/// wal_compression's `on` since 15.
+/// wal_compression shows this for `on` since 15.
 const ON_BY_ANOTHER_NAME: &str = "pglz";
 
 /// Real settings are printed with six digits.
@@ -177,7 +177,7 @@ pub fn parse_setting_number(text: &str, unit: Option<&str>) -> Option<f64> {
     if given.is_empty() {
         return Some(number);
     }
-    // `8kB` is eight of a unit.
+    // A unit such as `8kB` has a count.
     let (count, base) = split_number(unit?);
     let count: f64 = if count.is_empty() { 1.0 } else { count.parse().ok()? };
     let units = [MEMORY_UNITS.as_slice(), &TIME_UNITS].into_iter().find(|units| find_unit(units, base).is_some())?;
@@ -205,7 +205,7 @@ fn parse_number(text: &str) -> Option<f64> {
     }
 }
 
-/// Accepts unique prefixes.
+/// Boolean; accepts unique prefixes.
 fn parse_switch(text: &str) -> Option<bool> {
     let text = text.trim().to_ascii_lowercase();
     match text.as_str() {
@@ -226,9 +226,9 @@ fn simplify(text: &str) -> String {
 }
 
 impl SettingState {
-    /// True if new sessions start with this value. `None` if unknown.
+    /// Whether new sessions start with the value `asked`. `None` if unknown.
     pub fn holds(&self, asked: &str) -> Option<bool> {
-        // The original value is hidden.
+        // pgthaw's own value hides the original one.
         let value = self.value.as_deref().filter(|_| self.source != "client")?;
         match self.kind.as_str() {
             "bool" => Some(parse_switch(asked)? == parse_switch(value)?),
@@ -254,7 +254,7 @@ impl SettingState {
         Some(is_same(asked, self.value.as_deref()?.parse().ok()?))
     }
 
-    /// The server replaced 0 or -1.
+    /// The server replaced 0 or -1 by a value.
     pub fn is_left_to_server(&self, asked: &str) -> bool {
         self.source == "override" && parse_setting_number(asked, None).is_some_and(|asked| asked <= 0.0)
     }

@@ -16,7 +16,7 @@ use super::scratch::Owner;
 use super::secrets::keep_setting;
 use super::{DataDirectory, Error, Programs};
 
-/// Dropping it restarts the server.
+/// A stopped cluster. Dropping it restarts the server if that was running.
 #[derive(Debug)]
 pub struct Lender {
     data_directory: DataDirectory,
@@ -28,7 +28,7 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// Writes a checkpoint and ends all sessions.
+    /// The server writes a checkpoint and ends all sessions.
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
         let options = read_options(&data_directory.files);
         let postmaster = data_directory.read_postmaster();
@@ -43,7 +43,7 @@ impl Lender {
         Ok(lender)
     }
 
-    /// Without `-D`.
+    /// Start options without `-D`.
     pub fn options(&self) -> &[String] {
         &self.options
     }
@@ -143,7 +143,7 @@ fn quote(option: &str) -> String {
 
 // ---- configured ----
 
-/// Runs `postgres -C` with the last command line's options.
+/// Runs `postgres -C` with the options of the last start.
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String, Error> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
@@ -192,9 +192,9 @@ impl SettingJudge<'_> {
     /// Accepts any name with a dot.
     pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
         let mut command = Command::new(self.programs.path("postgres")?);
-        // Arguments are visible to all users: replaces possible secrets.
+        // All users can see arguments, so a possible secret is replaced.
         let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
-        // With -C first it also runs as root.
+        // With -C as first argument, it also runs as root.
         command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
         match run(command.env("LC_ALL", "C").current_dir("/").env_remove("PGDATA")) {
             Ok(_) => Ok(None),
@@ -210,7 +210,7 @@ impl SettingJudge<'_> {
         }
     }
 
-    /// By name.
+    /// Most similar name.
     fn find_nearest(&self, name: &str) -> Result<Option<String>, Error> {
         let described = run(Command::new(self.programs.path("postgres")?).arg("--describe-config").current_dir("/"))?;
         let names = described.lines().filter_map(|line| line.split('\t').next());

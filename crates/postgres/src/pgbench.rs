@@ -16,7 +16,7 @@ use host::files::{open_regular, read_at_most, read_text_at_most};
 
 pub use ::pgbench::QueryMode;
 
-/// Three months at 100 bytes per second.
+/// Log of three months at 100 bytes per second.
 const LOG_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Pgbench {
         Ok(Pgbench { program, connection })
     }
 
-    /// For the command line of another machine.
+    /// pgbench from PATH, for another machine's command line.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
     }
@@ -232,7 +232,7 @@ impl Script {
         *self == Script::Builtin("select-only")
     }
 
-    /// Other than by pg_sleep. True for an unreadable file.
+    /// May pause by other means than pg_sleep. True for an unreadable file.
     pub fn may_pause(&self) -> bool {
         match self {
             Script::Builtin(_) => false,

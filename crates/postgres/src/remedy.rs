@@ -6,7 +6,7 @@ use std::fmt;
 use super::SystemUser;
 use host::failure::quote_argument;
 
-/// `None` is psql's default.
+/// Options of psql; `None` is its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     pub host: Option<String>,
@@ -35,7 +35,7 @@ pub fn psql_as(user: &SystemUser, address: &Address) -> String {
     }
 }
 
-/// Printing adds the address (`Server::psql`).
+/// Printing adds the server's address (`Server::psql`).
 pub(super) fn create_extension(databases: &[String], name: &str) -> String {
     run_in(databases, &format!("CREATE EXTENSION {name}"))
 }
@@ -73,7 +73,7 @@ fn quote_database(name: &str) -> String {
     }
 }
 
-/// Quotes for a connection string.
+/// Quotes a value in a connection string.
 pub fn quote_value(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }

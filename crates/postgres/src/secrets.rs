@@ -29,11 +29,11 @@ const BARE: &str = r#"(?:\\.|'[^'\s]*'|"[^"\s]*"|[^\s'",;&(){}\[\]\\])"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
 
-/// The first group is kept.
+/// The output keeps the first group.
 static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let value = format!("(?:{QUOTED}{BARE}*|{BARE}+)");
     let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){value}"#);
-    // No dot: a file x.token is no secret.
+    // No dot in the name: a file x.token is no secret.
     let listed = format!(r#"((?:^|[\s,{{(])["']?[a-z0-9_-]*(?:{SECRET_WORDS})[a-z0-9_-]*["']?\s*:\s*){value}"#);
     let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){value}"#);
     let option = format!(r#"((?:^|[\s'"])--?[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){value}"#);
@@ -82,7 +82,7 @@ pub fn keep_text(text: String) -> String {
     String::from_utf8(kept).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Also checks nested shell commands and SQL.
+/// Hides secrets, also in nested shell commands and SQL.
 pub fn keep_words(words: &[String]) -> Vec<String> {
     let (mut is_next_secret, mut is_rest_secret) = (false, false);
     let keep = |word: &String| {
@@ -143,7 +143,7 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// A word may be an option followed by its secret, or a pair may begin with a name.
+/// A value may be an option before its secret, or a list may be a name and its value.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)
@@ -161,7 +161,7 @@ fn keep_list(values: &mut [Value]) {
     }
 }
 
-/// The next word is the value.
+/// Whether the next word is a secret value.
 fn is_before_secret(word: &str) -> bool {
     word.starts_with('-') && !word.contains('=') && is_secret_setting(word)
 }
@@ -185,7 +185,7 @@ fn hide(found: &Captures<'_>) -> Vec<u8> {
     let unquoted = value.iter().position(|byte| !b"'\"\\".contains(byte)).map_or(value, |at| &value[at..]);
     let is_harmless = [b"".as_slice(), b"''", b"\"\"", b"on", b"off", b"true", b"false"].contains(&value)
         || unquoted.starts_with(b"(not")
-        // A shell's working directory.
+        // PWD is a working directory.
         || (name.ends_with("PWD") && value.starts_with(b"/"))
         || HARMLESS_SETTINGS.iter().any(|setting| name.ends_with(setting))
         || name.ends_with("file");

@@ -58,7 +58,7 @@ pub struct Server {
     pub started_at: Option<Timestamp>,
     /// A standby's WAL source, if visible.
     sender: Address,
-    /// `None` if not kept.
+    /// `None` if connections are not kept.
     first: Option<Arc<Mutex<Option<PgConnection>>>>,
 }
 
@@ -89,7 +89,7 @@ impl Server {
         Ok(connection)
     }
 
-    /// Returns the first connection, to avoid another session's cold start.
+    /// Stores a connection for reuse, as another session would start cold.
     pub fn give_back(&self, connection: PgConnection) {
         if let Some(mut kept) = self.kept() {
             *kept = Some(connection);
@@ -105,7 +105,7 @@ impl Server {
         self.first.as_ref().map(|first| lock(first))
     }
 
-    /// psql as a superuser: the connected role, the server's local owner or postgres.
+    /// psql command as a superuser: the connected role, the server's local owner or postgres.
     pub fn psql(&self) -> String {
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
@@ -120,7 +120,7 @@ impl Server {
         }
     }
 
-    /// psql for catalog changes: on a standby, the primary's.
+    /// psql for catalog changes: on a standby, the primary's psql command.
     pub fn writing_psql(&self) -> String {
         if !self.facts.in_recovery {
             return self.psql();
@@ -203,13 +203,13 @@ impl Server {
     }
 }
 
-/// Resets a database owner's settings, and returns the role.
+/// Overrides settings of the database's owner. Returns the role.
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
-/// Such as statement_timeout.
+/// Removes limits such as statement_timeout.
 pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })

@@ -29,7 +29,7 @@ pub fn show_statement(text: &str) -> String {
 #[derive(Debug, Default)]
 struct Shown {
     text: String,
-    /// White space or a comment precedes.
+    /// The next token follows white space or a comment.
     is_apart: bool,
     last: Part,
     before: Part,

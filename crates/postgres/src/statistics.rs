@@ -22,7 +22,7 @@ pub struct ServerStatistics {
     rows: BTreeMap<RowKey, BTreeMap<String, f64>>,
 }
 
-/// View and its `KEYS`.
+/// View, and names and values of its `KEYS`.
 type RowKey = (String, Vec<(String, String)>);
 
 /// Changed rows of each view.
@@ -36,7 +36,7 @@ pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 pub struct RowDelta {
     /// Such as `backend_type`; empty for single-row views.
     pub key: BTreeMap<String, String>,
-    /// In the view's units.
+    /// Increases in the view's units.
     pub added: BTreeMap<String, f64>,
 }
 
@@ -75,7 +75,7 @@ pub async fn read_server_statistics(
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// Transactions, and active client backends except pgthaw's. Backends report at most once a second.
+/// Number of transactions, and of active clients except pgthaw's. Backends report at most once a second.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
     let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
@@ -143,7 +143,7 @@ impl StatisticsDelta {
 
 // ---- lookups ----
 //
-// COPY, VACUUM, CREATE INDEX and sequential scans look nothing up.
+// COPY, VACUUM, CREATE INDEX and sequential scans do no lookups.
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -158,7 +158,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Lower bound: rows of a scan are adjacent.
+    /// Lower bound: assumes that a scan's rows are adjacent.
     fn blocks(&self, scans: u64, rows: u64) -> u64 {
         let more = self.rows_per_block.map_or(0.0, |of_block| rows.saturating_sub(scans) as f64 / of_block.max(1.0));
         scans.saturating_add(more as u64)
@@ -206,7 +206,7 @@ fn compute_lookups(counted: &[Counted]) -> BTreeMap<u32, u64> {
 /// Minimum for a meaningful mean.
 const FEWEST_CALLS: f64 = 200.0;
 
-/// PostgreSQL 17's extension version.
+/// Extension version of PostgreSQL 17.
 const RENAMED_IN: (u32, u32) = (1, 11);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -226,7 +226,7 @@ pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Sta
         })
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
-        // Fails if not preloaded; forecasts work without it.
+        // Fails without preloading; forecasts work without it.
         Err(error) if !error.is_server_gone() => return Ok(None),
         rows => rows?,
     };
@@ -249,32 +249,32 @@ pub struct ServerPulse {
     pub blocks_read: u64,
     pub temporary_bytes: u64,
     pub deadlocks: u64,
-    /// Of finished statements; `None` before 14.
+    /// Execution time of finished statements; `None` before 14.
     pub active_ms: Option<f64>,
     pub clients: u32,
-    /// `active` runs a statement.
+    /// Clients that run a statement.
     pub active: u32,
     pub idle_in_transaction: u32,
-    /// Of clients.
+    /// Longest among clients.
     pub longest_query_seconds: Option<f64>,
     pub longest_transaction_seconds: Option<f64>,
     /// Sessions that this role may not see.
     pub hidden: u32,
-    /// `None` if none or hidden.
+    /// `None` without a wait, or if hidden.
     pub checkpointer_event: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CheckpointPulse {
-    /// By time; by request or WAL volume.
+    /// Checkpoints by time; by request or WAL volume.
     pub timed: u64,
     pub requested: u64,
     /// Milliseconds, updated when a checkpoint ends.
     pub write_ms: f64,
     pub sync_ms: f64,
-    /// Updated while a checkpoint writes.
+    /// Buffers written; updated while a checkpoint writes.
     pub buffers: u64,
-    /// WAL since the last redo point, and time since that checkpoint's start.
+    /// WAL since the last redo point, and seconds since that checkpoint's start.
     pub wal_bytes: u64,
     pub since_seconds: f64,
     /// checkpoint_timeout and max_wal_size.
@@ -282,7 +282,7 @@ pub struct CheckpointPulse {
     pub max_wal_bytes: u64,
 }
 
-/// `own_pids` are pgthaw's sessions. Since 15 the query counts when it ends.
+/// `own_pids` are pgthaw's sessions. Since 15, the server counts this query as soon as it ends.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
@@ -297,7 +297,7 @@ fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
     }))
 }
 
-/// Counts restartpoints on a standby.
+/// On a standby, counts restartpoints.
 pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse, Error> {
     let question = match version_num {
         170_000.. => include_str!("sql/checkpoints_17.sql"),

@@ -1,5 +1,4 @@
-//! Tables that fit the terminal: the least important columns are dropped, and listed below; then the widest text is
-//! cut.
+//! Tables that fit the terminal. Drops the least important columns, and lists them below. Then cuts the widest texts.
 
 use std::collections::HashMap;
 
@@ -14,9 +13,9 @@ const GAP: &str = "  ";
 pub struct Column {
     pub title: String,
     pub alignment: Alignment,
-    /// Columns with a greater number are dropped first; those with 0 stay.
+    /// Columns with greater numbers are dropped first; 0 is never dropped.
     pub priority: u8,
-    /// Minimum width in cells; `None` if it must not be cut.
+    /// Minimum width in cells; `None` if the column must not be cut.
     pub shortest: Option<usize>,
     pub cells: Vec<String>,
 }
@@ -40,7 +39,7 @@ impl Column {
     }
 }
 
-/// `of_rows` yields each row's name and database, if it has one.
+/// Database of each row. `of_rows` yields the row's name and database, if it has one.
 pub fn database_column<'a>(
     priority: u8,
     cells: Vec<String>,
@@ -96,7 +95,7 @@ fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
     widths.iter().zip(columns).map(of).sum::<usize>() + gaps
 }
 
-/// Second limit, where a column's own minimum is too wide.
+/// If the columns' own minimums are too wide, this minimum applies.
 const LEAST: usize = 8;
 
 fn shorten(widths: &mut [usize], columns: &[Column], width: usize) {

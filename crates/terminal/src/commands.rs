@@ -1,5 +1,5 @@
-//! Commands in texts, between backticks. On printing they get the options that lead to this run's server and snapshots,
-//! and no line breaks within one.
+//! Commands in texts, between backticks. Printing adds the options that lead to this run's server and snapshots, and
+//! breaks no line within a command.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,35 +10,35 @@ use host::failure::quote_argument;
 /// Stands for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
-/// After `TYPED`: without the user.
+/// After `TYPED`: the command without its user.
 const WITHOUT_USER: &str = "(no -U)";
 
-/// Placeholder until the connected role is known.
+/// Placeholder for a command that is unknown until the connected role is known.
 const MONITOR: &str = "GRANT pg_monitor TO …";
 
 const WRITING: [&str; 2] = ["CREATE EXTENSION ", "GRANT "];
 
-/// Follows a backtick in data, such as a job's command line, which stays as it is. It has no width, `printable` escapes
-/// it, and it is never printed.
+/// Follows a backtick in data, such as a job's command line, which must not be changed. It has no width, `printable`
+/// escapes it, and it is never printed.
 const NO_ADVICE: char = '\u{2060}';
 
 /// Start of a loop over databases, whose names precede it as shell words.
 const LOOP: &str = "; do psql -d ";
 
-/// Completions that lead to this run's server.
+/// Parts of commands that lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedCommands {
-    /// After a pgthaw command: ` -p 5433 -d shop`, or empty.
+    /// Options for a pgthaw command: ` -p 5433 -d shop`, or empty.
     pub options: String,
-    /// Without the user, for another OS user to connect as itself.
+    /// Options without the user, for another OS user that connects as itself.
     pub options_without_user: String,
     /// psql as a superuser: `sudo -u postgres psql -p 5433`.
     pub psql: String,
-    /// For catalog changes; on a standby, its primary's.
+    /// psql for catalog changes; on a standby, for its primary.
     pub writing_psql: String,
     pub typed: String,
     pub typed_without_user: String,
-    /// Options for PG* variables, which sudo drops.
+    /// Options that replace PG* variables, which sudo drops.
     pub untyped: String,
     /// `psql -d shop -c 'GRANT pg_monitor TO "bob"'`; `None` until the role is known.
     pub monitor: Option<String>,
@@ -60,7 +60,7 @@ fn change() -> RwLockWriteGuard<'static, Run> {
     RUN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers commands with their long options; printed commands get only those.
+/// Registers commands with their long options; a printed command gets only its own options.
 pub fn know_commands(known: Vec<(String, Vec<String>)>) {
     change().known = known;
 }
@@ -95,7 +95,7 @@ pub fn complete_commands(text: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(text, false)
 }
 
-/// A string that is only a command has no backticks.
+/// As `complete_commands`. A JSON string that is only a command has no backticks.
 pub fn complete_json(json: &str) -> String {
     RUN.read().unwrap_or_else(PoisonError::into_inner).complete(json, true)
 }

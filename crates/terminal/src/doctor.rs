@@ -1,4 +1,4 @@
-//! `doctor`'s answer in a sentence, and the checks behind it by heading.
+//! `doctor`'s answer in a sentence, and its checks by heading.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub fn render_doctor(capabilities: &[Capability], readiness: &Readiness) -> Stri
     format!("{}{rest}\n\n{}", style(first).bold(), render_capabilities(&all))
 }
 
-/// Answer as the first object of `--json`, with the fields of the others.
+/// The answer as first object of `--json`, with the same fields as the checks.
 pub fn render_readiness_json(readiness: &Readiness) -> Value {
     let tiers = |tiers: Tiers| -> Vec<&str> {
         [(tiers.os, "os"), (tiers.buffers, "buffers")].into_iter().filter(|one| one.0).map(|one| one.1).collect()
@@ -39,7 +39,7 @@ pub fn render_readiness_json(readiness: &Readiness) -> Value {
     })
 }
 
-/// Name of the answer for `--require`.
+/// The answer's name for `--require`.
 pub const VERDICT: &str = "verdict";
 
 fn render_readiness(readiness: &Readiness) -> String {
@@ -62,7 +62,7 @@ fn render_readiness(readiness: &Readiness) -> String {
     format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
 }
 
-/// Names each command once.
+/// Removes repeated commands.
 fn told_once(missing: &[Missing]) -> Vec<&Missing> {
     let mut told = HashSet::new();
     missing.iter().filter(|one| command_of(&one.remedy).is_none_or(|(command, _)| told.insert(command))).collect()
@@ -114,9 +114,9 @@ pub fn render_capabilities(capabilities: &[Capability]) -> String {
 }
 
 fn render_line(one: &Capability, width: usize) -> String {
-    // Words beside marks and colours, for files and screen readers.
+    // Prints words beside marks and colours, for files and screen readers.
     let answer = if one.ok { style("✓ yes").green() } else { style("✗ no:").red() };
-    // Both contain database names, in which a line feed could fake an answer.
+    // Detail and remedy contain database names, in which a line feed could fake an answer.
     let line = format!("  {answer}  {:width$}  {}", one.name, printable(&one.detail));
     match &one.remedy {
         Some(remedy) => format!("{line}\n{:indent$}→ {}", "", printable(remedy), indent = width + 11),

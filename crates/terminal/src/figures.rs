@@ -22,7 +22,7 @@ pub fn render_share(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-/// Three digits and a fitting unit.
+/// Three digits and a suitable unit.
 pub fn render_ns(ns: u64) -> String {
     let three = |value: f64, unit: &str| match value {
         ..9.995 => format!("{value:.2} {unit}"),

@@ -44,7 +44,7 @@ static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Limits standard error to failures: cron mails all of it.
+/// Limits standard error to failures, as cron mails all of it.
 pub fn keep_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }
@@ -67,12 +67,12 @@ pub fn print_verbatim(line: &str) {
     }
 }
 
-/// Endless output must stop when this is false.
+/// Endless output must stop when this returns false.
 pub fn is_output_open() -> bool {
     OUTPUT_FAILURE.get().is_none()
 }
 
-/// A reader that closed the pipe (`| head`) is no failure.
+/// Failure of standard output. A reader that closed the pipe (`| head`) is no failure.
 pub fn output_failure() -> Option<&'static io::Error> {
     OUTPUT_FAILURE.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
@@ -96,7 +96,7 @@ pub fn print_answer<T: serde::Serialize>(
     }
 }
 
-/// Bytes of JSON per write.
+/// Bytes of JSON text per write.
 const PRINTED_AT_ONCE: usize = 64 << 10;
 
 pub fn print_json_part(json: &str) {
@@ -122,12 +122,12 @@ pub fn print_remark(text: &str) {
     }
 }
 
-/// For failures that do not end the command.
+/// Prints on standard error failures that do not end the command.
 pub fn print_complaint(text: &str) {
     write_aside(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
 }
 
-/// Prints on standard error while a job owns standard output. `--quiet` suppresses only text.
+/// Prints on standard error while a job owns standard output. `--quiet` suppresses text, but not JSON.
 pub fn print_aside(text: &str, as_json: bool) {
     match as_json {
         true => write_aside(&printable_json(&complete_json(text))),
@@ -135,18 +135,18 @@ pub fn print_aside(text: &str, as_json: bool) {
     }
 }
 
-/// If standard error fails, there is no other place to report it. The exit status remains.
+/// Ignores errors: no other place is left to report them, except the exit status.
 fn write_aside(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// For programs that cannot start.
+/// Exits a program that cannot start.
 pub fn exit(code: i32) -> ! {
     std::process::exit(code)
 }
 
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
-    // Completed before JSON quoting, which differs from a shell's. Servers and arguments influence the text.
+    // Completes commands before JSON quoting, which differs from a shell's. Servers and arguments influence the text.
     let safe = |text: &str| complete_commands(text).split('\n').map(printable).collect::<Vec<_>>().join("\n");
     let text = match as_json {
         true => {

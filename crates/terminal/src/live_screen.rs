@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use host::linux::threads::lock;
 
-/// Alternate screen without cursor, and back (xterm control sequences).
+/// Enters the alternate screen without cursor, and leaves it (xterm control sequences).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
@@ -33,7 +33,7 @@ const SEQUENCES: [(&str, Key); 12] = [
     ("6~", Key::PageDown),
 ];
 
-/// Previous settings; `None` without a live screen.
+/// Terminal's previous settings; `None` without a live screen.
 static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
 /// Restores the terminal on drop and on panic.
@@ -61,7 +61,7 @@ impl LiveScreen {
             tell(panicked);
         }));
         let (sender, keys) = unbounded_channel();
-        // Never joined: it ends with the program or the terminal. A lost terminal counts as an interrupt.
+        // Never joined: the thread ends with the program or the terminal. A lost terminal counts as an interrupt.
         std::thread::spawn(move || {
             let mut bytes = [0; 256];
             while let Ok(count @ 1..) = terminal.read(&mut bytes) {
@@ -102,7 +102,7 @@ impl Drop for LiveScreen {
 
 fn give_back() {
     if let Some((terminal, before)) = lock(&BEFORE).take() {
-        // Fails if the terminal is gone.
+        // This fails if the terminal is gone.
         let _ = write(LEAVE);
         let _ = tcsetattr(&terminal, SetArg::TCSANOW, &before);
     }
@@ -114,7 +114,7 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Keys of one read. A lone escape is that key; Ctrl-D ends like Ctrl-C.
+/// Keys from one read. A lone escape is the Escape key; Ctrl-D ends like Ctrl-C.
 fn keys_of(mut text: &str) -> Vec<Key> {
     let mut keys = Vec::new();
     while let Some(first) = text.chars().next() {
@@ -124,7 +124,7 @@ fn keys_of(mut text: &str) -> Vec<Key> {
             .and_then(|sent| SEQUENCES.iter().find_map(|(sign, key)| Some((key.clone(), sent.strip_prefix(sign)?))));
         let (key, rest) = match (known, sequence) {
             (Some(known), _) => known,
-            // The end of an unknown sequence is unknown.
+            // Discards the rest, as the sequence's length is unknown.
             (None, Some(_)) => (Key::Unknown, ""),
             (None, None) => match first {
                 '\x1b' => (Key::Escape, rest),

@@ -1,4 +1,4 @@
-//! Safe display of names, which may contain any character; a snapshot's come from anybody.
+//! Safe display of names, which may contain any character. Anybody may have written a snapshot's names.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,7 +45,8 @@ fn colour_length(text: &str) -> usize {
     end.map_or(0, |end| "\x1b[".len() + end + 1)
 }
 
-/// Escapes control characters in JSON. It stays the same document: outside of strings there are only line feeds.
+/// Escapes control characters in JSON. The document stays the same, because outside of strings it contains only line
+/// feeds.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_raw = |character: char| is_treacherous(character) && character != '\n';
     if !json.contains(is_raw) {
@@ -54,7 +55,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     for character in json.chars() {
         match is_raw(character) {
-            // Surrogate pairs above 16 bits.
+            // JSON escapes characters above 16 bits as surrogate pairs.
             true => character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown += &format!("\\u{unit:04x}")),
             false => shown.push(character),
         }
@@ -62,7 +63,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// `width` is in cells.
+/// Cuts the middle of a text to `width` cells.
 pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     if measure_text_width(text) <= width {
         return text.to_owned();
@@ -74,7 +75,7 @@ pub fn shorten_middle(text: &str, width: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// Fewer cells cannot show a difference.
+/// Minimum width at which a difference is shown.
 const LEAST_TO_DIFFER_IN: usize = 8;
 
 /// Cuts texts in the middle to `width` cells. Different texts that would look alike start where they differ.
@@ -93,7 +94,7 @@ pub fn shorten_apart(texts: &[String], width: usize, mark: &str) -> Vec<String> 
             let text = &texts[place];
             let others = places.iter().map(|other| &texts[*other]).filter(|other| *other != text);
             let Some(shared) = others.map(|other| shared_bytes(text, other)).max() else { continue };
-            // Starts at the differing word.
+            // Starts at the word that differs.
             let mut before = text[..shared].char_indices().rev();
             let Some((at, character)) = before.find(|(_, character)| !character.is_alphanumeric()) else { continue };
             shown[place] = format!("{mark}{}", shorten_middle(&text[at + character.len_utf8()..], room, mark));

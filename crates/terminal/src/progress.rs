@@ -1,4 +1,4 @@
-//! Progress bar with remaining time on standard error, if that is a terminal.
+//! Progress bar with remaining time, on standard error if that is a terminal.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ struct State {
     done: u64,
     total: u64,
     per_second: f64,
-    /// Unknown before anything is done.
+    /// Time left; unknown before anything is done.
     left: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ impl Progress {
         Progress::new(label, total, step_parts, visible)
     }
 
-    /// Draws only after two seconds. `reach` sets the total.
+    /// Draws only if the steps take over two seconds. `reach` sets the total.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
         let late = visible.then(Instant::now);
         Progress { late, ..Progress::new(label, 0, step_parts, false) }
@@ -115,7 +115,7 @@ fn step_parts(state: State) -> Vec<Part> {
 //
 // A line redrawn while something runs. In a narrow terminal the least important parts are dropped.
 
-/// Cells of a bar, and the minimum before it is dropped.
+/// Cells of a bar, and its minimum before it is dropped.
 const BAR: usize = 16;
 const SHORTEST_BAR: usize = 6;
 
@@ -129,7 +129,7 @@ pub struct Part {
     is_bar: bool,
     /// Separator before this part.
     joint: &'static str,
-    /// The greatest is dropped first; 0 stays.
+    /// Parts with greater numbers are dropped first; 0 is never dropped.
     priority: u8,
 }
 
@@ -154,7 +154,8 @@ impl Part {
     }
 }
 
-/// One line of at most `width` cells: bars shrink, then the greatest priority is dropped, then figures are shortened.
+/// One line of at most `width` cells. Bars shrink first. Then parts are dropped by priority. At last, figures are
+/// shortened.
 pub fn render_parts(parts: &[Part], width: usize) -> String {
     let mut parts: Vec<&Part> = parts.iter().filter(|part| !part.text.is_empty()).collect();
     loop {
@@ -198,7 +199,7 @@ pub fn render_duration(duration: Duration) -> String {
     }
 }
 
-/// `3 min 20 s`; its shorter form is the first half.
+/// `3 min 20 s left`; its shorter form is `4 min left`.
 pub fn time_left(left: Duration) -> Part {
     let shorter = match left.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

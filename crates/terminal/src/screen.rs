@@ -12,16 +12,16 @@ const UNTOLD_WIDTH: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canvas {
-    /// Cells; `None` without a terminal.
+    /// Width in cells; `None` without a terminal.
     pub width: Option<usize>,
-    /// Lines; `None` as with `width`, or if unknown.
+    /// Height in lines; `None` without a terminal, or if unknown.
     pub height: Option<usize>,
     pub colours: bool,
     pub unicode: bool,
 }
 
 impl Canvas {
-    /// `ascii` is the user's choice; a locale that is not UTF-8 has the same effect.
+    /// `ascii` is the user's choice. Output is also ASCII if the locale is not UTF-8.
     pub fn of_stdout(ascii: bool) -> Canvas {
         let size = size_of(&Term::stdout());
         Canvas {
@@ -34,7 +34,7 @@ impl Canvas {
 
     /// Whether a live screen can address any cell.
     pub fn is_drawable(self) -> bool {
-        // As in curses, "dumb" has only consecutive lines.
+        // As in curses, a "dumb" terminal cannot move its cursor.
         self.height.is_some() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
     }
 
@@ -43,7 +43,7 @@ impl Canvas {
     }
 }
 
-/// Cells; `None` if it is no terminal, as text for files and pipes is never cut.
+/// Width in cells. `None` without a terminal, as text for files and pipes is never cut.
 pub fn stdout_width() -> Option<usize> {
     size_of(&Term::stdout()).map(|(_, columns)| columns)
 }

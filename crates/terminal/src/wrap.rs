@@ -1,4 +1,4 @@
-//! Wraps lines to the terminal between words.
+//! Wraps lines between words to the terminal's width.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::commands::{bare_command, find_commands};
 /// Narrower terminals count as this wide.
 const NARROWEST: usize = 20;
 
-/// Indentation of continuation lines, unless the first has its own margin.
+/// Indentation of continuation lines, unless the first line has its own margin.
 const INDENT: usize = 2;
 
 /// Maximum indentation of a command that is wider than the terminal.
 const COMMAND_INDENT: usize = 4;
 
-/// Wraps lines wider than `width` and indents their continuation. A command to paste is never broken; if it does not
-/// fit, it gets its own line. Without `width` (file or pipe), lines stay.
+/// Wraps lines wider than `width` and indents their continuation. Never breaks a command to paste; one that does not
+/// fit gets its own line. Without `width` (file or pipe), changes no line.
 pub fn wrap_text(text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.max(NARROWEST));
     let wrap = |line: &str| match measure_text_width(line) <= width {
@@ -26,7 +26,7 @@ pub fn wrap_text(text: &str, width: Option<usize>) -> String {
     text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
 }
 
-/// A command alone on a line has no backticks.
+/// Removes the backticks of a command that is alone on a line.
 fn without_marks(line: &str) -> String {
     let margin = line.len() - line.trim_start_matches([' ', '→']).len();
     bare_command(&line[margin..]).map_or(line.to_owned(), |command| format!("{}{command}", &line[..margin]))
@@ -34,7 +34,7 @@ fn without_marks(line: &str) -> String {
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let wrapped = break_line(line, width);
-    // A closing bracket after a command's own line would be alone.
+    // Otherwise a closing bracket would be alone after a command's own line.
     let is_end = |last: &&String| last.trim().trim_end_matches('.') == ")";
     match wrapped.last().filter(is_end).and_then(|_| without_last_bracket(line)) {
         Some(line) => break_line(&line, width),
@@ -65,7 +65,7 @@ fn break_line(line: &str, width: usize) -> Vec<String> {
     wrapped.lines
 }
 
-/// Bytes of the first line's margin, and indentation of the others. A prefix such as `warning  ` is a margin if it
+/// Bytes of the first line's margin, and indentation of the others. A prefix such as `warning  ` counts as margin if it
 /// leaves enough room.
 fn margin(line: &str, width: usize) -> (usize, usize) {
     let blank = line.len() - line.trim_start().len();
@@ -157,7 +157,7 @@ impl Wrapped {
 
     fn end_line(&mut self) {
         let ended = std::mem::replace(&mut self.line, " ".repeat(self.indent));
-        // Lone remains of a sentence say nothing.
+        // Omits a line that is empty or only an arrow.
         if !matches!(ended.trim(), "" | "→") {
             self.lines.push(ended.trim_end().to_owned());
         }

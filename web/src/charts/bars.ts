@@ -13,13 +13,13 @@ interface Bar {
   style: SeriesStyle;
   opacity?: number;
   isSubject?: boolean;
-  /** Axis positions; the part up to `before` is paler. */
+  /** Positions on the axis. The part up to `before` is paler. */
   from: number;
   before?: number;
   end: number;
-  /** Uncertain values are hatched or outlined. */
+  /** How it is drawn: hatched or outlined if uncertain. */
   drawn: "filled" | "hatched" | "edge";
-  /** `null` leaves the end open. */
+  /** `null` is an unknown end. */
   whisker: { low: number | null; high: number | null };
   figures: string;
 }
@@ -29,7 +29,7 @@ interface Bars {
   axis: object;
   renderAxis: (value: number) => string;
   rule: { at: number; label: string } | null;
-  /** Noise floor: equal sides have ratios from 1 ÷ `floor` to `floor`. */
+  /** Noise floor: without a difference, ratios are from 1 ÷ `floor` to `floor`. */
   floor?: number | null;
 }
 
@@ -120,9 +120,9 @@ export interface Time {
   name: string;
   time: Spread;
   before?: number;
-  /** Relative to the bound. */
+  /** Time relative to the bound. */
   times: Spread | null;
-  /** Lower limit for a time that was not reached. */
+  /** Lower limit of a time that was not reached. */
   limit: number;
   style: SeriesStyle;
   opacity?: number;

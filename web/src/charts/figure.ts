@@ -36,7 +36,7 @@ export interface ChartPlan<S extends Stage = Stage> {
   option: (view: View<S>) => EChartsOption;
   /** Only if the page does not explain the colours elsewhere. */
   legend?: (view: View<S>) => HTMLElement | null;
-  /** Created when first opened. */
+  /** Table that is created when first opened. */
   numbers: (view: View<S>) => HTMLElement;
 }
 
@@ -55,7 +55,6 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
   const legend = element("div", { class: "chart-legend" });
   let chart: echarts.EChartsType | null = null;
   const view = (): View<S> => ({ state, theme: state.theme, width: box.clientWidth, isNarrow: box.clientWidth < NARROW, choices });
-  // Charts off screen wait, so a page with many charts opens quickly.
   let isOnScreen = false;
   let isStale = true;
   const draw = (): void => {
@@ -64,7 +63,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     if (isStale) return;
     describe(now);
     box.style.height = `${plan.height(now)}px`;
-    // SVG is sharp at any size and in print, and fast enough for a few thousand points.
+    // SVG is sharp in print, and fast enough.
     chart ??= echarts.init(box, null, { renderer: "svg" });
     chart.resize();
     chart.setOption(optionOf(plan, now), { notMerge: true });
@@ -85,7 +84,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
   numbers.addEventListener("toggle", () => numbers.open && listNumbers());
 
   const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
-  /** `later` runs if the chart is off screen. */
+  /** `later` runs instead if the chart is off screen. */
   const drawWhenSeen = (later: () => void): void => {
     if (isOnScreen || state.appearance.isPrinting) return draw();
     isStale = true;
@@ -96,7 +95,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
     isOnScreen = entries.at(-1)?.isIntersecting ?? true;
     if (isOnScreen && isStale) draw();
   }).observe(box);
-  // Screen readers use the text off screen too.
+  // Screen readers use the description off screen too.
   state.subscribe(() => drawWhenSeen(() => describe(view())));
   return element("figure", { id: plan.id },
     element("div", { class: "figure-head" },
@@ -121,7 +120,7 @@ export const fontFamily = (): string => getComputedStyle(document.body).fontFami
 const optionOf = <S extends Stage>(plan: ChartPlan<S>, view: View<S>): EChartsOption =>
   ({ animation: false, textStyle: { fontFamily: fontFamily(), color: view.theme.soft }, ...plan.option(view) });
 
-/** For export, without a page. */
+/** Draws a chart for export, without a page. */
 export function drawSvg<S extends Stage>(plan: ChartPlan<S>, view: View<S>): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: view.width, height: plan.height(view) });
   chart.setOption(optionOf(plan, view));
@@ -139,7 +138,7 @@ export const valuesOn = (theme: Theme, formatter: (value: number) => string) => 
 
 export const categoryOf = (theme: Theme, data: string[]) => ({ ...axisOf(theme), type: "category" as const, data, axisTick: { show: false } });
 
-/** Bounds are stronger than levels. */
+/** Lines of bounds are stronger than those of levels. */
 export const ruleOf = (theme: Theme, isBound: boolean, at: { xAxis: number } | { yAxis: number }, label: string, more: object) => ({
   ...at, lineStyle: { color: isBound ? theme.ink : theme.soft, type: isBound ? [4, 3] : [2, 3], width: 1 },
   label: { formatter: label, color: isBound ? theme.ink : theme.soft, fontSize: 11, ...more },

@@ -19,7 +19,7 @@ const facetsOf = ({ state }: Study): string[] => valuesOf(state.axes, state.layo
 const columnsOf = (view: Study): number => Math.min(facetsOf(view).length, view.width > 1000 ? 3 : view.width > 620 ? 2 : 1);
 const panelHeight = (view: Study): number => (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT);
 
-/** `null` for a single line. */
+/** Colour keys; `null` for a single line. */
 const coloursOf = ({ axes, layout: { y }, theme }: StudyState): HTMLElement | null =>
   y === "" ? null : keys(valuesOf(axes, y).map((value, place) => [swatch(seriesStyle(place, theme.isDark)), value]), y);
 
@@ -155,7 +155,7 @@ function tradeOffOption(view: Study): EChartsOption {
       value: [TPS.of(point)?.median ?? 0, metric.of(point)?.median ?? 0],
       label: { show: true, position: "top", color: theme.soft, fontSize: 11, formatter: () => placed[index]?.x ?? "" },
     }));
-    // Ways to warm have no order.
+    // Warmers have no order, so no line joins them.
     return { ...line, id, labelLayout: { hideOverlap: true }, lineStyle: { ...line.lineStyle, width: layout.x === "strategy" ? 0 : 1.5, opacity: 0.7 } };
   }));
   return {

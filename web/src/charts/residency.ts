@@ -20,7 +20,7 @@ interface Heat {
   told: (panel: string, row: string, column: number, share: number, columns: number) => string[];
 }
 
-/** Includes the lower panel's title. */
+/** Gap between panels, including the lower panel's title. */
 const GAP = 34;
 const HEAD = 22;
 

@@ -31,7 +31,7 @@ export interface Panel extends Scale {
 
 export interface TimeChart {
   panels: Panel[];
-  /** In seconds; `null` for an axis of transactions. */
+  /** End of the time axis in seconds; `null` for an axis of transactions. */
   longest: number | null;
   /** Earliest possible warm time in seconds. */
   bound?: number | null;
@@ -77,10 +77,10 @@ function placesOf({ panels }: TimeChart, width: number): Place[] {
   });
 }
 
-/** Without the compared trial's curves. */
+/** Lines without those of the compared trial. */
 const named = ({ lines }: Panel): Line[] => lines.filter(({ name }, place) => lines.findIndex((one) => one.name === name) === place);
 
-/** Characters with a meaning for ECharts. */
+/** Replaces characters that ECharts interprets. */
 const plain = (text: string): string => text.replace(/[{}|]/g, " ");
 
 function titleLines(panel: Panel, width: number): string[] {
@@ -146,7 +146,7 @@ export const onAxis = ({ isLog, floor = 1 }: Pick<Panel, "isLog" | "floor">, val
 /** Longer lines merge neighbouring points, keeping minimum and maximum, so no stall is lost. */
 const MANY_POINTS = 4000;
 
-/** Per line with many points. */
+/** Symbols on a line with many points. */
 const SYMBOLS = 6;
 
 /** Symbols of overlapping lines are offset. */

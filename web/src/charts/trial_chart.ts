@@ -69,7 +69,7 @@ function linesOf(panel: TrialPanel, data: TrialData, place: number, theme: Theme
 interface TrialCurve {
   name: string;
   values: Values;
-  /** Seconds; by default those of the trial's spans. */
+  /** Seconds of the values; by default the middles of the trial's spans. */
   at?: number[];
   low?: Values;
   high?: Values;
@@ -98,7 +98,7 @@ const SCALES: Record<Measure["unit"], Scale & Pick<Panel, "max">> = {
   requests: { tableUnit: "requests", render: oneDigit, renderAxis: short }, microseconds: LATENCIES, ratio: { render: percent, renderAxis: percent, max: 1 },
 };
 
-/** Also for a running trial. */
+/** Panels that a running trial has too. */
 export const THROUGHPUT = { id: "tps", title: "Transactions per second", ...COUNTS, tableUnit: "tps", weight: 1.5 };
 export const RESIDENT = { id: "resident", title: "The database in the page cache", ...SIZES, weight: 1 };
 export const DEVICE = { id: "device", title: "The device", ...BANDWIDTHS, weight: 1.2 };
@@ -200,7 +200,7 @@ function makePanels(measures: Measure[]): TrialPanel[] {
 interface Phase {
   from: number;
   until: number;
-  /** While files are synced, everything else waits. */
+  /** Whether files are synced; everything else waits then. */
   isSync: boolean;
   name: string;
   told: string;
@@ -236,7 +236,7 @@ function marks({ trial, series }: TrialData, theme: Theme, index: number): (Line
   const label = { show: index === 0, color: theme.soft, fontSize: 10, position: "insideEndTop" };
   const ended = end === null ? [] : [ruleOf(theme, true, { xAxis: end }, `${String(trial.point["strategy"])} ended`, label)];
   const upright: LineSeriesOption = { type: "line", id: `warmer-end:${index}`, data: [], silent: true, z: 2, markLine: rules(ended) };
-  // Triangles also mark stalls, as colour alone is not enough. They start at the usual throughput.
+  // Colour alone is not enough, so triangles also mark stalls, at the usual throughput.
   const triangles: ScatterSeriesOption = {
     type: "scatter", id: "stall-marks", silent: true, z: 6, tooltip: { show: false },
     symbol: "triangle", symbolRotate: 180, symbolSize: [10, 8], itemStyle: { color: theme.warn, opacity: 1 },

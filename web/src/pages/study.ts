@@ -37,7 +37,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
     ...(isOfJobs(study) ? [jobsSection(state)] : []),
     ...(!isOfWarmUp ? [section("pictures", "The points", ...pictures)]
       : [...warmUpSections(await WarmersStage.read(source, study, appearance), state), fold("pictures", "The points, figure by figure", ...pictures)]),
-    // Ways to warm have no order.
+    // Warmers have no order, so they have no curves.
     ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
     // For ways to warm the first chart shows time.
     ...(!isOfWarmUp && isServing && study.points.length > 1 && hasCurves ? [overTime(new PointsStage(study, source, appearance))] : []),

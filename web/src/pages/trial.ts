@@ -14,7 +14,7 @@ import { againstBox, plainVerdict } from "../sections/trust";
 import type { LatencyHistogram, StudyData, SweepTrial, TrialData, TrialOutline } from "../../generated/record";
 import type { Source } from "../source";
 
-/** `wanted`: number of the point and repeat. `beside`: a trial to compare, as `NUMBER-REPEAT`. */
+/** `[number, repeat]` is the trial's point and repeat. `beside` names a trial to compare, as `NUMBER-REPEAT`. */
 export async function trialPage(source: Source, appearance: Appearance, id: string, [number, repeat]: [number, number], beside: string | null): Promise<HTMLElement[]> {
   const study = await source.study(id);
   const outline = study.trials.find((one) => one.number === number && one.repeat === repeat);
@@ -93,7 +93,7 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
     ["Trial", [
       ["started", state === null ? "not" : `${state.verdict}: ${percent(inCache)} of ${bytes(state.total_bytes)} in the page cache`],
       ["lasted", seconds(trial.lasted_seconds)],
-      // Ended with its transactions, from a cold start.
+      // For trials that end with a job's transactions.
       ...factsIf(job, ({ warmer_seconds: before, load_seconds: load, whole_seconds: whole }) => [
         ...factsIf(trial.strategy_outcome && before, (took) => [["duration of the warmer", seconds(took)]]), ["duration of the job", seconds(load)], ["in all, from the cold start", seconds(whole)],
       ]),
@@ -114,7 +114,7 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
       ["samples with a flush in progress", `${count(found.seen)} of ${count(found.looks)}`],
       ["mean number of other transactions then", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
     ])],
-    // Ended when the wanted pages were resident.
+    // For trials that end when the wanted pages are resident.
     ["Restored data", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
       ["wanted", `${warming?.wanted_bytes == null ? "" : `${bytes(warming.wanted_bytes)}: `}${count(pages)} pages in ${count(pieces)} pieces`], ["resident at the end", bytes(resident)],
       ["the best merging", bound === null ? "unknown: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
@@ -136,7 +136,7 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
-/** Also the job beside its load, with the last output. */
+/** The warmer, or the job beside a load, with its last output. */
 function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement | null {
   if (!outcome || outcome.command === "") return null;
   const { command, ended_after_seconds: ended, issued_bytes: issued, output } = outcome;
@@ -145,7 +145,7 @@ function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement |
     output.trim() !== "" && folded("Its last output", () => element("pre", {}, output.trim())));
 }
 
-/** Only if other hosts generated load. */
+/** Hosts that generated load; `null` without other hosts. */
 function hosts({ generators }: SweepTrial): HTMLElement | null {
   if (!generators) return null;
   const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;

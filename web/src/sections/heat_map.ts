@@ -53,11 +53,11 @@ export function heatMap(state: StudyState): HTMLElement {
 
 type Shade = ReturnType<typeof shadeOf>;
 
-/** Scale with a position from 0 to 1. */
+/** Colour scale, with a position from 0 to 1. */
 function shadeOf({ study, metric }: StudyState) {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);
-  // At least a factor of two, so that the colours do not exaggerate small differences.
+  // At least a factor of two, so colours do not exaggerate small differences.
   const low = Math.min(...values, high / 2);
   const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
   const width = on(high) - on(low);

@@ -61,7 +61,7 @@ const WRITES: [keyof BackgroundWrites, string][] = [
   ["buffers_clean", "buffers by background writer"], ["buffers_backend", "buffers by backends"], ["maxwritten_clean", "writer held back (times)"], ["buffers_alloc", "buffers allocated"],
 ];
 
-/** As in the slides. */
+/** Writers of buffers, as in the slides. */
 export function background({ study: { points } }: StudyState): HTMLElement {
   // The median of an even number may be fractional.
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));

@@ -12,7 +12,7 @@ const SOURCES: Record<string, string> = {
   sql: "samples of pg_stat_activity: estimates",
 };
 
-/** In nanoseconds. */
+/** Formats nanoseconds. */
 const length = (ns: number): string => (ns < 1000 ? `${ns.toFixed(0)} ns` : latency(ns / 1000));
 
 const exactShare = (share: number): string => `${(100 * share).toFixed(2)} %`;

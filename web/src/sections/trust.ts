@@ -62,7 +62,7 @@ interface Placed extends MeasurementVerdict {
   trials: number;
 }
 
-/** Merges equal kinds with different numbers, and lists their points. Mismatches with the request come first. */
+/** Merges equal kinds with different numbers, and lists their points. */
 function verdictsOf({ points }: StudyData): Placed[] {
   const byKind = new Map<string, Placed>();
   const add = (key: string, verdict: MeasurementVerdict, point: string, trials: number): void => {

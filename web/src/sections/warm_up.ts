@@ -96,7 +96,7 @@ function judged({ verdict, undecided, reason, warmth, steady_from_seconds: from,
   return [`${name}${since}${cold}`, warmth === null ? reason : `${reason}; ${warmth.evidence}`, steady === null ? "–" : count(steady), fit === null ? `none: ${noFit ?? ""}` : parameters(fit)];
 }
 
-/** With their intervals. */
+/** Parameters with their intervals. */
 function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_share: off }: Fit): HTMLElement {
   const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
   const interval = ({ low, high }: Estimate, render: (value: number) => string): string => (low === null || high === null ? "not known" : range(render(low), render(high)));

@@ -30,7 +30,7 @@ export const strategiesOf = ({ sweep, points }: StudyData): string[] => {
 /** The warmer's name if nothing else varies. */
 export const nameOf = ({ sweep }: StudyData, point: PointSummary): string => (sweep.varied.length === 1 ? (point.values[0] ?? "") : point.label);
 
-/** Seconds before the load; 0 for a concurrent warmer. */
+/** Seconds of the warmer before the load; 0 if they run together. */
 export const beforeLoad = (point: PointSummary): number => Math.max(0, (spreadOf(point, "whole_seconds")?.median ?? 0) - (spreadOf(point, "load_seconds")?.median ?? 0));
 
 function timesBy(study: StudyData, isDark: boolean, key: string, more: (point: PointSummary) => Partial<Time>): { place: number; time: Time }[] {

@@ -94,7 +94,7 @@ fn a_small_file_that_says_it_is_huge_is_not_hashed() {
     let bytes = fs::read(&small).unwrap();
     let file = File::create_new(&huge).unwrap();
     file.write_all_at(&bytes[..4], 0).unwrap();
-    // Some two hours of hashing.
+    // Hashing this file would take some two hours.
     file.write_all_at(&bytes[4..], 4 << 40).unwrap();
     for error in [Snapshot::read(&huge).err(), SnapshotHeader::read(&huge).err()] {
         assert!(
@@ -322,7 +322,7 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
         expect(&error.unwrap_err().to_string(), "pgthaw does not write such a footer: a value of type 1");
     }
 
-    // Also in a page header.
+    // A page header can have such a list too.
     let (_directory, path, _) = written(3);
     let mut bytes = fs::read(&path).unwrap();
     let values = 4 + find(&bytes[4..], &[0x2c, 0x15]);

@@ -32,10 +32,10 @@ use postgres::{Relation, RelationName, RelationPath};
 /// A reader rejects any other version.
 const FORMAT_VERSION: u32 = 1;
 
-/// Rows that end a row group.
+/// Number of rows at which a row group ends.
 const ROWS_PER_GROUP: usize = 16_384;
 
-/// Bitmap bytes that end a row group.
+/// Number of bitmap bytes at which a row group ends.
 const BITMAP_BYTES_PER_GROUP: usize = 8 << 20;
 
 // ---- header ----
@@ -78,7 +78,7 @@ fn encode_header(header: &SnapshotHeader) -> Vec<KeyValue> {
     encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
 }
 
-/// Cannot fail: only text and numbers.
+/// Cannot fail, because values are only text and numbers.
 fn encode_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -160,7 +160,7 @@ fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
 
 // ---- columns ----
 
-/// In file order.
+/// Columns in file order.
 const COLUMNS: [(&str, Kind); 16] = [
     ("database", Kind::Text),
     ("schema", Kind::Text),
@@ -224,7 +224,7 @@ impl Snapshot {
             let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
             let name =
                 path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
-            // Nothing else here removes drafts of killed takes.
+            // Outside a store, nothing else removes drafts of killed takes.
             let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
             write_draft(self, directory, path)?.place_new(name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
@@ -235,7 +235,7 @@ impl Snapshot {
     }
 }
 
-/// `path` is its name in messages.
+/// `path` names the file in messages.
 pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
     let place = directory.path().to_owned();
     let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
@@ -245,7 +245,7 @@ pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Re
     Ok(draft)
 }
 
-/// Leaves the checksum zero.
+/// Writes the rows and leaves the checksum zero.
 fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     let properties = properties()?.set_key_value_metadata(Some(encode_header(&snapshot.header()))).build();
     let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties))?;
@@ -283,26 +283,26 @@ fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, colu
 
 // ---- read ----
 //
-// Footer, checksum, then row groups with every value checked.
+// Read the footer, verify the checksum, then check every value of the row groups.
 
-/// A base limit, beside that per byte of the file.
+/// Base limit of memory, in addition to the limit per byte of the file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
-/// Different relations take a dozen bytes packed, and 500 in memory; zstd hardly shrinks bitmaps. A restore takes four
-/// times as much, for its report on each relation.
+/// A relation takes a dozen bytes packed, and 500 in memory; zstd hardly shrinks bitmaps. A restore takes four times as
+/// much memory, for its report on each relation.
 const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
 /// Absolute limit: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
-/// Minimum of a row: a fork's eight bitmaps and, every few rows, a relation and its names.
+/// Minimum memory of a row: a fork's eight bitmaps and, every few rows, a relation and its names.
 const ROW_MEMORY_BYTES: u64 = 320;
 
 /// Overhead of a bitmap's container.
 const CONTAINER_MEMORY_BYTES: u64 = 64;
 
-/// A name has at most 63 bytes, a path fewer than 100. The largest page has a group's bitmaps, the last perhaps of the
-/// largest relation: 2³² blocks in 65,536 Roaring containers of 8 KiB, each with an 8-byte header.
+/// A name has at most 63 bytes, a path fewer than 100. The largest page has a group's bitmaps, and the last one may be
+/// of the largest relation: 2³² blocks in 65,536 Roaring containers of 8 KiB, each with an 8-byte header.
 const PAGE_LIMITS: PageLimits =
     PageLimits { row_bytes: 1024, last_page_bytes: Some(BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16) };
 
@@ -329,7 +329,7 @@ impl SnapshotHeader {
     }
 }
 
-/// `path` is the name in errors.
+/// `path` names the file in errors.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (sealed, header) = verify(&source, path)?;
     let room =
@@ -364,7 +364,7 @@ fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHea
     verified.map_err(|flaw| Error::of_flaw(flaw, path))
 }
 
-/// Are the columns right, and do the rows fit into `room` bytes?
+/// Checks the columns, and that the rows fit into `room` bytes.
 fn check_shape(sealed: &Sealed, room: u64) -> Result<(), Flaw> {
     let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP)?;
     let most = room / ROW_MEMORY_BYTES;
@@ -393,7 +393,7 @@ fn read_relations<S: ChunkReader + 'static>(
     for group in groups {
         let rows = group.num_rows() as usize;
         let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
-        // Before unpacking.
+        // Check the memory before unpacking.
         let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
         let Memory { rows: taken_rows, bitmaps: taken_bitmaps } = collector.memory;
         check(Memory { rows: taken_rows + rows, bitmaps: taken_bitmaps + bitmaps })?;
@@ -499,7 +499,7 @@ fn decode_word<T>(word: &str, what: &str, known: impl Fn(&str) -> Option<T>) -> 
     known(word).ok_or_else(|| format!("{word:?} is no {what}"))
 }
 
-/// Checks its length and the relation's end.
+/// Checks the bitmap's length and the relation's end.
 fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {
     let mut rest = bytes.data();
     let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;

@@ -1,5 +1,5 @@
-//! Snapshot storage: a directory per cluster, a file per generation. Their order is a number in the name, one more than
-//! the greatest, whatever the clock said.
+//! Snapshot storage: a directory per cluster, a file per generation. A number in the name orders them, whatever the
+//! clock said; a new one is one more than the greatest.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// Shared by users who may write there, unless XDG_STATE_HOME is set: root finds snapshots of the server's user and of
+/// Shared by users who may write there, unless XDG_STATE_HOME is set. Root finds snapshots of the server's user and of
 /// the units in packaging/systemd without an option.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
@@ -58,7 +58,8 @@ pub struct Generation {
 }
 
 impl SnapshotStore {
-    /// `directory` (`--dir` or PGTHAW_SNAPSHOTS), else the machine's store if writable, else the XDG state directory.
+    /// Opens `directory` (`--dir` or PGTHAW_SNAPSHOTS), else the machine's store if writable, else the XDG state
+    /// directory.
     pub fn open(directory: Option<PathBuf>) -> SnapshotStore {
         let of_machine = || {
             Some(SnapshotStore::of_machine().root)
@@ -97,7 +98,7 @@ impl SnapshotStore {
         Ok(clusters)
     }
 
-    /// Newest first.
+    /// Generations of a cluster, newest first.
     pub fn read_generations(&self, system_identifier: u64) -> Result<Vec<Generation>, Error> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let path = self.cluster_directory(system_identifier);
@@ -120,7 +121,7 @@ impl SnapshotStore {
         directory.entries().map_err(|source| Error::file("list", directory.path(), source))
     }
 
-    /// Clusters in order, of each the newest first.
+    /// Clusters in order, newest generation first.
     pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
         let generations = self.read_clusters()?.into_iter().map(|cluster| self.read_generations(cluster));
         Ok(generations.collect::<Result<Vec<_>, _>>()?.concat())
@@ -143,7 +144,7 @@ impl SnapshotStore {
         })
     }
 
-    /// `None` unless exactly one has this whole name.
+    /// `None` unless exactly one generation has this whole name.
     pub fn find_whole_name(&self, name: &str) -> Option<Generation> {
         let mut called = self.read_all().ok()?.into_iter().filter(|one| one.name == name);
         called.next().filter(|_| called.next().is_none())
@@ -186,7 +187,7 @@ impl SnapshotStore {
         let free_names = |directory: &Directory| self.free_names(directory, system_identifier, taken_at, label);
         self.as_owner(|| {
             let directory = self.create_cluster_directory(system_identifier)?;
-            // Concurrent takes could otherwise use numbers out of order.
+            // Without the lock, concurrent takes could use numbers out of order.
             let _turn = lock_briefly(&directory);
             let shown = path.join(free_names(&directory)?.next().unwrap_or_default());
             let name = draft
@@ -198,7 +199,7 @@ impl SnapshotStore {
         })
     }
 
-    /// Numbered after all existing ones.
+    /// File names numbered after all existing ones.
     fn free_names<'a>(
         &self,
         directory: &Directory,
@@ -232,9 +233,9 @@ impl SnapshotStore {
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
     }
 
-    /// Keeps the `keep` newest with the label of `just_taken`, and that one; returns the removed ones. The warmest
-    /// other one stays while all kept ones are clearly colder (`CLEARLY`): takes after a restart must not remove the
-    /// only one worth restoring. Only `databases` count.
+    /// Keeps `just_taken` and the `keep` newest with its label; returns the removed ones. The warmest old one stays
+    /// while all kept ones are clearly colder (`CLEARLY`): takes after a restart must not remove the only one worth
+    /// restoring. Only `databases` count.
     pub fn prune(
         &self,
         just_taken: &Generation,
@@ -269,7 +270,7 @@ impl SnapshotStore {
         }
     }
 
-    /// `false` if already gone.
+    /// Returns `false` if the generation is already gone.
     pub fn drop_if_there(&self, generation: &Generation) -> Result<bool, Error> {
         as_owner_of(&self.root, || -> io::Result<bool> {
             let root = Directory::open(&self.root)?;
@@ -316,7 +317,7 @@ impl Generation {
         Snapshot::read(self.require_file()?)
     }
 
-    /// The path of a file. A link may lead anywhere, and reading a pipe may never end.
+    /// The path, if it is a regular file. A link may lead anywhere, and reading a pipe may never end.
     pub fn require_file(&self) -> Result<&Path, Error> {
         let what = match self.kind {
             EntryKind::File => return Ok(&self.path),
@@ -336,9 +337,9 @@ impl Generation {
     }
 }
 
-/// Index in `old` of a snapshot worth more than all kept ones. Footers decide; files are checked if it matters.
+/// Index in `old` of a snapshot worth more than all kept ones. Footers decide; files are verified only if it matters.
 fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
-    // All are old, so the server's start does not matter.
+    // All snapshots are old, so the server's start does not matter.
     let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
     let is_whole = |one: &Generation| one.read_header().is_ok();
     let claims = old.iter().chain(kept).enumerate();
@@ -384,7 +385,7 @@ fn parse_age(name: &str) -> Option<usize> {
 
 const SNAPSHOTS: &str = "snapshots";
 
-/// Continues without a lock if that takes too long or is not possible.
+/// Continues without a lock (`None`) if locking takes too long or is not possible.
 fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     let lock = directory.as_fd().try_clone_to_owned().ok()?;
     for _ in 0..LOCK_TRIES {
@@ -397,7 +398,7 @@ fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     None
 }
 
-/// `None` if nothing is there.
+/// `None` if the directory does not exist.
 fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>, Error> {
     match opened {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -412,7 +413,7 @@ pub struct Chosen {
     pub snapshot: Snapshot,
     pub path: PathBuf,
     pub selected: Selected,
-    /// Skipped damaged snapshots, or one with a future time.
+    /// Remarks on skipped damaged snapshots, or on a snapshot with a future time.
     pub remarks: Vec<String>,
 }
 
@@ -421,17 +422,17 @@ pub struct Selected {
     #[serde(flatten)]
     pub holding: Holding,
     pub reason: Reason,
-    /// `None` if not running, or unknown.
+    /// `None` if the server is not running, or its start is unknown.
     pub server_started_at: Option<Timestamp>,
-    /// The warmest, or newest nearly as warm, if this one is clearly colder in a tier.
+    /// The warmest snapshot, or the newest nearly as warm, if this one is clearly colder in a tier.
     pub warmer: Option<Holding>,
-    /// Dropped databases, not counted, if this snapshot or the alternative holds much of them.
+    /// Dropped databases, not counted. Listed if this snapshot or the alternative holds much of them.
     pub dropped_databases: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Holding {
-    /// Name in the store; outside of it, the file's path.
+    /// Name in the store; elsewhere the file's path.
     pub name: String,
     pub path: PathBuf,
     pub taken_at: Timestamp,
@@ -465,7 +466,7 @@ impl Holding {
 }
 
 impl Candidates {
-    /// The new one is older than all others.
+    /// Adds a generation that is older than all others.
     pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
         self.generations.push(generation);
         self.headers.push(header);
@@ -477,7 +478,7 @@ impl Candidates {
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
-    /// Only if a restore prefers it over `other` of another store.
+    /// Only if a restore prefers the result over `other` of another store.
     pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
         let selected = self.select(situation)?;
         let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
@@ -549,7 +550,7 @@ impl SnapshotStore {
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
-        // Footers decide; damage shows when a file is read.
+        // Footers decide; damage shows only when a file is read.
         while let Some((at, reason)) = candidates.choose(situation) {
             let path = candidates.generations[at].path.clone();
             match candidates.generations[at].read() {
@@ -576,7 +577,7 @@ impl SnapshotStore {
         })
     }
 
-    /// By footers, newest first; and the errors of unreadable snapshots.
+    /// Candidates by their footers, newest first; and the errors of unreadable snapshots.
     pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>), Error> {
         let mut candidates = Candidates::default();
         let mut unread = Vec::new();
@@ -604,7 +605,7 @@ impl SnapshotStore {
                 Err(error) => passed_over.push(error),
             }
         }
-        // The newest one's error counts.
+        // Report the error of the newest snapshot.
         let newest = passed_over.into_iter().next();
         Err(newest.unwrap_or_else(|| Error::NoSnapshot(self.cluster_directory(system_identifier))))
     }
@@ -670,7 +671,7 @@ mod the_one_that_is_read_tests {
             let damage = chosen.remarks;
             assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
         }
-        // Nor is one that is no file.
+        // An entry that is not a file is skipped too.
         fs::remove_file(&kept[2].path).unwrap();
         fs::create_dir(&kept[2].path).unwrap();
         for name in [NEWEST, BEST] {
@@ -698,7 +699,7 @@ mod the_one_that_is_read_tests {
         let (second, warmest, _cold) = (keep(0, 500), keep(1, 900), keep(200, 10));
         let restarted = situation(1_700_000_100);
         assert_eq!(store.read(BEST, CLUSTER, &restarted).unwrap().selected.holding.name, warmest.name);
-        // Its footer is whole, but not its rows.
+        // The footer is intact, but the rows are damaged.
         let mut bytes = fs::read(&warmest.path).unwrap();
         bytes[10] ^= 1;
         fs::write(&warmest.path, bytes).unwrap();

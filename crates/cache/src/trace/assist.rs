@@ -1,5 +1,5 @@
-//! Preloads for a job: finds its film, decides before the start, and reads a few blocks at a time so that its own reads
-//! never wait long. What exceeds memory is read in windows ahead of the job and dropped behind it.
+//! Preloads blocks for a job: finds its film, decides before the start, and reads a few blocks at a time so that the
+//! job's reads never wait long. Blocks that exceed memory are read in windows ahead of the job and dropped behind it.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -46,28 +46,28 @@ pub struct Assist {
     pub job: String,
     pub map: Arc<Map>,
     pub device: DeviceProfile,
-    /// Memory that can be cached and stay; `None` if unknown.
+    /// Memory in which preloaded pages can stay; `None` if unknown.
     pub room: Option<Bytes>,
-    /// The part that shared memory will still occupy.
+    /// Part of `room` that shared memory will still occupy.
     pub untouched: Bytes,
-    /// It emptied shared_buffers; `None` if unknown.
+    /// Server start, which emptied shared_buffers; `None` if unknown.
     pub started_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
 pub struct Planned {
     pub film: Option<String>,
-    /// The best film, but most of its blocks are gone.
+    /// Name of the best film, if most of its blocks are gone.
     pub lost: Option<String>,
     pub decision: Decision,
-    /// Does a film show how the device serves the job?
+    /// Whether a film shows how the device serves the job.
     pub tells_device: bool,
     pub job: String,
     pub preloaded: Option<Preloaded>,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
-    /// Needed to forecast a job without a preload.
+    /// Inputs of a pending forecast without a preload.
     unread: Option<(Assist, Like)>,
 }
 
@@ -77,7 +77,7 @@ pub struct Means {
     pub page_cache: Arc<dyn PageCache>,
     pub room: Box<dyn Room>,
     pub own: Arc<Own>,
-    /// Blocks for the job, requested by nobody else.
+    /// Blocks cached for the job and requested by nobody else.
     pub came: Arc<Mutex<Came>>,
     pub progress: Arc<Progress>,
 }
@@ -85,10 +85,10 @@ pub struct Means {
 host::debug_by!(Means: directory);
 
 impl Assist {
-    /// Decides; errors of a label's films become the reason.
+    /// Decides how to preload. If a label's films cannot be used, the error becomes the reason.
     ///
     /// # Errors
-    /// If the one named film is damaged or of another cluster.
+    /// If the one named film is damaged or belongs to another cluster.
     pub fn plan(self) -> Result<Planned, Error> {
         let is_the_one = matches!(self.which, Which::Named(_));
         match self.decide() {
@@ -97,7 +97,7 @@ impl Assist {
         }
     }
 
-    /// With a label, only films recorded after `after`.
+    /// With a label, considers only films recorded after `after`.
     fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
@@ -122,7 +122,7 @@ impl Assist {
         let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
         if let Some(reason) = read_ahead_reason(&self.circumstances(header, of_film, 1.0), of_film) {
-            // Forecast while the job runs: it takes a while.
+            // Make the forecast while the job runs, because it takes a while.
             let (film, job) = (Some(like.name.clone()), header.job.clone());
             let nothing = Planned::nothing(reason, remarks);
             return Ok(Planned { film, job, tells_device: true, unread: Some((self, like)), ..nothing });
@@ -143,7 +143,8 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // Its blocks came from the device, without a preload. Time for lost relations counts as own work.
+            // The film's blocks came from the device, without a preload. The time for lost relations would count as own
+            // work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -153,7 +154,7 @@ impl Assist {
         })
     }
 
-    /// Looks for newer films if the best lost many blocks. Older films of the same files lost the same.
+    /// Looks for newer films if the best one lost many blocks. Older films of the same files lost the same.
     fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>, Error> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
@@ -172,7 +173,7 @@ impl Assist {
         Ok(None)
     }
 
-    /// Adds remarks on what is excluded.
+    /// Adds remarks on excluded relations and blocks.
     fn read(&self, like: &mut Like) -> Result<Touched, Error> {
         let films: Vec<_> = like.films.iter().collect();
         let were_before_start =
@@ -206,7 +207,7 @@ impl Assist {
 
     /// `touched`: bytes of the job; `part`: its share of the film's work, 0 to 1.
     fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
-        // The job's reads fill shared_buffers.
+        // The job's reads fill shared_buffers and so occupy memory.
         let grown = self.untouched.min(touched);
         Circumstances {
             run: Run::of(header).part(part),
@@ -224,7 +225,7 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    /// Runs until the job has ended or all is read. Also makes a pending forecast.
+    /// Preloads until the job has ended or all is read. Makes a pending forecast first.
     pub fn bring(&mut self, means: &Means) {
         if let Some((assist, like)) = self.unread.take() {
             self.forecast_alone(&assist, like);
@@ -246,7 +247,7 @@ impl Planned {
             let circumstances = assist.circumstances_of(like.films[0].header(), &touched);
             Ok::<_, Error>((lost_reason(&touched), forecast_alone(&touched, circumstances)))
         };
-        // A separate thread: a lowered priority cannot be raised again.
+        // A separate thread, because a lowered priority cannot be raised again.
         let told = thread::scope(|scope| scope.spawn(forecast).join().unwrap_or_else(|panic| resume_unwind(panic)));
         self.remarks.append(&mut like.remarks);
         match told {
@@ -259,9 +260,9 @@ impl Planned {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunReceipt {
-    /// The user's wait: the sum of the next three.
+    /// The user's wait: the sum of the next three fields.
     pub wall_seconds: f64,
-    /// Time to inspect the caches and load what must come first.
+    /// Time to inspect the caches and load the first blocks.
     pub before_seconds: f64,
     pub seconds: f64,
     /// Time to store the film and restore the caches.
@@ -285,7 +286,7 @@ pub struct RunReceipt {
 }
 
 impl RunReceipt {
-    /// `wall_seconds`: since pgthaw's start. Time after the job reduces the saved time.
+    /// `wall_seconds`: since pgthaw's start. The time after the job reduces the saved time.
     pub fn close(&mut self, wall_seconds: f64) {
         self.wall_seconds = wall_seconds;
         self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
@@ -325,8 +326,8 @@ pub struct Judged {
     pub took_seconds: f64,
     /// 0.1: a tenth longer than forecast.
     pub error_ratio: f64,
-    /// Seconds saved against the forecast without a preload, by all waits of the user; `None` without a preload or for
-    /// another job.
+    /// Seconds saved against the forecast without a preload, over all waits of the user; `None` without a preload or
+    /// for another job.
     pub saved_seconds: Option<f64>,
 }
 
@@ -348,11 +349,11 @@ impl Judged {
     }
 }
 
-/// By pg_stat_database of all databases, without pgthaw's transactions but with the job's: the server does not count by
-/// session.
+/// Transactions per second of all databases (pg_stat_database), without pgthaw's. The job's are included, because the
+/// server does not count by session.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OthersSeen {
-    /// `None` if there were none.
+    /// `None` if no client was connected before the job.
     pub before_tps: Option<f64>,
     pub during_tps: f64,
 }
@@ -385,19 +386,19 @@ impl KeptFilm {
 /// Reads between checks for free memory.
 const READS_PER_LOOK: usize = 64;
 
-/// Less memory counts as none.
+/// Less free memory counts as none.
 const ROOM_MIN: Bytes = Bytes(16 << 20);
 
-/// Stop reason of an overtaken preload.
+/// Stop reason of a preload that the job outran.
 pub const JOB_ENDED: &str = "the job had ended";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Preloaded {
-    /// Issued reads, and bytes not cached before.
+    /// Number of issued reads, and bytes not cached before.
     pub reads: u64,
     pub bytes: Bytes,
     pub seconds: f64,
-    /// Bytes behind the job that its film does not use again.
+    /// Bytes dropped behind the job; its film does not use them again.
     pub dropped_bytes: Bytes,
     /// `None` if complete.
     pub stopped: Option<String>,
@@ -408,7 +409,7 @@ impl Means {
         Files { cache: &*self.page_cache, directory: &self.directory, geometry: self.geometry }
     }
 
-    /// Runs until all are done, the job has ended, or memory is short.
+    /// Reads until all are done, the job has ended, or memory is short.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
         let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
         let stop = |why: String| _ = lock(&done).stopped.get_or_insert(why);
@@ -449,7 +450,7 @@ impl Means {
         self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
-    /// Skips a fully cached read. Returns bytes that were not cached.
+    /// Skips a fully cached read. Returns the bytes that were not cached.
     fn bring(
         &self,
         of: &TouchedFork,
@@ -459,7 +460,7 @@ impl Means {
     ) -> Result<Bytes, linux::Error> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
-        // Dropped or truncated meanwhile.
+        // The relation was dropped or truncated meanwhile.
         let Some(file) = open.get((read.fork, number as u32), &of.path, of.fork)? else { return Ok(Bytes(0)) };
         let first = number * segment_blocks;
         let range = BlockRange::new(read.range.start - first, read.range.end - first);
@@ -478,13 +479,14 @@ impl Means {
 
 const POSITION_LOOK: Duration = Duration::from_millis(20);
 
-/// An idle job may pause for hours.
+/// Time without requests after which windows stop. An idle job may pause for hours.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// Time limit to find a session.
+/// Time limit to find the job's session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that fetches more of its requests itself does not follow its film, 0 to 1; from `JUDGED_FROM` bytes on.
+/// A job that fetches a larger share of its requests itself (0 to 1) does not follow its film. Checked from
+/// `JUDGED_FROM` bytes on.
 const FETCHED_SHARE_MAX: f64 = 0.5;
 const JUDGED_FROM: Bytes = Bytes(64 << 20);
 
@@ -492,14 +494,14 @@ struct Windowed<'a> {
     means: &'a Means,
     touched: &'a Touched,
     decision: &'a Decision,
-    /// Of the film's job; `None` if not counted.
+    /// Whether the film's job had parallel workers; `None` if not counted.
     had_workers: Option<bool>,
 }
 
 #[derive(Default)]
 struct State {
     done: Preloaded,
-    /// Windows loaded, but not finished by the job.
+    /// Windows that are loaded, but not finished by the job.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
     /// Blocks that stayed when the last window was dropped, by fork.
@@ -507,7 +509,7 @@ struct State {
 }
 
 impl Windowed<'_> {
-    /// Runs until all is read, the job has ended, or it leaves its film.
+    /// Loads windows until all are read, the job has ended, or it leaves its film.
     fn run(&self) -> Preloaded {
         let started = Instant::now();
         let mut state = State::default();
@@ -559,7 +561,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Does the job follow its film?
+    /// Checks that the job still runs and follows its film.
     fn check(&self) -> Result<(), String> {
         if self.means.is_over() {
             return Err(JOB_ENDED.to_owned());
@@ -586,7 +588,7 @@ impl Windowed<'_> {
         Ok(())
     }
 
-    /// Keeps blocks cached before or requested by others.
+    /// Drops blocks of finished windows, except blocks cached before or requested by others.
     fn let_go(&self, state: &mut State) {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
@@ -604,7 +606,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Returns blocks that stayed.
+    /// Returns the blocks that stayed.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];
@@ -687,7 +689,7 @@ mod windowed_tests {
         }
     }
 
-    /// The first three blocks were cached before.
+    /// The first three blocks are cached before.
     struct Case {
         cache: Arc<FakePageCache>,
         means: Means,

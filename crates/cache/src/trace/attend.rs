@@ -1,5 +1,5 @@
-//! Attends a running job: finds its sessions by their clients, and on request isolates them, with the share of the
-//! device that others leave.
+//! Attends a running job: finds its sessions by their clients. On request, isolates them, with the device share that
+//! others leave.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,24 +18,24 @@ use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
 
-/// A new session or worker is found within this.
+/// Interval between looks for new sessions and workers.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// A session finishes its statement after its client has ended. pgthaw waits this long while it reads, `QUIET_FOR`
-/// while it does not, and mentions it from `TOLD_FROM` on.
+/// A session finishes its statement after its client has ended. pgthaw waits this long while the session reads,
+/// `QUIET_FOR` while it does not, and reports waits from `TOLD_FROM` on.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Looks between checks for waits, and between choices of share and bound.
+/// Looks between checks for waits, choices of the share, and choices of the bound.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
 
 const OTHERS_MAX: usize = 64;
 
-/// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's limit
-/// within `CACHE_MIN` (for read-ahead) and `CACHE_MAX` (others lose it).
+/// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, but at least 1/`LIMIT_PARTS` of the server's
+/// limit. This minimum is within `CACHE_MIN` (for read-ahead) and `CACHE_MAX` (others lose it).
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
@@ -43,7 +43,7 @@ const UNUSED_SHARE: f64 = 0.6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Isolated {
-    /// Final bound; `None` if unbounded.
+    /// Final page cache bound; `None` if unbounded.
     pub cache_bytes: Option<Bytes>,
     /// Shares of the device, 0 to 1.
     pub share_mean: f64,
@@ -68,7 +68,7 @@ pub struct Attended {
 pub struct Progress {
     /// Bytes requested from files by the job's sessions.
     pub requested_bytes: AtomicU64,
-    /// The part from the device.
+    /// Bytes read from the device by these sessions.
     pub fetched_bytes: AtomicU64,
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
@@ -104,7 +104,7 @@ pub struct Attend {
 }
 
 impl Attend {
-    /// Finally all sessions are back in their cgroup.
+    /// Runs until the job is over. Afterwards all sessions are back in their cgroup.
     pub fn run(mut self) -> Attended {
         let mut remarks = Vec::new();
         let isolation = self.isolation.take();
@@ -132,7 +132,7 @@ impl Attend {
         Attended { sessions, workers, requested_bytes, isolated, remarks }
     }
 
-    /// Waits at most `WAITED_FOR`, while they read. Returns a remark.
+    /// Waits for sessions that outlive the job, at most `WAITED_FOR`. Returns a remark.
     fn wait_for_sessions(&mut self, mut apart: Option<&mut Apart>) -> Option<String> {
         let begun = Instant::now();
         let (mut read_at, mut requested) = (begun, self.sessions.read_asked().requested);
@@ -209,7 +209,7 @@ struct Apart {
     last: Seen,
     /// Waiting processes of others, summed over looks.
     waiting: u64,
-    /// The first is the initial share.
+    /// All shares so far; the first is the initial one.
     shares: Vec<f64>,
     trouble: Option<Error>,
 }
@@ -252,7 +252,7 @@ impl Apart {
 
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
-        // A server with its own limit competes only with itself, otherwise with all users of the device.
+        // A server with a limit competes only with itself, any other with all users of the device.
         let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
@@ -306,7 +306,7 @@ impl Apart {
     }
 }
 
-/// `own`: bytes cached by the job. `None`: memory is unreadable.
+/// `own`: bytes cached by the job. Returns `None` if memory is unreadable.
 pub fn read_cache_bound(postmaster: u32, own: Bytes) -> Option<Bytes> {
     let (unused, limit) = read_unused_memory(postmaster).ok()?;
     let least = limit.map_or(CACHE_MAX, |limit| (limit.0 / LIMIT_PARTS).clamp(CACHE_MIN, CACHE_MAX));
@@ -321,16 +321,16 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
     }
 }
 
-/// Minimum share, 0 to 1: the job must end.
+/// Minimum share, 0 to 1, because the job must end.
 const SHARE_MIN: f64 = 0.1;
 
 /// Share while the reads of others are unknown, 0 to 1.
 const SHARE_FIRST: f64 = 0.7;
 
-/// Maximum rise per step, 0 to 1. It falls at once.
+/// Maximum rise of the share per step, 0 to 1. It falls at once.
 const STEP: f64 = 0.1;
 
-/// Smaller use by others is ignored, 0 to 1.
+/// A smaller share used by others is ignored, 0 to 1.
 const USED_MIN: f64 = 0.01;
 
 /// Share left free so that others' reads do not queue, 0 to 1; more if they wait.
@@ -351,7 +351,7 @@ pub struct Step {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// 0 to 1.
+    /// Share of the capacity, 0 to 1.
     ratio: f64,
     /// Capacity of the device; if unknown, the maximum seen.
     capacity: DeviceProfile,
@@ -406,7 +406,7 @@ impl Share {
     }
 
     fn limit(&self) -> ReadLimit {
-        // All of a device needs no limit, and an unknown device can have none.
+        // The whole device needs no limit, and an unknown device can have none.
         let is_free = self.ratio >= 1.0 && !self.has_ceiling;
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
@@ -513,7 +513,7 @@ impl Sessions {
             self.ended.add_since(gone.last, gone.first);
         }
         let mut changed = Changed::default();
-        // Leaders before their workers.
+        // The pids ascend, so leaders precede their workers.
         for pid in there {
             let (first, last) = Default::default();
             let new = Child { since: Instant::now(), kind: Kind::Unknown, first, last };
@@ -536,7 +536,7 @@ impl Sessions {
         match leader_of(&title) {
             Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
             Some(_) => Kind::Other,
-            // Its title may become a worker's.
+            // Its title may still become a worker's.
             None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
             None if title.contains(IO_WORKER) => Kind::Other,
             None if self.whose.of_listed(pid) == Verdict::Wanted => Kind::Session,
@@ -549,7 +549,7 @@ impl Sessions {
         child.kind = now;
         match (before.is_own(), now.is_own()) {
             (false, true) => {
-                // Earlier requests were not the job's.
+                // Requests before it joined were not the job's.
                 child.first = Asked::read(pid).unwrap_or_default();
                 child.last = child.first;
                 let Progress { sessions_seen, workers_seen, .. } = &*self.progress;

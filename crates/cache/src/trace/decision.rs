@@ -1,4 +1,4 @@
-//! Decides whether a preload is worth it, and its order: a pure function of film, device and memory.
+//! Decides whether to preload, and in which order: a pure function of film, device and memory.
 
 use std::thread;
 
@@ -15,53 +15,54 @@ use crate::warm::plan::{Geometry, Read};
 use crate::warm::{DeviceProfile, map_on_threads};
 use host::units::Bytes;
 
-/// A larger read would delay the job's own.
+/// A larger read would delay the job's own reads.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
 
 /// Share of memory for a preload, 0 to 1: beyond it, its last blocks may evict its first.
 const ROOM_SHARE: f64 = 0.6;
 
-/// The next window loads while the job works on one. Larger ones merge no better.
+/// Windows that fit in memory: the next one loads while the job works on one. Windows above `WINDOW_MAX` merge no
+/// better.
 const WINDOWS_IN_ROOM: u64 = 3;
 const WINDOW_MAX: Bytes = Bytes(128 << 20);
 
-/// Each window has two block sets per file, 50 bytes even if empty.
+/// Maximum of windows times files. Each window has two block sets per file, 50 bytes even if empty.
 const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// A job whose small reads take this share of the device's leaves none for others, 0 to 1.
+/// Share of the device's reads, 0 to 1. A job whose small reads take it leaves none for others.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
-/// Mean read in bytes above which a cold job has read-ahead. In TPC-H, 11 to 23 kB gained, 47 kB and more lost
-/// (docs/films.md).
+/// Mean read in bytes above which a cold job has read-ahead. In TPC-H, preloads gained at 11 to 23 kB and lost at 47 kB
+/// and more (docs/films.md).
 const READ_AHEAD_MEAN: f64 = 40960.0;
 
-/// A larger multiple of the job's bytes means others read too.
+/// If the device read a larger multiple of the job's bytes, others read too.
 const OWN_BYTES_MAX: f64 = 1.5;
 
 /// Factors on a read's price when pricing gaps. The best plan wins.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Tried until a plan fits. At 0 no gap is read over.
+/// Factors tried until a plan fits in memory. At 0 no gap is read over.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
-/// A film that lost more is useless, 0 to 1.
+/// A film that lost a larger share is useless, 0 to 1.
 const LOST_MAX: f64 = 0.9;
 
-/// Gain of loading first over loading beside the job, 0 to 1.
+/// Minimum gain of loading before the job over loading beside it, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
-/// Run times in seconds.
+/// Forecast run times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Forecasts {
     pub nothing: f64,
-    /// `None` if it does not fit.
+    /// `None` if the preload does not fit in memory.
     pub sorted: Option<f64>,
     pub region: Option<f64>,
     pub set_first: Option<f64>,
-    /// `None` if it fits, or cannot be paced.
+    /// `None` if the film fits, or does not record the job's position.
     pub windowed: Option<f64>,
 }
 
@@ -80,7 +81,7 @@ impl Forecasts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decision {
     pub way: Way,
-    /// Follows "because".
+    /// Completes a sentence after "because".
     pub reason: String,
     pub forecasts: Option<Forecasts>,
     pub planned_reads: u64,
@@ -105,11 +106,11 @@ impl Decision {
 pub struct Circumstances {
     pub run: Run,
     pub device_bytes: Option<Bytes>,
-    /// Does the film record the job's position?
+    /// Whether the film records the job's position.
     pub is_paced: bool,
     pub device: DeviceProfile,
     pub geometry: Geometry,
-    /// Memory that can be cached and stay; `None` if unknown.
+    /// Memory in which preloaded pages can stay; `None` if unknown.
     pub room: Option<Bytes>,
 }
 
@@ -155,13 +156,13 @@ pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
     (touched.lost_share() > LOST_MAX).then_some("almost none of the film's blocks exist any more")
 }
 
-/// For a job without a preload.
+/// Forecasts the job without a preload.
 pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     let nothing = job_of(touched, &now, now.room).simulate(&[]);
     Forecasts { nothing, ..Forecasts::default() }
 }
 
-/// The job with `most` bytes of cache. If memory is short, recurring refetches are own work.
+/// The job with `most` bytes of cache. If memory is short, recurring refetches count as own work.
 fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
@@ -170,7 +171,7 @@ fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     Job::new(touched, run, device, now.geometry.block_size)
 }
 
-/// For a film that fits.
+/// For a film that fits in memory.
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
     let mut forecasts = Forecasts { nothing, ..Forecasts::default() };
@@ -219,7 +220,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     }
 }
 
-/// Plans that fit, by price of a read.
+/// Plans that fit in memory, by price of a read.
 fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<(Way, Vec<Read>)> {
     let plan = |price: f64| {
         let device = DeviceProfile { reads_per_second: job.device.reads_per_second / price, ..job.device };
@@ -323,7 +324,7 @@ fn mean_read(now: &Circumstances) -> Option<f64> {
     Some(now.device_bytes?.0 as f64 / reads as f64)
 }
 
-/// Reads/s of the film's job, if small and nearly all that the device can serve.
+/// Reads/s of the film's job, if small and nearly saturating the device.
 fn saturating_reads(now: &Circumstances) -> Option<f64> {
     let reads = now.run.device_reads? as f64;
     let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
@@ -349,7 +350,7 @@ pub struct Window {
     /// Reads by file and position; cached ones are skipped later.
     pub reads: Vec<Read>,
     pub bytes: Bytes,
-    /// Bytes requested from files when the job has finished it.
+    /// Bytes requested from files when the job has finished the window.
     pub until: Bytes,
     /// Blocks of each fork of `Touched::forks` that are not touched later.
     pub last_touched: Vec<RoaringBitmap>,
@@ -372,7 +373,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
     }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
-    // A sample cannot fill windows.
+    // A sample of repeated requests cannot fill windows.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
         let is_asked = match event.kind {
@@ -522,7 +523,7 @@ mod tests {
         assert_eq!((tight.planned_reads, tight.planned_bytes), (10_000, Bytes(20_000 * 8192)), "{}", tight.reason);
     }
 
-    /// Windows take half of its time.
+    /// The job's windows take half of its time.
     fn decided_beyond_memory(device_reads: u64, change: impl FnOnce(&mut Circumstances)) -> Decision {
         let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
         let mut now = circumstances(20.0, Some(Bytes(100 << 20)));

@@ -60,12 +60,11 @@ impl From<cache::Error> for Error {
 }
 
 impl Error {
-    /// `action` is a verb, such as "open".
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// Is the file itself damaged? Then another film may do.
+    /// Whether the file itself is damaged, so that another film may do.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }

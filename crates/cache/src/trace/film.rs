@@ -30,13 +30,13 @@ use postgres::{Relation, RelationName, RelationPath, keep_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// Requested and already cached, before the film began or by pgthaw.
+    /// Requested blocks that were cached before the film began or by pgthaw.
     Requested,
-    /// Requested again; only for a sample chosen by a hash.
+    /// Blocks requested again; only for a sample chosen by a hash.
     Again,
-    /// Added to the page cache; also requested, if requests are visible.
+    /// Blocks added to the page cache; also requested, if requests are visible.
     Fetched,
-    /// In shared_buffers before the job began. Their use is not proven.
+    /// Blocks in shared_buffers before the job began; their use is not proven.
     Buffers,
 }
 
@@ -71,7 +71,7 @@ impl FilmRelation {
     }
 }
 
-/// Adjacent blocks at one moment.
+/// Adjacent blocks recorded at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub time: Duration,
@@ -79,9 +79,9 @@ pub struct Event {
     pub fork: Fork,
     pub blocks: BlockRange,
     pub kind: EventKind,
-    /// The process; 0 if unknown.
+    /// 0 if unknown.
     pub pid: u32,
-    /// Bytes the job had read so far, with these and cached ones; fetched bytes if requests are not visible.
+    /// Bytes the job had read so far, with these and cached blocks; fetched bytes if requests are not visible.
     pub job_bytes: Bytes,
 }
 
@@ -89,13 +89,13 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 
-/// The header without its cluster, as JSON.
+/// Metadata key of the header without its cluster, as JSON.
 const HEADER: &str = "pgthaw.film";
 
-/// Above this, the run time is not the job's alone, 0 to 1.
+/// Share of preloaded blocks, 0 to 1, above which the run time is not the job's alone.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// Below this, a film does not show how the job fetches, 0 to 1.
+/// Share of fetched blocks, 0 to 1, below which a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,17 +105,17 @@ pub struct FilmHeader {
     /// Stored as separate keys, as in a snapshot.
     #[serde(skip)]
     pub source: MapSource,
-    /// The command without secrets; empty without one.
+    /// The command without secrets; empty if there was none.
     pub job: String,
-    /// Description of the source.
+    /// Description of the event source.
     pub recorder: String,
-    /// Also the pid of events that it caused.
+    /// pid of pgthaw, also in events that it caused.
     pub recorder_pid: u32,
     pub seconds: f64,
     pub lost_events: u64,
-    /// Blocks whose every request is recorded; `None` if requests were not visible.
+    /// Sample of blocks whose every request is recorded; `None` if requests were not visible.
     pub sampling: Option<Sampled>,
-    /// `None` if not counted.
+    /// Cost of the probes; `None` if not counted.
     pub probe: Option<ProbeShare>,
     pub totals: Totals,
     /// Reads of the cluster's device by anyone; `None` without a device.
@@ -126,15 +126,15 @@ pub struct FilmHeader {
     pub fetched_again: Option<Bytes>,
     /// Bytes requested from files by the job's sessions. If known, `job_bytes` of events counts these.
     pub requested_bytes: Option<Bytes>,
-    /// `None` if not counted.
+    /// Number of parallel workers; `None` if not counted.
     pub workers: Option<u64>,
-    /// In order of first use.
+    /// Databases in order of first use.
     pub databases: Vec<String>,
     pub remarks: Vec<String>,
     /// Not stored in the file.
     #[serde(skip)]
     pub job_seen: JobSeen,
-    /// Unproven processes of the command; also in the remarks.
+    /// Processes attributed to the command without proof; also in the remarks.
     #[serde(skip)]
     pub guessed: Vec<String>,
 }
@@ -145,28 +145,28 @@ pub enum JobSeen {
     #[default]
     Unknown,
     Yes,
-    /// No, and no process read anything.
+    /// The job was not seen; no process read anything.
     No,
-    /// No, so the film has all reads of the cluster.
+    /// The job was not seen; the film has all reads of the cluster.
     Everybody,
 }
 
-/// A film whose file is not placed yet.
+/// A film whose file is not yet in place.
 #[derive(Debug)]
 pub struct Recorded {
     pub draft: Draft,
     pub header: FilmHeader,
 }
 
-/// Blocks with all requests recorded: those with a hash below 2^32 >> `shift`.
+/// Sample with all requests recorded: blocks with a hash below 2^32 >> `shift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
     pub shift: u32,
-    /// Blocks per unit, which share a page.
+    /// Blocks per unit; they share a page.
     pub unit_blocks: u32,
 }
 
-/// Counted by the kernel.
+/// Probe runs and their time, counted by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeShare {
     pub runs: u64,
@@ -176,15 +176,15 @@ pub struct ProbeShare {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub events: u64,
-    /// Fetched by the job, or by others beside it.
+    /// Blocks fetched by the job or others meanwhile.
     pub fetched_blocks: u64,
-    /// Requested and already cached.
+    /// Requested blocks that were already cached.
     pub requested_blocks: u64,
-    /// Requested again, if sampled.
+    /// Sampled blocks requested again.
     pub again_blocks: u64,
-    /// Fetched by pgthaw for the job.
+    /// Blocks fetched by pgthaw for the job.
     pub preloaded_blocks: u64,
-    /// In shared_buffers before; use not proven.
+    /// Blocks in shared_buffers before; use not proven.
     pub buffers_blocks: u64,
 }
 
@@ -207,7 +207,7 @@ impl Totals {
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// shared_buffers always hold catalogs.
+    /// Whether the film recorded shared_buffers, which always hold catalogs.
     pub fn knows_buffers(&self) -> bool {
         self.buffers_blocks > 0
     }
@@ -231,12 +231,12 @@ impl Totals {
 }
 
 impl FilmHeader {
-    /// Fetches by the recorder prove nothing about the job where requests are visible.
+    /// Fetches by the recorder prove nothing about the job if requests are visible.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
 
-    /// `None` if the film has only its oid, as without a server.
+    /// `None` if the film has only the database's oid, as without a server.
     pub fn first_database(&self) -> Option<&str> {
         let is_oid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
         self.databases.first().map(String::as_str).filter(|name| !is_oid(name))
@@ -259,7 +259,7 @@ fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
         sealed.check_digest(&metadata)?;
     }
     let mut header = FilmHeader { source: metadata.decode_source()?, ..metadata.json(HEADER)? };
-    // An older pgthaw stored it as typed.
+    // An older pgthaw stored the command as typed.
     header.job = keep_text(header.job);
     let is_possible = |sampled: &Sampled| sampled.shift < 32 && (1..=64).contains(&sampled.unit_blocks);
     let can_add_up = header.totals.event_blocks() < 1 << 62;
@@ -291,8 +291,8 @@ fn schema() -> ParquetResult<TypePtr> {
     build_schema("film", &COLUMNS)
 }
 
-/// Delta-encoded: times and bytes grow slowly, blocks are often near the previous one. Plain encoding takes half as
-/// much again (docs/films.md).
+/// Delta-encoded columns: times and bytes grow slowly, blocks are often near the previous one. Plain encoding takes 1.5
+/// times the space (docs/films.md).
 const DIFFERENCES: [&str; 3] = ["time_us", "first_block", "job_bytes"];
 
 fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
@@ -349,7 +349,7 @@ impl Columns {
     }
 }
 
-/// Dropping it leaves no file.
+/// Dropping the writer leaves no file.
 pub struct FilmWriter {
     draft: Draft,
     path: PathBuf,
@@ -368,7 +368,7 @@ impl std::fmt::Debug for FilmWriter {
 }
 
 impl FilmWriter {
-    /// `path` is its name in messages.
+    /// `path` names the file in messages.
     pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
         let failed = |error| Error::file("write", path, as_io_error(error));
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
@@ -420,7 +420,7 @@ impl FilmWriter {
 const PAGE_LIMITS: PageLimits = PageLimits { row_bytes: 128, last_page_bytes: None };
 const TEXT_BYTES_MAX: usize = 256;
 
-/// More than any cluster worth a film; 1.3 kB of memory each.
+/// More relations than a film needs; 1.3 kB of memory each.
 const RELATIONS_MAX: usize = 1 << 17;
 
 /// Base limits, and allowances per byte of the file, because each event and block takes time to read. No event packs to
@@ -428,7 +428,7 @@ const RELATIONS_MAX: usize = 1 << 17;
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 
-/// Memory of a film's block sets. Up to three copies exist.
+/// Maximum memory of block sets. Up to three copies exist.
 const SET_BYTES_MAX: u64 = 48 << 20;
 
 /// A set stores 2^16 blocks as two-byte numbers or as a bitmap, plus overhead.
@@ -438,7 +438,7 @@ const STRETCH_OWN_BYTES: u64 = 64;
 /// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const BLOCKS_MAX: u64 = u32::MAX as u64;
 
-/// A film's file that matches its checksum. Events are read on demand.
+/// A film file with a verified checksum. Events are read on demand.
 #[derive(Debug)]
 pub struct Film<S> {
     source: Arc<S>,
@@ -463,7 +463,7 @@ impl Film<File> {
 }
 
 impl<S: ChunkReader + 'static> Film<S> {
-    /// `path` is its name in errors.
+    /// `path` names the file in errors.
     pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
         let opened = Sealed::read(&source).and_then(|sealed| {
             let header = decode(&sealed, true)?;
@@ -492,10 +492,9 @@ impl<S: ChunkReader + 'static> Film<S> {
         &self.path
     }
 
-    /// Passes events in order, with one row group in memory.
+    /// Passes each event in order to `visit`, with one row group in memory.
     ///
-    /// # Errors
-    /// If a value is invalid or totals contradict the header; then visited events are not trustworthy either.
+    /// If a value is invalid or totals contradict the header. Events visited before are not trustworthy either.
     pub fn visit(&self, mut visit: impl FnMut(Event)) -> Result<(), Error> {
         self.visit_checked(&mut visit).map_err(|flaw| Error::of_flaw(flaw, &self.path))
     }
@@ -546,7 +545,7 @@ fn not_its_totals() -> Flaw {
 /// Upper bound of the memory of all block sets.
 #[derive(Default)]
 struct Sets {
-    /// Bytes by relation, fork and 2^16 blocks.
+    /// Bytes by relation, fork and stretch of 2^16 blocks.
     stretches: HashMap<(usize, Fork, u64), u64>,
     bytes: u64,
 }
@@ -821,7 +820,6 @@ mod film_file_tests {
         let directory = tempfile::tempdir().unwrap();
         let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
         let whole = fs::read(&path).unwrap();
-        // Any content is an error or a film: no panic, no excessive memory.
         let mut refused = 0;
         for at in 4..whole.len() - 8 {
             let mut changed = whole.clone();

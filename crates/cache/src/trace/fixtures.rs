@@ -30,7 +30,6 @@ pub fn event(millisecond: u64, relation: &Arc<FilmRelation>, blocks: Range<u64>,
     }
 }
 
-/// `told` is the film's header.
 pub fn record(mut writer: FilmWriter, told: &FilmHeader, events: impl IntoIterator<Item = Event>) -> Recorded {
     events.into_iter().for_each(|event| writer.push(&event).unwrap());
     writer.finish(told.clone()).unwrap()

@@ -1,5 +1,5 @@
-//! Restores the caches after a job: drops only pages it loaded, reloads only pages it evicted.
-//! Of concurrent runs the last one restores, to the state before the first.
+//! Restores the caches after a job: drops only pages it loaded, reloads only pages it evicted. If runs overlap, the
+//! last one restores the state before the first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -34,30 +34,30 @@ use postgres::{
 
 const CONNECTIONS: usize = 4;
 
-/// Maximum of loads: each may evict blocks that stayed or were just loaded.
+/// Maximum number of loads. Each may evict blocks that stayed or were just loaded.
 const ROUNDS: usize = 3;
 
 const DETAILS_MAX: usize = 3;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PutBack {
-    /// Above 1 if others ended or were killed before.
+    /// Number of restored runs; above 1 if others ended or were killed before.
     pub runs: usize,
-    /// Bytes the job loaded into the page cache, requested by nobody else and cached at its end; and those that remain.
+    /// Bytes loaded by the job, requested by nobody else and cached at its end; and the part that remains.
     pub brought_bytes: Bytes,
     pub stayed_bytes: Bytes,
-    /// The part not written yet; 0 if the kernel does not report it.
+    /// Remaining bytes not written yet; 0 if the kernel does not report them.
     pub unwritten_bytes: Bytes,
-    /// Loaded bytes that are dirty in shared_buffers: writing them caches them again. `None` if not visible.
+    /// Loaded bytes that are dirty in shared_buffers. Writing them caches them again. `None` if not visible.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Bytes cached now, not before, and not certainly the job's alone: written by it, or possibly used by others. They
-    /// stay.
+    /// Bytes cached now, not before, and not certainly the job's alone: it wrote them, or others may use them. They
+    /// stay cached.
     pub unread_bytes: Bytes,
     pub cached_before_bytes: Bytes,
     /// Bytes evicted from the page cache, and restored.
     pub gone_bytes: Bytes,
     pub back_bytes: Bytes,
-    /// The same for shared_buffers; `None` if not visible.
+    /// Bytes evicted from shared_buffers, and restored; `None` if not visible.
     pub buffers_gone_bytes: Option<Bytes>,
     pub buffers_back_bytes: Option<Bytes>,
     pub seconds: f64,
@@ -67,7 +67,7 @@ pub struct PutBack {
 #[derive(Debug)]
 pub struct PuttingBack<'a> {
     pub directory: &'a DataDirectory,
-    /// `None`: page cache only.
+    /// `None` restores the page cache only.
     pub server: Option<Server>,
     pub databases: &'a [Database],
     pub page_cache: Arc<dyn PageCache>,
@@ -84,7 +84,7 @@ pub struct EndedJob<'a> {
 }
 
 impl PuttingBack<'_> {
-    /// Drops the job's pages, restores `left`, and measures. `left` is `None` while another run is active.
+    /// Drops the job's pages, restores the state in `left`, and measures. `left` is `None` while another run is active.
     pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack, Error> {
         let started = Instant::now();
         let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));
@@ -115,7 +115,7 @@ impl PuttingBack<'_> {
             if gone.relations.is_empty() || (round > 0 && missing == 0) {
                 break;
             }
-            // Blocks without room in the page cache find none later.
+            // Blocks that did not fit in the page cache will not fit later.
             let forks = gone.relations.iter_mut().flat_map(|one| &mut one.forks);
             forks.filter(|_| round > 0).for_each(|fork| fork.os.clear());
             // Loads, and dirty buffers that they evict, add pages to the page cache.
@@ -143,7 +143,7 @@ impl PuttingBack<'_> {
         Ok(done)
     }
 
-    /// Includes shared_buffers if seen before.
+    /// Includes shared_buffers if `before` does.
     async fn read_now(&self, before: &Map) -> Result<Map, Error> {
         let with_buffers = before.buffers == TierState::Measured && self.server.is_some();
         let inputs = MapInputs {
@@ -169,8 +169,8 @@ impl PuttingBack<'_> {
         gone
     }
 
-    /// Evicts the job's least used buffers, as many as `missing` needs; loading would evict others that stayed.
-    /// Does nothing before PostgreSQL 17.
+    /// Evicts the job's least used buffers, as many as `missing` needs, because the load would evict others that
+    /// stayed. Does nothing before PostgreSQL 17.
     async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
         let Some(server) = &self.server else { return };
         let made = async {
@@ -201,13 +201,13 @@ impl PuttingBack<'_> {
             let ids: Vec<u32> = own.into_iter().map(|(.., id)| id).collect();
             apply_evict_buffers(&mut connection, &ids).await
         };
-        // Without the privilege, the server chooses the victims.
+        // Without the privilege, the server chooses the buffers to evict.
         if let Err(error) = made.await {
             done.remark(format!("shared_buffers were loaded without evicting the job's buffers first: {error}"));
         }
     }
 
-    /// `buffers`: bytes missing from shared_buffers.
+    /// Loads `gone`. `buffers`: bytes missing from shared_buffers.
     async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
@@ -254,7 +254,7 @@ impl PutBack {
     }
 }
 
-/// Adds blocks that are loaded into shared_buffers and not in the page cache `now`.
+/// Adds blocks of `gone` that are loaded into shared_buffers and not in the page cache `now`.
 fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
     let (mut passing, now) = (brought.clone(), forks_of(now));
     for (relation, fork) in gone.forks() {
@@ -279,7 +279,7 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
     came.iter().filter_map(own).collect()
 }
 
-/// Raises usage counts from 0: loading replaces such blocks, and the clock sweep may reach them before free ones.
+/// Raises usage counts from 0, because the clock sweep may reach such blocks before free ones and replace them.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
@@ -292,13 +292,13 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
         let Ok(connection) = server.connect_to(database).await else { continue };
         let Ok(mut prewarmer) = Prewarmer::open(connection).await else { continue };
         for (oid, fork, blocks) in forks {
-            // A dropped relation is skipped.
+            // Skip dropped relations.
             let _ = prewarmer.apply_prewarm(oid, PrewarmMode::Buffer, fork, &runs(blocks), 1).await;
         }
     }
 }
 
-/// Number of blocks cached now, neither before nor read by the job.
+/// Number of blocks cached now, but neither cached before nor read by the job.
 fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     let before = forks_of(before);
     let unread = |(relation, now): (&Relation, &ForkMap)| {
@@ -317,7 +317,7 @@ fn count_dirty(brought: &Came, now: &Map) -> u64 {
     brought.iter().filter_map(of).sum()
 }
 
-/// Ignores blocks beyond the end of their file.
+/// Blocks evicted since `before`, except blocks beyond the end of their file.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there = forks_of(now);
     let relations = filter_forks(before, |relation, fork| {
@@ -344,29 +344,29 @@ fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>
     map.relations.iter().filter_map(relation).collect()
 }
 
-/// Minimum pause. It is also as long as an attempt, so this takes half a processor at most.
+/// Minimum pause. It is also as long as an attempt, so attempts take half a processor at most.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Time without progress after which unwritten pages are given up.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// The same without known unwritten pages. Kernels before 6.5 do not report them.
+/// Like `STUCK`, if no unwritten pages are known. Kernels before 6.5 do not report them.
 const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Gone {
-    /// Bytes cached before, remaining bytes, and the part not written yet.
+    /// Bytes cached before the drop, remaining bytes, and their part not written yet.
     brought_bytes: Bytes,
     stayed_bytes: Bytes,
     unwritten_bytes: Bytes,
     stayed: Came,
-    /// Files with an unknown result.
+    /// Remarks on files with an unknown result.
     remarks: Vec<String>,
 }
 
-/// Drops blocks until nothing more is evicted. `own` filters those that are still the job's.
-/// Even reads dirty pages, by hint bits; asked to drop one, the kernel only starts to write it.
-/// Never calls fsync, which could take a write error away from the server.
+/// Drops blocks until no more are evicted. `own` filters the blocks that are still the job's. Even reads dirty pages,
+/// by hint bits, and the kernel only starts to write such a page. Never calls fsync, which could take a write error
+/// away from the server.
 async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
     let mut gone = try_once(files, own(brought), control);
@@ -410,9 +410,9 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
-/// Active restores; the name starts with the pid.
+/// Suffix of active restores; the name starts with the pid.
 const RESTORE: &str = ".restore";
-/// pgthaw writes two at most, one per cgroup version.
+/// Maximum file size. pgthaw writes two cgroups at most, one per cgroup version.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
 /// Older state is not restored for a killed run.
@@ -422,25 +422,25 @@ const STALE: SignedDuration = SignedDuration::from_hours(24);
 const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Each run holds a lock and stores the prior cache contents, so another run can restore them if it is killed.
-/// The pages of a killed run's job stay, as others may use them.
+/// Each run holds a lock and stores the prior cache contents, so that another run can restore them if it is killed.
+/// Pages of a killed run's job stay cached, because others may use them.
 #[derive(Debug)]
 pub struct Journals {
     directory: Directory,
     system_identifier: u64,
 }
 
-/// An active run or restore, until dropped.
+/// Marks an active run or restore until dropped.
 #[derive(Debug)]
 pub struct Journal {
     name: String,
     lock: File,
 }
 
-/// No other process cleans up while it is held.
+/// State left by ended runs. No other process cleans up while it is held.
 #[derive(Debug)]
 pub struct Left {
-    /// Cache before the first run; `None` if no run protects it.
+    /// Cache contents before the first run; `None` if no run protects them.
     pub before: Option<Map>,
     pub runs: usize,
     pub remarks: Vec<String>,
@@ -452,8 +452,8 @@ impl Journals {
     /// Opens a cluster's journals.
     ///
     /// # Errors
-    /// If it cannot be created, or root finds another owner: journals decide where processes move and which pages are
-    /// dropped.
+    /// If the directory cannot be created, or root finds that another user owns it: journals decide where processes
+    /// move and which pages are dropped.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
@@ -473,7 +473,7 @@ impl Journals {
         move |source| Error::File { action, path: path.clone(), source }
     }
 
-    /// `before`: the state to restore.
+    /// `before`: the cache contents to restore.
     pub fn begin(&self, before: Option<&Map>) -> Result<Journal, Error> {
         let journal = self.lock_new("", LOCK)?;
         if let Some(before) = before {
@@ -488,14 +488,14 @@ impl Journals {
             let name = format!("{beginning}{:016x}", rand::random::<u64>());
             let lock = self.directory.open_or_create(format!("{name}{ending}"), FILE_MODE).map_err(&failed)?;
             lock.lock().map_err(&failed)?;
-            // Another process may have removed it before the lock.
+            // Another process may have removed the file before it was locked.
             if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
                 return Ok(Journal { name, lock });
             }
         }
     }
 
-    /// Removes entries of killed restores. Also returns the pids of others.
+    /// Removes entries of killed restores. Also returns the pids of other restores.
     pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>), Error> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();
@@ -593,7 +593,7 @@ impl Journals {
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// `None` while a run is active. `own` has just ended.
+    /// `None` while a run is active. The run `own` has just ended.
     fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
@@ -605,7 +605,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Unreadable state is only reported: the directory is this user's own.
+    /// Unreadable state is only reported, because the directory is this user's own.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,
@@ -761,7 +761,7 @@ mod journal_tests {
         drop(left);
         assert!(journals.take_left().unwrap().is_some(), "it is there until it is done");
         journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
-        // A run that ends by itself may be old.
+        // A run that ends normally may be old.
         let old = map(-90_000, 0..10);
         let left = journals.end(journals.begin(Some(&old)).unwrap()).unwrap().unwrap();
         assert!(left.before.is_some());

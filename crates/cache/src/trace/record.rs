@@ -24,7 +24,7 @@ use postgres::RelationPath;
 
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// Dropping it ends the thread and leaves no file.
+/// A recording in progress. Dropping it ends the thread and leaves no file.
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
@@ -65,7 +65,7 @@ impl Recording {
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
-    /// Removes the name: what a failed command would have needed is unknown, and no run may follow it.
+    /// Removes the name: the other reads of a failed command are unknown, so no run may follow this film.
     pub fn without_name(self) -> Recording {
         Recording { is_nameless: true, ..self }
     }
@@ -140,7 +140,7 @@ impl Account {
         blocks
     }
 
-    /// Why fetched blocks stay, if their users are unknown.
+    /// Reason why fetched blocks stay cached, if their users are unknown.
     pub fn remark(&self) -> Option<String> {
         self.source.doubt().map(|why| format!("pages loaded for the job stay cached if others may use them: {why}"))
     }
@@ -181,7 +181,7 @@ struct Looking {
     account: Account,
     job_bytes: Bytes,
     progress: Arc<Progress>,
-    /// By the monotonic clock.
+    /// Start by the monotonic clock.
     begun: Duration,
     /// Time of the last event since `begun`.
     last: Duration,
@@ -216,7 +216,7 @@ impl Looking {
                 self.account.note(&touch);
             }
             let Touch { event, is_of_film: true, .. } = touch else { continue };
-            // Requests of sessions pace a preload, so the film uses that measure if known.
+            // Requests of sessions pace a preload, so the film uses their bytes if known.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // A late event, or one of another processor, must not precede earlier rows.
             self.last = event.time.saturating_sub(self.begun).max(self.last);
@@ -231,7 +231,7 @@ impl Looking {
 pub struct Touch {
     /// Its time is monotonic.
     pub event: Event,
-    /// False for gaps that pgthaw reads over, and unrequested fetches.
+    /// False for gaps that pgthaw reads over, and for unrequested fetches.
     pub is_of_film: bool,
     pub claim: Claim,
 }
@@ -240,14 +240,14 @@ pub struct Touch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     None,
-    /// Fetched for the job.
+    /// The blocks were fetched for the job.
     Job,
-    /// Others requested them, or may have.
+    /// Others requested the blocks, or may have.
     Others,
 }
 
 impl Touch {
-    /// Does `next` differ only in having the blocks that follow?
+    /// Whether `next` differs only in its blocks, which follow directly.
     pub fn goes_on_with(&self, next: &Touch) -> bool {
         let same = |one: &Touch| {
             let Event { fork, kind, pid, time, .. } = one.event;
@@ -265,22 +265,22 @@ pub trait Source: Send {
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
 
-    /// May it have missed requests of others?
+    /// Whether the source may have missed requests of others.
     fn misses_requests(&self) -> bool;
 
     /// Why the users of some fetched blocks are unknown.
     fn doubt(&self) -> Option<String>;
 
-    /// What it can see, in words.
+    /// Description of the visible events.
     fn describe(&self) -> String;
 
-    /// Also completes the film's header.
+    /// Passes the last events, and completes the film's header.
     fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error>;
 }
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum interval in durations of a look: a twentieth of a processor at most.
+/// Minimum interval in durations of a look. Looks take a twentieth of a processor at most.
 const INTERVAL_LOOKS: u32 = 20;
 
 /// Blocks that pgthaw reads, by index of the map's relation.
@@ -363,7 +363,7 @@ impl Polling {
         })
     }
 
-    /// Fetched blocks. They may be evicted again.
+    /// Blocks fetched since the last look. They may be evicted again.
     fn look_at(&mut self, at: usize) -> Result<RoaringBitmap, linux::Error> {
         let segment = &mut self.segments[at];
         let path = &self.relations[segment.relation].path;
@@ -489,7 +489,6 @@ mod source_tests {
         let lists = cache.calls().lists;
         assert_eq!(looked(&mut polling), []);
         assert_eq!(cache.calls().lists, lists, "what has not changed is only counted");
-        // It is touched again after eviction.
         cache.open(Path::new(file)).unwrap().unwrap().apply_drop(PageRange::new(0, 12)).unwrap();
         assert_eq!(looked(&mut polling), []);
         bring(1, 1);

@@ -1,6 +1,6 @@
-//! The source that sees requests and their processes, at kernel tracepoints: the first request of each block, and all
-//! of a sample (SHARDS: Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC Construction with SHARDS, FAST 2015). A
-//! hash chooses blocks, and its threshold only falls.
+//! The event source that sees requests and their processes, at kernel tracepoints. It reports the first request of each
+//! block, and all requests of a sample (SHARDS, see touched.rs). A hash chooses the sample, and its threshold only
+//! falls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -34,10 +34,10 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between checks for ended processes and grown files.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
-/// Events held for undecided processes, 56 bytes each; beyond it, everybody is recorded.
+/// Events held for undecided processes, 56 bytes each. Beyond this number, every process is recorded.
 const PENDING_MAX: usize = 1 << 20;
 
-/// Adjacent blocks requested within it are one event.
+/// Adjacent blocks requested within this time are one event.
 const TICK: Duration = Duration::from_millis(1);
 
 /// A file of every cluster, but no relation.
@@ -53,15 +53,15 @@ pub struct Requests {
     pending: Vec<PageEvent>,
     /// Blocks fetched by this process, so others found them cached.
     brought: BTreeMap<(usize, Fork), RoaringBitmap>,
-    /// Pages requested, by process and in all.
+    /// Pages requested, by process and in total.
     pages_of: HashMap<u32, u64>,
     pages: u64,
-    /// Pages fetched again, by process and of ended ones.
+    /// Pages fetched again, by process, and in total for ended processes.
     again_of: HashMap<u32, i64>,
     ended_again: i64,
     /// Files that may get another segment.
     grown: Vec<u32>,
-    /// Files without room in the probe.
+    /// Number of files without room in the probe.
     left_out: u64,
     next_housekeeping: Instant,
     touched: Vec<Touch>,
@@ -76,10 +76,10 @@ impl std::fmt::Debug for Requests {
 }
 
 impl Requests {
-    /// `own` has what this process reads meanwhile.
+    /// `own` has the blocks that this process reads meanwhile.
     ///
     /// # Errors
-    /// If the kernel rejects the program: no privilege, a container, or a build without it.
+    /// If the kernel rejects the probe: no privilege, a container, or a build without the probe.
     pub fn open(
         map: &Map,
         directory: &Path,
@@ -92,8 +92,8 @@ impl Requests {
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
-    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Other file systems
-    /// may need more.
+    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Tablespaces on other
+    /// file systems may need more.
     pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
         let DataDirectory { block_size, segment_blocks, .. } = *directory;
         let unit_pages = Units { geometry: Geometry { block_size, segment_blocks }, page_bytes }.unit_pages();
@@ -134,7 +134,7 @@ impl Requests {
         })
     }
 
-    /// Classifies processes. The kernel then reports little of others.
+    /// Classifies processes. The kernel then reports few events of others.
     fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>, Error> {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
@@ -179,7 +179,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Passes decided events to `visit`, and keeps the others.
+    /// Passes events of decided processes to `visit`, and keeps the others.
     fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         self.judge()?;
         std::mem::take(&mut self.touched).into_iter().for_each(visit);
@@ -287,7 +287,7 @@ impl Requests {
         (0..u64::BITS).filter(is_brought).fold(0, |units, unit| units | 1 << unit)
     }
 
-    /// `what`: kind, and membership in the film.
+    /// `what`: kind of event, and whether it belongs to the film.
     fn put(&mut self, event: &PageEvent, segment: Segment, units: u64, what: (EventKind, bool)) {
         for run in bit_runs(units) {
             self.give(event, segment, self.files.blocks(segment, event.first_unit, run), what);
@@ -425,7 +425,7 @@ impl Source for Requests {
             }
             self.tell(visit)?;
         }
-        // Undecided processes are others.
+        // Processes still undecided count as others.
         for event in std::mem::take(&mut self.pending) {
             if let Some(segment) = self.files.segments.get(event.file as usize) {
                 self.put(&event, *segment, event.units, (EventKind::Again, false));
@@ -466,7 +466,7 @@ pub struct Segment {
     pub number: u64,
 }
 
-/// Files in watch order.
+/// Watched files, in watch order.
 #[derive(Debug)]
 pub struct Files {
     directory: PathBuf,
@@ -488,7 +488,7 @@ impl Units {
         (self.block_size() / self.page_bytes).max(1) as u32
     }
 
-    /// More than one if blocks are smaller than a page.
+    /// Above 1 if blocks are smaller than a page.
     fn unit_blocks(self) -> u64 {
         (self.page_bytes / self.block_size()).max(1)
     }
@@ -554,7 +554,7 @@ impl Files {
     }
 }
 
-/// Sampled units; beyond it the sample is halved.
+/// Sampled units. Beyond this number, the sample is halved.
 const UNITS_MAX: u64 = 32_768;
 
 /// Repeated requests between halvings, so that a film grows with their logarithm.

@@ -1,6 +1,5 @@
-//! Forecasts a job's run time with and without a preload, as a pure function of film, cached blocks and device.
-//! The device serves one read at a time; each read costs its share of the reads per second plus its bytes.
-//! docs/films.md describes the model.
+//! Forecasts a job's run time with and without a preload, as a pure function of film, cached blocks and device. The
+//! device serves one read at a time; each read costs its share of the reads per second plus its bytes (docs/films.md).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -13,7 +12,7 @@ use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
 use host::units::Bytes;
 
-/// Minimum share of own work in a job's run time, 0 to 1.
+/// Minimum share of own work in a job's run time, 0 to 1; the rest waits for the device.
 const OWN_SHARE_MIN: f64 = 0.05;
 
 const CALIBRATIONS: usize = 5;
@@ -21,7 +20,7 @@ const CALIBRATIONS: usize = 5;
 /// Relative error at which calibration stops, 0 to 1.
 const CALIBRATED: f64 = 0.01;
 
-/// Minimum device share of a run time that reveals the price of a read, 0 to 1.
+/// A run with a smaller share of device time (0 to 1) does not reveal the price of a read.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
 /// Minimum gain of a preload, as a share of the job's time, 0 to 1.
@@ -32,13 +31,13 @@ pub const GAIN_MIN: f64 = 0.1;
 pub enum Way {
     #[default]
     Nothing,
-    /// While the job runs, by file and position.
+    /// Preloads while the job runs, ordered by file and position.
     Sorted,
-    /// The same reads, in order of first use.
+    /// Preloads while the job runs, in order of first use.
     Region,
-    /// Before the job starts.
+    /// Preloads everything before the job starts.
     SetFirst,
-    /// Just ahead of the job, as far as memory allows.
+    /// Preloads just ahead of the job, as far as memory allows.
     Windowed,
 }
 
@@ -48,20 +47,20 @@ const DELIVERED_MIN: f64 = 0.5;
 /// Read-around lets a device deliver up to this multiple of the fetched bytes.
 const AROUND_MAX: f64 = 1.5;
 
-/// A smaller share of refetches is ignored, 0 to 1: read-ahead of two processes can cause them.
+/// A smaller share of refetched bytes (0 to 1) is ignored. Read-ahead of two processes can cause it.
 const AGAIN_MIN: f64 = 0.01;
 
 /// Source of the price of a missed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceSource {
-    /// Device reads were counted, each block fetched once.
+    /// Device reads were counted; the job fetched each block once.
     Counted,
-    /// Counted, but short memory caused refetches.
+    /// Device reads were counted, but short memory caused refetches.
     CountedAgain,
-    /// Reads were not counted, or other devices hold blocks.
+    /// Device reads were not counted, or other devices hold blocks.
     NotCounted,
-    /// Most blocks were cached; few reads prove nothing.
+    /// Most blocks were cached; the few reads prove nothing.
     Warm,
     Preloaded,
     /// The device delivered more than the job can have requested.
@@ -111,7 +110,7 @@ impl Run {
         }
     }
 
-    /// The run of this part of the job, 0 to 1.
+    /// Scales the run to a part of the job, 0 to 1.
     pub fn part(self, part: f64) -> Run {
         let device_reads = self.device_reads.map(|reads| (reads as f64 * part) as u64);
         let preloaded = Bytes((self.preloaded.0 as f64 * part) as u64);
@@ -128,14 +127,14 @@ const SEVERAL: f64 = 1.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     steps: Vec<Step>,
-    /// Indexes of `steps`, by fork and position.
+    /// Indexes of `steps`, sorted by fork and position.
     order: Vec<u32>,
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
     pub own_seconds: f64,
-    /// Steps of each process, in order.
+    /// Indexes of each process's steps, in order.
     readers: Vec<Vec<u32>>,
-    /// Mean number of fetching processes.
+    /// Mean number of concurrently fetching processes.
     at_once: f64,
     /// The device as the job saw it, at least as fast as the film proves.
     pub device: DeviceProfile,
@@ -146,10 +145,10 @@ pub struct Job {
 struct Step {
     piece: Piece,
     missing_blocks: u32,
-    /// Consecutive reads of the missing blocks, and their device seconds.
+    /// Number of reads of the missing blocks, and their seconds.
     reads: u32,
     seconds: f64,
-    /// The kernel reads it ahead.
+    /// The kernel's read-ahead fetches the step.
     is_ahead: bool,
 }
 
@@ -162,7 +161,7 @@ impl Job {
         self.own_seconds * self.at_once / self.blocks.max(1) as f64
     }
 
-    /// Minimum with any preload: own work of the busiest process.
+    /// Minimum run time with any preload: the own work of the busiest process.
     pub fn least_seconds(&self) -> f64 {
         let blocks = |steps: &Vec<u32>| steps.iter().map(|at| u64::from(self.steps[*at as usize].piece.blocks)).sum();
         let most: u64 = self.readers.iter().map(blocks).max().unwrap_or_default();
@@ -174,7 +173,7 @@ impl Job {
     }
 }
 
-/// `DeviceProfile::seconds` for fractions of a read.
+/// Like `DeviceProfile::seconds`, but accepts fractions of a read.
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
     of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
@@ -183,7 +182,7 @@ fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
 /// The kernel's default read-ahead size.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
-/// Read-ahead is priced like a preload's reads: larger ones are not assumed to save anything.
+/// Read size that prices read-ahead, as for a preload. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
 /// Maximum share of single reads in a stretch that is read ahead, 0 to 1.
@@ -199,8 +198,9 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// From counted reads of a cold run: long stretches take the fewest possible, short ones up to one per block (fewer
-    /// with read-around), long ones the rest. Without a count, short stretches are read singly, long ones ahead.
+    /// From counted reads of a cold run. Short stretches get up to one read per block (fewer with read-around). Long
+    /// stretches get the fewest possible reads plus the rest. Without a count, short stretches are read singly, long
+    /// ones ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -228,7 +228,7 @@ impl Fetching {
         blocks >= self.ahead_blocks
     }
 
-    /// Number of waits of the job for a stretch.
+    /// Number of reads that the job waits for.
     pub fn reads_of(self, blocks: u32) -> u32 {
         let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
         let reads = match self.is_long(blocks) {
@@ -260,7 +260,7 @@ pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
 struct Cold {
     blocks: f64,
     ahead_blocks: f64,
-    /// Reads that the job waits for, and reads ahead of it.
+    /// Number of reads that the job waits for, and of reads ahead.
     single_reads: f64,
     ahead_reads: f64,
 }
@@ -281,7 +281,8 @@ impl Cold {
         })
     }
 
-    /// Raises reads, bytes and overlap to what this run proves, and lowers the latency of a single read.
+    /// Raises reads, bytes and overlap of the device to the values this run proves, and lowers the latency of a single
+    /// read.
     fn prove(self, device: DeviceProfile, run_seconds: f64, block_size: u32) -> DeviceProfile {
         let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks * f64::from(block_size));
         let reads_per_second = device.reads_per_second.max(reads / run_seconds);
@@ -294,7 +295,7 @@ impl Cold {
         DeviceProfile { alone_seconds: proven.alone_seconds.min(1.0 / reads_per_second + left), ..proven }
     }
 
-    /// Own work is spread evenly over all blocks, and hides behind read-ahead.
+    /// Seconds of own work, spread evenly over all blocks and hidden behind read-ahead.
     fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
         let bytes = |blocks: f64| blocks * f64::from(block_size);
         let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks))
@@ -317,7 +318,7 @@ impl Job {
         // While one of several processes waits, the device serves the others.
         let device = DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device };
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
-        // Only time beyond the preload is certainly own work. A preload takes at least its bytes, as its reads are
+        // Only time beyond the preload is certainly own work. A preload takes at least its bytes, because its reads are
         // large.
         let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
         let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
@@ -337,7 +338,7 @@ impl Job {
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
-            // Single pieces cost more than all together, so calibrate to the recorded run.
+            // Single pieces cost more than together, so calibrate to the recorded run.
             match job.fetches_at_once() {
                 true => {
                     // Without misses, the busiest process's own work remains.
@@ -382,7 +383,7 @@ impl Job {
     /// Scales all prices until the simulation takes `run_seconds`: single pieces ignore overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
-        // The prices hardly matter, so the factor would diverge.
+        // Reads take so little of the run that the factor would diverge.
         if self.steps.iter().map(|step| step.seconds).sum::<f64>() < WAITED_SHARE_MIN * run_seconds {
             return cheaper;
         }
@@ -400,12 +401,12 @@ impl Job {
         cheaper
     }
 
-    /// Run time in seconds with `reads` issued meanwhile.
+    /// Run time in seconds with a preload of `reads` during the job.
     pub fn simulate(&self, reads: &[Read]) -> f64 {
         Simulation::new(self, reads).run()
     }
 
-    /// Run time in seconds with all blocks read before the job.
+    /// Run time in seconds, including the load of all blocks before the job.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
@@ -425,7 +426,7 @@ fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
 enum Waiting {
     /// Index of a preload's read.
     Preload(usize),
-    /// Step and seconds of a job's read.
+    /// Step index and seconds of a read by the job.
     Own(usize, f64),
 }
 
@@ -442,35 +443,35 @@ enum Reader {
     Works(f64),
     /// Step, and number of its reads left.
     Fetches(usize, u32),
-    /// Step that the preload or read-ahead fetches.
+    /// Index of a step that the preload or read-ahead fetches.
     Waits(usize),
 }
 
 struct Simulation<'a> {
     job: &'a Job,
     readers: Vec<Reader>,
-    /// Index of each process's next step in `readers`, and number of steps begun.
+    /// Each process's next place in its steps, and the number of steps begun.
     next: Vec<usize>,
     begun: usize,
-    /// When the last step was begun.
+    /// Time at which the last step began.
     clock: f64,
     reads: &'a [Read],
-    /// Indexes of `reads`, by fork and position.
+    /// Indexes of `reads`, sorted by fork and position.
     by_position: Vec<u32>,
-    /// Range of `by_position` for each step; empty without reads.
+    /// Reads that cover each step, as a range of `by_position`; empty without reads.
     covers: Vec<(u32, u32)>,
-    /// State of each read, and its blocks fetched by the job.
+    /// State of each read, and number of its blocks fetched by the job.
     states: Vec<State>,
     taken: Vec<u32>,
     queue: VecDeque<Waiting>,
-    /// Queued reads of the preload, and the next.
+    /// Queued reads of the preload, and the next read to queue.
     preloads: usize,
     next_read: usize,
     /// Number of times a process needed a read in flight.
     met_on_its_way: u64,
     /// Steps that the kernel reads ahead, and whether they are cached.
     ahead: BTreeMap<usize, bool>,
-    /// When the device finished its last read.
+    /// Time at which the device finished its last read.
     now: f64,
 }
 
@@ -530,7 +531,7 @@ impl<'a> Simulation<'a> {
         let has_come = |place: usize, step: usize| self.next[place] > 0 || step <= self.begun;
         let earliest = asking().filter(|(place, _, step)| has_come(*place, *step));
         let earliest = earliest.min_by(|one, other| one.1.total_cmp(&other.1));
-        // No other process can continue before it.
+        // If no process waits and none may start yet, the earliest step starts.
         let next = || asking().filter(|_| !self.is_anybody_waiting()).min_by_key(|(_, _, step)| *step);
         let (place, until, _) = earliest.or_else(next)?;
         Some((place, if self.next[place] > 0 { until } else { self.clock }))
@@ -566,14 +567,14 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Fetches(at, step.reads);
     }
 
-    /// Does a process wait for a read in flight? In a parallel job half do; the others read ahead of the preload, as in
-    /// TPC-H's Q4, Q14 and Q15 (docs/films.md).
+    /// Whether a process waits for a read in flight. In a parallel job every second one does; the others read ahead of
+    /// the preload, as in TPC-H's Q4, Q14 and Q15 (docs/films.md).
     fn waits_for_what_comes(&mut self) -> bool {
         self.met_on_its_way += 1;
         !self.job.fetches_at_once() || self.met_on_its_way.is_multiple_of(2)
     }
 
-    /// Starts work, and the kernel's read-ahead of the next step.
+    /// Starts own work, and the kernel's read-ahead of the next step.
     fn work(&mut self, reader: usize, at: usize, clock: f64) {
         if let Some(next) = self.job.readers[reader].get(self.next[reader]) {
             self.read_ahead(*next as usize, clock);
@@ -582,7 +583,7 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
-    /// Skips steps that the preload reads.
+    /// Queues the kernel's read-ahead of a step, unless the preload reads it.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
         let covering = self.covering(at);
@@ -610,7 +611,7 @@ impl<'a> Simulation<'a> {
         while self.preloads < DEPTH && self.next_read < self.reads.len() {
             let at = self.next_read;
             self.next_read += 1;
-            // The job has fetched all of it.
+            // The job has fetched all blocks of such a read.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
                 self.states[at] = State::OnItsWay;
@@ -633,7 +634,7 @@ impl<'a> Simulation<'a> {
             Waiting::Preload(at) => {
                 self.states[at] = State::Done;
                 self.preloads -= 1;
-                // Queue after the waiting reads, as preload threads do.
+                // Queue behind the waiting reads, as preload threads do.
                 self.fill();
                 self.wake();
             }
@@ -700,7 +701,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// In one pass, because each step is looked up several times.
+/// Finds the reads of all steps in one pass.
 fn cover(job: &Job, reads: &[Read], by_position: &[u32]) -> Vec<(u32, u32)> {
     if reads.is_empty() {
         return Vec::new();
@@ -799,13 +800,12 @@ mod tests {
 
     #[test]
     fn what_a_read_alone_waits_is_not_the_jobs_own() {
-        // 20,000 concurrent reads/s, 1000 consecutive ones.
+        // The device serves 20,000 concurrent or 1000 consecutive reads/s.
         let device = DeviceProfile { reads_per_second: 20_000.0, alone_seconds: 1e-3, ..device() };
         let run = |seconds| Run { seconds, device_reads: None, is_cold: true, ..RUN };
         let own = |touched: &Touched, seconds| Job::new(touched, run(seconds), device, BLOCK).own_seconds;
         is_near(own(&index_loop(), 13.0), 2.0);
         is_near(Job::new(&index_loop(), run(13.0), device, BLOCK).simulate(&[]), 13.0);
-        // A faster film proves shorter waits.
         is_near(own(&index_loop(), 5.0), 0.25);
         let fetchers = (0..10_000).map(|at: u32| (at % 4) as u8).collect();
         let four = Touched { fetchers, at_once: 4.0, ..index_loop() };
@@ -825,7 +825,6 @@ mod tests {
             (job.simulate(&ahead), job.simulate_set_first(&ahead))
         };
         let (one, one_first) = with(Vec::new(), 0.0);
-        // Uneven shares let some processes get ahead.
         let uneven =
             (0..10_000).map(|at: u32| if (at / 100).is_multiple_of(2) { (at / 200 % 4) as u8 } else { (at % 4) as u8 });
         let (four, four_first) = with(uneven.collect(), 4.0);
@@ -931,7 +930,6 @@ mod tests {
         let job = Job::new(&index_loop(), run(7_000), device(), BLOCK);
         is_near(job.simulate(&[]), 12.0);
         is_near(job.simulate_set_first(&whole), 5.16);
-        // The long stretch uses none of their reads.
         let mut pieces: Vec<(u32, u32)> = (0..2_000).map(|at| (20_000 + 10 * at, 1)).collect();
         pieces.extend((0..625).map(|at| (at * 16, 16)));
         let job = Job::new(&touched(&pieces, 0..0), run(2_625), device(), BLOCK);
@@ -974,7 +972,7 @@ mod tests {
         }
     }
 
-    /// 1000 blocks, a 1 ms read each, in 3 s.
+    /// 1000 blocks, a 1 ms read each, in a run of 3 s.
     fn looped() -> (Touched, DeviceProfile, Run) {
         let pieces: Vec<(u32, u32)> = (0..1000).map(|at| (at * 7 % 1000 * 2, 1)).collect();
         let (reads_per_second, bandwidth) = (1e12, Bytes(1 << 50));
@@ -1016,7 +1014,6 @@ mod tests {
         let job = Job::new(&touched, warm, device, BLOCK);
         is_near(job.own_seconds, 2.0);
         is_near(job.simulate_fetching(1.0), 3.0);
-        // The kernel reads ahead, 16 blocks per read.
         let mut scan = self::touched(&(0..10).map(|at| (at * 100, 100)).collect::<Vec<_>>(), 0..0);
         scan.forks[0].found.insert_range(0..1000);
         let job = Job::new(&scan, warm, device, BLOCK);

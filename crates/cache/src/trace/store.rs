@@ -1,4 +1,4 @@
-//! Stores films as snapshots are stored, and resolves names to films.
+//! Stores films in the layout of snapshots, and resolves names to films.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,8 +17,8 @@ use host::linux::own_program::state_in;
 /// Films kept under one label.
 pub const KEPT: usize = 7;
 
-/// A film of another command with a smaller share of the largest one's blocks is a slip, 0 to 1: `SELECT 1` under the
-/// wrong name.
+/// A film of a new command with a smaller share of the largest film's blocks (0 to 1) is a slip: `SELECT 1` under the
+/// wrong label.
 const SLIP_SHARE: f64 = 0.01;
 
 const BELOW_STATE: &str = "films";
@@ -28,7 +28,7 @@ pub struct FilmStore(SnapshotStore);
 
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// The best under this label, for the command.
+    /// The best film under this label, for the command.
     Like(String),
     /// A path, `newest`, or the beginning of a name, of this cluster if possible.
     Named(String),
@@ -36,10 +36,10 @@ pub enum Which {
 
 #[derive(Debug)]
 pub struct Like {
-    /// The last one was chosen. One before it better shows the job alone: as large, preferably not preloaded, with the
-    /// fewest blocks found cached.
+    /// The last one was chosen. A film before it better shows the job alone: it is as large, preferably not preloaded,
+    /// and has the fewest blocks found cached.
     pub films: Vec<Film<File>>,
-    /// Of the chosen one.
+    /// Name of the chosen film.
     pub name: String,
     pub remarks: Vec<String>,
 }
@@ -62,7 +62,7 @@ impl FilmStore {
         self.0.root()
     }
 
-    /// Creates a draft in the store or beside `path`; also returns its name for messages.
+    /// Creates a draft in the store or beside `path`. Also returns its path for messages.
     pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf), Error> {
         match path {
             None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
@@ -90,7 +90,7 @@ impl FilmStore {
         Ok((path, header))
     }
 
-    /// Newest first.
+    /// All films, newest first.
     pub fn read_all(&self) -> Result<Films, Error> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
@@ -101,7 +101,7 @@ impl FilmStore {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
-    /// Films that `name` means: all of a label of one cluster, or one.
+    /// Films that `name` refers to: all of a label in one cluster, or one film.
     pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
@@ -119,8 +119,8 @@ impl FilmStore {
         Ok(self.0.forget(film)?)
     }
 
-    /// Also returns remarks on the choice. If several films fit, another replaces a damaged one; without another, the
-    /// damage is the error.
+    /// Opens the film that `name` refers to, with remarks on the choice. If several fit, another replaces a damaged
+    /// one. Without another, the damage is the error.
     pub fn open_sound(
         &self,
         cluster: Option<u64>,
@@ -152,14 +152,14 @@ impl FilmStore {
         }
     }
 
-    /// Newest first.
+    /// Films of a label, newest first.
     fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>, Error> {
         let mut films = self.0.read_generations(cluster)?;
         films.retain(|one| one.label() == Some(label));
         Ok(films)
     }
 
-    /// Newest first; without a cluster, the newest of each.
+    /// Headers of films, newest first; without a cluster, the newest of each cluster.
     fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>, Error> {
         let films = match (which, cluster) {
             (Which::Named(name), _) => return Ok(vec![FilmHeader::read_unverified(&self.find_of(cluster, name)?)?]),
@@ -169,7 +169,7 @@ impl FilmStore {
         Ok(films.into_iter().map(|(_, header)| header).collect())
     }
 
-    /// Newest film first; `None` if unknown.
+    /// Databases, newest film first; `None` if unknown.
     pub fn databases(&self, which: &Which, cluster: u64) -> Option<Vec<String>> {
         let mut all = Vec::new();
         let headers = self.read_which(which, Some(cluster)).ok()?;
@@ -194,8 +194,8 @@ impl FilmStore {
         Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
-    /// Filters by the most similar command and 80 % of the largest film's blocks (a warm job leaves a small film), then
-    /// prefers the newest of this weekday to the newest. Skips unreadable films, and with `after` older ones.
+    /// Filters by the most similar command and 80 % of the largest film's blocks (a warm job leaves a small film). Then
+    /// prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`, older ones.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -237,8 +237,8 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// Is its command new, with nearly none of the largest film's blocks? As the newest it would stand for the job.
-    /// `lost` does not count: most of its blocks are gone.
+    /// Whether the film has a new command and nearly none of the largest film's blocks. As the newest it would stand
+    /// for the job. `lost` does not count, because most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -247,8 +247,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Keeps the newest `KEPT`, the largest, and those that best show the job alone, of all and of the newest command
-    /// (one with a date is new every day). `lost` is not spared.
+    /// Keeps the newest `KEPT`, the largest, and those that best show the job alone, of all films and of the newest
+    /// command (a command with a date is new every day). `lost` is not spared.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<(), Error> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -266,7 +266,7 @@ impl FilmStore {
     }
 }
 
-/// Newest first, by blocks and same weekday; `None` if all are empty.
+/// Index of the best film; `None` if all are empty. `films`: blocks and same weekday of each film, newest first.
 fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
     let whole = |blocks: u64| blocks as f64 >= largest as f64 * WHOLE;
@@ -293,7 +293,7 @@ pub struct Films {
 #[derive(Debug)]
 pub struct Chosen {
     pub path: PathBuf,
-    /// Number of candidates, with this one.
+    /// Number of candidates, including this one.
     pub films: usize,
     alone: bool,
     /// Other clusters use the name too.
@@ -320,7 +320,7 @@ impl Films {
     /// Resolves a path, `newest`, a label's newest, or the beginning of a name, preferably of this cluster.
     ///
     /// # Errors
-    /// If nothing matches, or several names or other clusters do.
+    /// If no film matches, or if several names or other clusters match.
     pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) {
             return Ok(name.into());
@@ -350,28 +350,28 @@ impl Films {
         self.films.iter().filter(is_newest)
     }
 
-    /// `None` if this cluster has any.
+    /// Newest film of the label in another cluster; `None` if this cluster has any.
     pub fn find_other_clusters(&self, cluster: u64, label: &str) -> Option<&Generation> {
         let mut films = self.films.iter().filter(|one| one.label() == Some(label));
         let newest = films.next()?;
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
     }
 
-    /// Also removes those of other clusters, which cannot replace it.
+    /// Also removes films of other clusters, which cannot replace it.
     fn leave_out(&mut self, path: &Path) {
         let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
     }
 
-    /// Empty if `name` is no label.
+    /// Films with the label and cluster of `path`; empty if `name` is no label.
     fn labelled(&self, path: &Path, name: &str) -> Vec<&Generation> {
         let labelled = || self.films.iter().filter(|one| one.label() == Some(name) && name != NEWEST);
         let meant = labelled().find(|one| one.path == path);
         labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// Like `find_of`, with the number of candidates. With `alone`, the one that best shows the job alone, of those
-    /// with requests.
+    /// Like `find_of`, with the number of candidates. With `alone`, chooses among films with requests the one that best
+    /// shows the job alone.
     pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen, Error> {
         let path = self.find_of(cluster, name)?;
         let mut films = read_headers(self.labelled(&path, name).into_iter());

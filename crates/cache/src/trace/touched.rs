@@ -1,6 +1,6 @@
 //! Blocks that a job will touch, derived from films and compared with the cache; and a film's summary. An LRU cache
-//! holds a block if it has room for all requested since (Mattson, Gecsei, Slutz, Traiger: Evaluation techniques for
-//! storage hierarchies, 1970). A hash-chosen sample suffices (SHARDS: Waldspurger and others, FAST 2015).
+//! still holds a block if it has room for all requested since (Mattson, Gecsei, Slutz, Traiger: Evaluation techniques
+//! for storage hierarchies, 1970). A hash-chosen sample suffices (SHARDS: Waldspurger and others, FAST 2015).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use host::units::{BlockRange, Fork};
 use observe::pages::unit_hash;
 use postgres::{RelationName, RelationPath};
 
-/// Maximum number of ordered pieces, 13 bytes each. A longer job takes hours.
+/// Ordered pieces, 13 bytes each. A job with more pieces takes hours.
 const PIECES_MAX: usize = 4 << 20;
 
 /// Up to this many blocks, single lookups beat a range count, which starts at the set's beginning.
@@ -61,12 +61,12 @@ pub struct TouchedFork {
 pub struct Touched {
     pub forks: Vec<TouchedFork>,
     pub pieces: Vec<Piece>,
-    /// Process that fetched each piece, counted from 0.
+    /// Number of the process that fetched each piece, from 0.
     pub fetchers: Vec<u8>,
     /// Names of the film's relations that were dropped or rewritten since.
     pub gone: Vec<String>,
     pub gone_blocks: u64,
-    /// Possibly needed but unproven, so excluded: see `count_unproven`.
+    /// Possibly needed, but unproven blocks, which are excluded (see `count_unproven`).
     pub unproven_blocks: u64,
     /// Film blocks beyond the end of their file.
     pub truncated_blocks: u64,
@@ -78,8 +78,8 @@ pub struct Touched {
 
 impl Touched {
     /// Reads a job's films; the order of the first one counts. Relations match by file and known name. Blocks seen only
-    /// in shared_buffers are excluded, and counted if `buffers_are_gone`. Without a map, everything exists and nothing
-    /// is cached.
+    /// in shared_buffers are excluded, and counted if `buffers_are_gone`. Without a map, all relations count as
+    /// existing and uncached.
     pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
         map: impl Into<Option<&'a Map>>,
@@ -91,11 +91,10 @@ impl Touched {
             there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
         }
         let mut touched = Touched::default();
-        // `None`: the relation is gone.
+        // Index in `touched.forks`; `None` if the relation is gone.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
-        // Film blocks that no longer exist.
         let (mut gone, mut beyond) = (Buffers::new(), Buffers::new());
         for (film_place, film) in films.iter().enumerate() {
             let mut of_film = Buffers::new();
@@ -158,7 +157,7 @@ impl Touched {
 
     /// Counts uncached blocks of the job's relations that were in shared_buffers during all these films. Films miss
     /// requests served there, but the blocks may serve others only. A film recorded without them proves that the job
-    /// needs none. `buffers` has only films that recorded shared_buffers.
+    /// needs none of them. `buffers` has only films that recorded shared_buffers.
     fn count_unproven(&mut self, buffers: &[Buffers]) {
         for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
@@ -173,13 +172,13 @@ impl Touched {
 
     fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
         let (touched, found) = (RoaringBitmap::new(), RoaringBitmap::new());
-        // The job requests no block that shared_buffers hold.
+        // The page cache gets no request for blocks in shared_buffers.
         let resident = &fork.os | fork.all_buffers();
         self.forks.push(TouchedFork { relation, path, fork: fork.fork, blocks: fork.blocks, touched, found, resident });
         self.forks.len() as u32 - 1
     }
 
-    /// Adds only new blocks.
+    /// Adds the blocks that are not touched yet.
     fn add_piece(&mut self, fork: u32, start: u32, end: u32, kind: EventKind) {
         let TouchedFork { touched, found, .. } = &mut self.forks[fork as usize];
         let before = count_in(touched, start, end - start);
@@ -207,8 +206,8 @@ impl Touched {
         touched.insert_range(start..end);
     }
 
-    /// Plans reads of missing blocks beside the job, by file and position; with `among`, of these blocks, cached or
-    /// not.
+    /// Plans a preload of the missing blocks beside the job, by file and position. With `among`, reads these blocks,
+    /// cached or not.
     pub fn plan_reads(&self, among: Option<&[RoaringBitmap]>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
         let wanted = self.forks.iter().enumerate().map(|(at, fork)| {
             let (blocks, resident) = match among {
@@ -240,17 +239,17 @@ impl Touched {
         self.forks.iter().map(|fork| fork.touched.len()).sum()
     }
 
-    /// Distinct blocks, existing or not.
+    /// Distinct blocks, including those that no longer exist.
     pub fn film_blocks(&self) -> u64 {
         self.blocks() + self.gone_blocks + self.truncated_blocks
     }
 
-    /// A share, 0 to 1. No job requests these blocks any more.
+    /// Share of film blocks beyond the end of their file, 0 to 1. No job requests them any more.
     pub fn truncated_share(&self) -> f64 {
         self.truncated_blocks as f64 / self.film_blocks().max(1) as f64
     }
 
-    /// A share, 0 to 1.
+    /// Share of film blocks that no longer exist, 0 to 1.
     pub fn lost_share(&self) -> f64 {
         (self.gone_blocks + self.truncated_blocks) as f64 / self.film_blocks().max(1) as f64
     }
@@ -260,7 +259,7 @@ impl Touched {
     }
 }
 
-/// Number, first and last fetch by pid.
+/// Number, first and last fetch of each process, by pid.
 #[derive(Default)]
 struct Fetchers(HashMap<u32, (u8, Duration, Duration)>);
 
@@ -273,7 +272,7 @@ impl Fetchers {
         *number
     }
 
-    /// Mean concurrency from the first fetch to the last.
+    /// Mean number of concurrent processes from the first fetch to the last.
     fn at_once(&self) -> f64 {
         let length = |first: Duration, last: Duration| last.saturating_sub(first).as_secs_f64();
         let begin = self.0.values().map(|(_, first, _)| *first).min().unwrap_or_default();
@@ -304,12 +303,12 @@ pub struct RelationTouches {
     pub relation: FilmRelation,
     /// Distinct blocks fetched or requested, of all forks.
     pub blocks: u64,
-    /// Distinct blocks before the film.
+    /// Distinct blocks in shared_buffers before the film.
     pub buffers_blocks: u64,
-    /// Runs of adjacent blocks, each seen at one look.
+    /// Number of runs of adjacent blocks, each recorded at one moment.
     #[serde(rename = "pieces")]
     pub events: u64,
-    /// Since the film's start; `None` with shared_buffers only.
+    /// First touch since the film's start; `None` with shared_buffers only.
     pub first_seconds: Option<f64>,
     pub last_seconds: Option<f64>,
     #[serde(skip)]
@@ -319,15 +318,15 @@ pub struct RelationTouches {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moment {
     pub seconds: f64,
-    /// Distinct blocks since the film's start.
+    /// Distinct blocks touched since the film's start.
     pub blocks: u64,
-    /// Distinct blocks since the previous moment.
+    /// Distinct blocks touched since the previous moment.
     pub recent_blocks: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FilmSummary {
-    /// Most blocks first.
+    /// Relations with the most blocks first.
     pub relations: Vec<RelationTouches>,
     /// At equal intervals up to the film's end.
     pub moments: Vec<Moment>,
@@ -339,7 +338,6 @@ pub struct FilmSummary {
 struct Sum {
     blocks: RoaringTreemap,
     buffers: RoaringTreemap,
-    /// Since the previous moment.
     recent: RoaringTreemap,
     events: u64,
     first_seconds: Option<f64>,
@@ -405,13 +403,13 @@ impl FilmSummary {
     }
 }
 
-/// Blocks followed at once, 40 bytes each. Larger films are sampled further.
+/// Blocks followed at once, 40 bytes each. Larger films get a smaller sample.
 const FOLLOWED_MAX: usize = 1 << 17;
 
-/// Repeated requests before further sampling, as in a recorder.
+/// Repeated requests after which the sample shrinks, as in a recorder.
 const REPEATED_MAX: u64 = 1 << 17;
 
-/// Leading bits kept of a distance, rounded up: at most 3 % too large, never too small.
+/// Leading bits kept of a distance. Rounding up makes it at most 3 % too large, never too small.
 const LEADING_BITS: u32 = 6;
 
 /// Share of requests that may miss again with sufficient memory, 0 to 1.
@@ -420,12 +418,12 @@ const SPARED: f64 = 0.01;
 /// Requests that miss the page cache, by its size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MissRatioCurve {
-    /// Block requests, estimated. First requests miss with any memory.
+    /// Estimated number of block requests. First requests miss with any memory.
     pub requests: u64,
     pub first_requests: u64,
     /// One block in 2^`sampling` was followed.
     pub sampling: u32,
-    /// By increasing memory. `missed` includes first requests.
+    /// Points by increasing memory. `missed` includes first requests.
     pub points: Vec<CurvePoint>,
 }
 
@@ -436,7 +434,7 @@ pub struct CurvePoint {
 }
 
 impl MissRatioCurve {
-    /// A share, 0 to 1; `None` without requests.
+    /// Share of missing requests with `blocks` of memory, 0 to 1; `None` without requests.
     pub fn miss_ratio(&self, blocks: u64) -> Option<f64> {
         let missed = match self.points.partition_point(|point| point.blocks <= blocks) {
             0 => self.requests,
@@ -445,12 +443,12 @@ impl MissRatioCurve {
         (self.requests > 0).then(|| missed as f64 / self.requests as f64)
     }
 
-    /// Size with which only first requests miss; 0 without repetitions.
+    /// Blocks of memory with which only first requests miss; 0 without repetitions.
     pub fn most_blocks(&self) -> u64 {
         self.points.last().map_or(0, |point| point.blocks)
     }
 
-    /// Fewest blocks with which at most 1 % of requests miss again; 0 if repetitions are that rare.
+    /// Fewest blocks of memory with which at most 1 % of requests miss again; 0 if repetitions are that rare.
     pub fn sufficient_blocks(&self) -> u64 {
         let spared = self.first_requests as f64 + self.requests as f64 * SPARED;
         let is_short = |point: &&CurvePoint| point.missed as f64 > spared;
@@ -462,18 +460,18 @@ impl MissRatioCurve {
     }
 }
 
-/// A unit: its fork's number, and its position.
+/// A unit of blocks: the number of its fork, and its position.
 type Block = (u32, u32);
 
 #[derive(Debug, Default)]
 pub struct Reuse {
     sampled: Sampled,
-    /// Grows from the film's shift.
+    /// Sampling shift; starts at the film's and grows.
     shift: u32,
     forks: HashMap<(RelationPath, Fork), u32>,
-    /// Index of each block's last request, and its hash.
+    /// Index of each block's last request, and the block's hash.
     last: HashMap<Block, (u32, u32)>,
-    /// Those indexes, and the next one.
+    /// Indexes in `last`, and the next index.
     order: RoaringBitmap,
     next: u32,
     /// Repeated requests since the sample last shrank.
@@ -507,7 +505,7 @@ impl Reuse {
         let weight = 1 << self.shift;
         match self.last.insert(block, (self.next, hash)) {
             Some((at, _)) => {
-                // Blocks requested since, including this one.
+                // Blocks requested since then, including this one.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
                 self.repeated += 1;
@@ -526,7 +524,7 @@ impl Reuse {
         }
     }
 
-    /// Drops blocks outside the sample and renumbers: ranks among small numbers are fast.
+    /// Drops blocks outside the sample and renumbers the rest, because ranks of small numbers are fast.
     fn compact(&mut self) {
         let limit = below(self.shift);
         self.last.retain(|_, (_, hash)| u64::from(*hash) < limit);
@@ -557,7 +555,7 @@ fn round_up(blocks: u64) -> u64 {
 pub const COLUMNS: u64 = 120;
 pub const ROWS: u64 = 32;
 
-/// Maximum of pictures, up to 150 kB each; relations touched first get one.
+/// Pictures, up to 150 kB each. Relations touched first get one.
 const PICTURES_MAX: usize = 512;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -620,7 +618,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let events = [(1, 0, 60, Buffers), (2, 0, 9, Buffers), (1, 40, 70, Fetched), (1, 95, 99, Buffers)];
         let warm = film(&place, "warm", &events);
-        // Nothing of relation 2 is known to be needed.
+        // No film proves that the job needs relation 2.
         let map = map_of(vec![there(1, 97, 10), there(2, 9, 0)]);
         let touched = Touched::read(&[&warm], &map, false).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
@@ -631,7 +629,7 @@ mod tests {
         let touched = Touched::read(&[&warm, &helped], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (22, 40), "it does not know");
         assert_eq!(Touched::read(&[&helped], &map, true).unwrap().unproven_blocks, 0);
-        // Recorded without these blocks.
+        // Recorded without these blocks in shared_buffers.
         let cold = film(&place, "cold", &[(3, 0, 1, Buffers), (1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&cold, &warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 40));
@@ -674,7 +672,7 @@ mod tests {
         assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
         assert_eq!((touched.gone_blocks, touched.truncated_share()), (20, 5.0 / 54.0));
 
-        // A database with unknown names.
+        // The names of this database are unknown.
         let mut unnamed = there(2, 4, 0);
         unnamed.relation.name.schema.clear();
         unnamed.relation.name.name = unnamed.relation.path.to_string();
@@ -699,7 +697,6 @@ mod reuse_tests {
         reuse.finish()
     }
 
-    /// Searches a list from its end.
     fn by_hand(blocks: &[u64]) -> BTreeMap<u64, u64> {
         let mut needed = BTreeMap::new();
         let mut stack: Vec<u64> = Vec::new();

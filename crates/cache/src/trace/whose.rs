@@ -11,10 +11,10 @@ use postgres::{Session, WALSENDER, background_kind, leader_of};
 /// Title of I/O workers, which read for any session (PostgreSQL 18, `io_method = worker`).
 pub const IO_WORKER: &str = "io worker";
 
-/// `None` if the server does not answer.
+/// Queries the sessions; `None` if the server does not answer.
 pub type AskSessions = Box<dyn FnMut() -> Option<Vec<Session>> + Send>;
 
-/// `None` matches any.
+/// Names of sessions; `None` matches any.
 pub struct Named {
     pub application_name: Option<String>,
     pub database: Option<String>,
@@ -42,11 +42,11 @@ pub enum Wanted {
     Everybody,
     /// Processes of a command, and sessions with its names, whatever their client.
     Command {
-        /// 0 until started.
+        /// pid of the command; 0 until it starts.
         pid: Arc<AtomicU32>,
         named: Option<Named>,
     },
-    /// With its parallel workers.
+    /// A backend with its parallel workers.
     Backend(u32),
     Sessions(Named),
 }
@@ -81,7 +81,7 @@ pub struct Whose {
     pub postmaster_pid: Option<u32>,
     /// Start of this process, in ticks.
     begun: u64,
-    /// Living processes by start in ticks, because pids are reused.
+    /// Living processes of the command by start in ticks, because pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
     sessions: Vec<Session>,
@@ -92,15 +92,15 @@ pub struct Whose {
     unseen: HashSet<u32>,
     /// Ended processes whose events the kernel may still report.
     ended: HashSet<u32>,
-    /// Only the command's processes and this one.
+    /// Clients of sessions: only the command's processes and this one.
     clients: Clients,
-    /// Not the command's: ran before it, serve another client, or work for the server.
+    /// Processes that are not the command's: ran before it, serve another client, or work for the server.
     pub strangers: HashSet<u32>,
-    /// 0 until earlier processes are known.
+    /// pid of the command; 0 until earlier processes are known.
     command: u32,
     /// Unseen processes that count as the command's.
     unknown: u64,
-    /// The same, because no other process read anything.
+    /// Unseen processes that count because no other read anything.
     alone: u64,
     pub trouble: Option<String>,
 }
@@ -119,7 +119,7 @@ impl Whose {
         self.of_listed(pid)
     }
 
-    /// Does not look at the command's processes again.
+    /// Like `of`, but does not look at the command's processes again.
     pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -142,7 +142,7 @@ impl Whose {
         come_over
     }
 
-    /// For a command, once one of its processes was seen.
+    /// For a command, known once one of its processes was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
@@ -173,13 +173,13 @@ impl Whose {
         self.has_seen_wanted = true;
     }
 
-    /// Is it known to be wanted, and to work for nobody else?
+    /// Whether a process is known to be wanted and works for nobody else.
     pub fn is_certain(&self, pid: u32) -> bool {
         let is_shared = self.io_workers.contains(&pid) || self.unseen.contains(&pid) || self.wants_everybody();
         self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared
     }
 
-    /// Why the users of some reads are unknown.
+    /// Reason why the users of some reads are unknown.
     pub fn shared(&self) -> Option<&'static str> {
         (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync avoids this)")
     }
@@ -226,7 +226,7 @@ impl Whose {
         remarks
     }
 
-    /// Processes counted without proof.
+    /// Remarks on processes counted without proof.
     pub fn guesses(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
@@ -265,7 +265,7 @@ impl Whose {
     }
 
     fn judge_of_command(&mut self, pid: u32, command: u32) -> Verdict {
-        // The command is starting, so this one ran before.
+        // The command is still starting, so this process ran before it.
         if command == 0 {
             self.strangers.insert(pid);
             return Verdict::NotYet;
@@ -275,7 +275,7 @@ impl Whose {
             return by_name;
         }
         match self.judge_client(pid, command) {
-            // A connected session may still set its name, while the server answers.
+            // While the server answers, a connected session may still set its name.
             Verdict::Other if by_name == Verdict::NotYet && self.answers => Verdict::NotYet,
             verdict => verdict,
         }
@@ -284,7 +284,7 @@ impl Whose {
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
         let client = match is_server {
-            // Sessions older than pgthaw serve others. This spares reading many sockets.
+            // Sessions older than pgthaw serve others. Skipping them saves reading many sockets.
             true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
             true if works_for_the_server(pid) => Client::Other,
             true => self.find_client(pid),
@@ -295,12 +295,12 @@ impl Whose {
         match client {
             Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
             Client::Member(_) => Verdict::Wanted,
-            // Remembered for when it has ended.
+            // Remember it, because an ended process cannot be classified.
             Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
-            // It may have been the command's. It counts once another of the command was seen.
+            // It may have been the command's. It counts once another process of the command was seen.
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
             Client::Ended => {
                 self.unseen.insert(pid);
@@ -339,7 +339,7 @@ impl Whose {
     fn judge_session(&mut self, pid: u32) -> Verdict {
         let Some(named) = self.wanted.named() else { return Verdict::Other };
         let Some(session) = self.sessions.iter().find(|session| session.pid == pid) else {
-            // It may still get a name.
+            // The session may still set a name.
             let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
             return if is_server { Verdict::NotYet } else { Verdict::Other };
         };
@@ -350,7 +350,7 @@ impl Whose {
     }
 }
 
-/// A walsender has a client, such as pg_basebackup.
+/// Excludes walsenders, which have a client such as pg_basebackup.
 fn works_for_the_server(pid: u32) -> bool {
     let title = read_title(pid).unwrap_or_default();
     background_kind(&title).is_some_and(|kind| kind != WALSENDER)
@@ -476,7 +476,7 @@ mod whose_tests {
         whose.refresh();
         assert_eq!([pooled, other].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other]);
         assert!(whose.is_decided());
-        // The server no longer answers: nothing is awaited.
+        // The server no longer answers, so no name is awaited.
         whose.refresh();
         let mut third = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert_ne!(whose.of(third.id()), Verdict::NotYet);

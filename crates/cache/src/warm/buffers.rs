@@ -85,8 +85,8 @@ impl BuffersTier<'_> {
         pass
     }
 
-    /// Returns the databases where pg_prewarm is unusable. Creates missing extensions, if allowed, before
-    /// connections could race to. Otherwise each connection finds out itself.
+    /// Creates missing extensions, if allowed, before several connections try to. Returns the databases where
+    /// pg_prewarm is unusable. If creation is not allowed, only a dry run checks.
     async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
         let mut refused = BTreeMap::new();
         if !self.options.create_extensions && !self.options.is_dry_run {
@@ -188,8 +188,8 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Buffers to fill, and the skip reason beyond them. Without an explicit budget, no buffer of live traffic is
-    /// evicted.
+    /// Buffers to fill, and the skip reason for further blocks. Without an explicit budget, no buffer of live traffic
+    /// is evicted.
     fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
@@ -210,7 +210,7 @@ fn cap(
 ) -> (u64, SkipReason) {
     let reason = match budget {
         Some(_) => SkipReason::OverBudget,
-        // The limit is not the reason here.
+        // The unknown free buffers are the reason, not the limit.
         None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
         None => SkipReason::NoFreeBuffer,
     };
@@ -225,7 +225,7 @@ fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
     match (budget, used) {
         (Some(budget), _) => budget.min(all),
         (None, Ok(used)) => all.saturating_sub(used),
-        // The statements will report it.
+        // The statements will report the lost server.
         (None, Err(why)) if why.reason == SkipReason::ServerGone => all,
         (None, Err(_)) => 0,
     }
@@ -282,9 +282,9 @@ pub struct BuffersTier<'a> {
     pub host: &'a Host,
     /// Upper bound; see `Crew`.
     pub connections: usize,
-    /// Rest of the budget of both tiers.
+    /// Rest of the budget shared by both tiers.
     pub limit: Option<Bytes>,
-    /// Loads only blocks in the page cache: others would enter it too, beyond the budget.
+    /// Loads only these blocks: others would enter the page cache too, beyond the budget.
     pub cached: Option<&'a Cached>,
     /// Bytes per second; `None` is unlimited.
     pub max_rate: Option<Bytes>,
@@ -304,7 +304,7 @@ struct Want {
     pub relation: usize,
     pub fork: Fork,
     pub levels: Vec<(u8, RoaringBitmap)>,
-    /// Database to load it in; any for shared catalogs.
+    /// Database whose connection loads the fork; any database for shared catalogs.
     pub database: String,
     pub oid: u32,
     pub path: RelationPath,
@@ -313,7 +313,7 @@ struct Want {
 }
 
 impl Want {
-    /// A snapshot's buffers of one fork. Shared catalogs load in `any_database`.
+    /// Requests a snapshot's buffers of one fork. Shared catalogs load through `any_database`.
     pub fn new(relation: usize, fork: &ForkMap, now: &Relation, any_database: &str) -> Want {
         let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
         Want {
@@ -342,7 +342,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Loaded {
-    /// Includes blocks only touched again.
+    /// Includes blocks whose usage count was only raised.
     pub done: Done,
     pub blocks: Vec<u64>,
     /// Blocks of each want past the current end of its fork.
@@ -396,8 +396,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Runs statements until none is left or this connection is surplus. If none is available, all but the first
-    /// return their statement and end.
+    /// Runs statements until none is left or this connection is surplus. If the server refuses another connection, all
+    /// but the first return their statement and end.
     async fn work(&self, nth: usize) {
         let mut open: Open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
@@ -499,14 +499,14 @@ impl Failure {
 
 // ---- crew ----
 
-/// Minimum time, and statements per connection, before a change.
+/// Minimum time, and statements per connection, before the number of connections changes.
 const WINDOW: Duration = Duration::from_millis(500);
 const STATEMENTS_EACH: u64 = 2;
 
 /// Minimum throughput gain of one more connection.
 const NOTICEABLE: f64 = 1.1;
 
-/// Retry interval of a useless connection: later blocks may lie elsewhere.
+/// Interval before retrying a connection that did not help: later blocks may be stored elsewhere.
 const RETRY: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -576,7 +576,7 @@ struct Job {
     pub ranges: Vec<BlockRange>,
     pub blocks: u64,
     pub passes: u32,
-    /// Loaded already: only raises the usage count.
+    /// Only raises the usage count of loaded blocks.
     is_again: bool,
 }
 
@@ -586,8 +586,8 @@ impl Job {
     }
 }
 
-/// Loading sets a usage count of 1, even for 0, and each further pass adds 1, up to 5. Every block has one too many
-/// until the first clock sweep.
+/// Maximum further passes. Loading sets a usage count of 1, even for 0, and each further pass adds 1, up to 5. Counts
+/// below 5 are one too high until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]
@@ -603,8 +603,8 @@ impl JobPlan {
     }
 }
 
-/// Plans at most `budget_blocks` missing blocks, only `allowed` ones; the rest is over budget. At equal usage
-/// count, catalogs come first, then database by database. Usage counts are raised last, because filling the last
+/// Plans at most `budget_blocks` missing blocks, only `allowed` ones; the rest is over budget. At equal usage count,
+/// catalogs load first, then each database's other relations. Usage counts are raised last, because filling the last
 /// free buffers starts the clock sweep.
 fn plan_jobs(
     wants: &[Want],

@@ -10,8 +10,8 @@ use host::units::Bytes;
 
 /// Reads cost `reads ÷ reads_per_second` and `bytes ÷ bandwidth`.
 ///
-/// Beside others the prices add up (docs/plan.md): what a plan saves serves the server's misses in the same queue.
-/// An idle device may overlap them.
+/// Beside others the prices add up (docs/plan.md): time that a plan saves serves the server's misses in the same queue.
+/// An idle device may overlap the prices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
     /// Random reads per second, above 0.
@@ -57,7 +57,7 @@ const TOLD_READ_MAX: u64 = 4 << 20;
 const SEEKING_READS_PER_SECOND: f64 = 1000.0;
 
 impl DeviceProfile {
-    /// The slower a device seeks, the larger its reads; seeking overlaps nothing.
+    /// The slower a device seeks, the larger its reads. A seeking head overlaps nothing.
     pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;

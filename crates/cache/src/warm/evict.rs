@@ -28,7 +28,6 @@ pub struct Eviction<'a> {
     pub is_whole_cluster: bool,
     /// Also drops the machine's whole page cache.
     pub drop_caches: bool,
-    /// Reports what would be evicted.
     pub is_dry_run: bool,
     pub server: Option<&'a Server>,
     pub directory: Option<&'a Path>,
@@ -40,7 +39,7 @@ pub struct Eviction<'a> {
 host::debug_by!(Eviction<'_>: tiers);
 
 impl Eviction<'_> {
-    /// Evicts, then measures what stayed.
+    /// Evicts, then measures the remaining pages.
     ///
     /// # Errors
     /// A requested tier cannot be seen or reached.
@@ -253,7 +252,6 @@ pub struct Stay {
     pub fork: Fork,
     pub bytes: Bytes,
     pub reason: StayReason,
-    /// Error text, if any.
     pub detail: Option<String>,
 }
 

@@ -9,8 +9,8 @@ use roaring::RoaringBitmap;
 
 use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
-/// Factor of a usage count, beyond its window. Low counts differ by chance. 5 is PostgreSQL's maximum and stands
-/// for more, as of inner index pages.
+/// Factors of usage counts, which multiply the window's heat. Low counts differ by chance. 5 is PostgreSQL's maximum
+/// and stands for more uses, as of inner index pages.
 const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
 /// Blocks per window: small enough to separate a table's newest part, large enough to average out chance.
@@ -19,8 +19,8 @@ const WINDOW: u64 = 1024;
 /// Heats within this factor are one level.
 const LEVEL_RATIO: f64 = 1.5;
 
-/// Factor of page flags for a block only in the page cache: read ahead, read once, twice, more often. Flags count
-/// from the page's load, so among equal blocks chance decides: the steps are too small to justify separate reads.
+/// Factors of page flags for a block only in the page cache: read ahead, read once, twice, more often. Flags count from
+/// the page's load, so equal blocks differ by chance. The steps are too small to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
 /// Thresholds of hot blocks: usage count 3; the kernel's active list; in shared_buffers in most snapshots, or eight
@@ -29,7 +29,7 @@ const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
 
-/// Maximum prior share of a window.
+/// Maximum of `usual_share`.
 const USUAL_SHARE_MAX: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +80,7 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     hot
 }
 
-/// Blocks processed at a time: each 65,536 need kilobytes per heat, however small the snapshot.
+/// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat, however small the snapshot.
 const PIECE: u64 = 1 << 25;
 
 /// Levels, coldest first. Heats are comparable within one snapshot.

@@ -1,6 +1,6 @@
 //! Reads every block of a volume made from a volume snapshot, because a first read fetches it from remote storage.
-//! Reads bypass the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. An
-//! interrupted run continues.
+//! Reads bypass the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. The next
+//! run continues an interrupted one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ use postgres::{DataDirectory, Relation};
 
 /// Bytes of one read.
 const READ: u64 = 1 << 20;
-/// Interval between saves: a power failure loses this much.
+/// Interval between saves of the progress: a power failure loses this much.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
@@ -116,7 +116,7 @@ struct Work<'a> {
 }
 
 impl Hydration<'_> {
-    /// Reads what `state` lacks and calls `keep` regularly. Blocks.
+    /// Reads the chunks that `state` lacks and calls `keep` regularly. Blocks the thread.
     ///
     /// # Errors
     /// The directory cannot be listed, or `keep` fails.
@@ -144,7 +144,7 @@ impl Hydration<'_> {
             ..HydrationReceipt::default()
         };
         let is_finished = receipt.finished_before.is_some();
-        // Learns the speed of unread blocks during the run.
+        // The governor learns the speed of unread blocks during the run.
         let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
         if !self.has_server {
             governor.note_no_server();
@@ -169,7 +169,7 @@ impl Hydration<'_> {
 }
 
 impl Work<'_> {
-    /// Calls `keep` meanwhile and at the end. Its failure stops the reads.
+    /// Calls `keep` during the reads and at the end. If `keep` fails, the reads stop.
     fn run_threads<E>(&self, mut keep: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -198,7 +198,7 @@ impl Work<'_> {
         })
     }
 
-    /// Whether unclaimed chunks remain; otherwise no thread waits.
+    /// Whether unclaimed chunks remain; otherwise no thread waits for its turn.
     fn goes_on(&self) -> bool {
         self.next.load(Ordering::Relaxed) < self.done.len() && !self.hydration.control.is_interrupted()
     }
@@ -223,7 +223,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether all was read. A missing file counts as read.
+    /// Whether the whole range was read. A missing file counts as read.
     fn read_chunk(
         &self,
         thread: usize,
@@ -273,9 +273,9 @@ impl Work<'_> {
 
 // ---- state ----
 //
-// Chunks read so far: a JSON file per cluster and place.
+// Stores the chunks read so far, in a JSON file per cluster and place.
 
-/// A range takes 20 bytes: enough for millions of files.
+/// Maximum file size. A range takes 20 bytes: enough for millions of files.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 
 const FORMAT: u32 = 1;
@@ -286,7 +286,7 @@ pub struct HydrationState {
     place: Place,
     /// `None` before the first update.
     updated_at: Option<Timestamp>,
-    /// A finished run is never resumed: later blocks were touched when written.
+    /// A finished run is never resumed: blocks added later were touched when written.
     is_finished: bool,
     chunk_bytes: u64,
     /// Chunks read per file below the data directory, as sorted `[start, end)`.
@@ -358,7 +358,7 @@ impl StateStore {
         HydrationState::new(self.place.clone())
     }
 
-    /// Returns an empty state if there is none for this place. A damaged file also yields a remark.
+    /// Returns an empty state if none is stored for this place. A damaged file also yields a remark.
     pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
         let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
@@ -398,7 +398,7 @@ impl StateStore {
 /// Bytes of a chunk; an interrupted one is read again.
 pub const CHUNK: u64 = 8 << 20;
 
-/// 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
+/// Maximum chunks: 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
 const CHUNKS_MAX: u64 = 1 << 25;
 
 #[derive(Debug)]

@@ -39,9 +39,9 @@ pub struct Receipt {
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
     pub block_size: u32,
-    /// All relations then have other files; none counts as rewritten or dropped.
+    /// The snapshot is from another cluster, with other files: no relation counts as rewritten or dropped.
     pub is_other_cluster: bool,
-    /// Nothing was read; `forecast` says what would be.
+    /// Nothing was read; `forecast` holds the planned reads.
     pub is_dry_run: bool,
     pub device: PlannedDevice,
     /// Forecast of the OS tier's plan.
@@ -96,11 +96,11 @@ pub struct TierReceipt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TrafficReceipt {
     pub sharing: Sharing,
-    /// Most busy server processes waited for the disk.
+    /// Time while most busy server processes waited for the disk.
     pub waiting_seconds: f64,
-    /// Most of them ran.
+    /// Time while most busy server processes ran.
     pub flowing_seconds: f64,
-    /// The restore reduced its rate for them.
+    /// Time while the restore reduced its rate for the server.
     pub yielded_seconds: f64,
     /// Final bandwidth share beside flowing traffic, and the server's work relative to that at 93 %; `None` without
     /// flowing traffic.
@@ -120,9 +120,9 @@ pub struct MemoryReceipt {
     pub bound: Option<MemoryBound>,
     /// Bytes evicted soon after their read, and read again.
     pub reread_bytes: Bytes,
-    /// Uncached bytes in gaps that were read over.
+    /// Unrequested bytes, not cached before, that reads over gaps loaded.
     pub read_over_bytes: Bytes,
-    /// Bytes of these that were dropped again.
+    /// Bytes of `read_over_bytes` that were dropped again.
     pub let_go_bytes: Bytes,
 }
 
@@ -186,10 +186,10 @@ pub enum SkipReason {
     Dropped,
     /// The file is missing for an unknown reason.
     FileGone,
-    /// Wanted blocks are unknown. The OS tier reads the whole fork if at least half was requested.
+    /// Wanted blocks have unknown positions. The OS tier reads the whole fork if at least half was requested.
     Rewritten,
     Truncated,
-    /// The database accepts no connections, as template0.
+    /// The database accepts no connections, like template0.
     DatabaseUnreachable,
     /// No permission to read the file or its residency.
     NoPermission,
@@ -213,7 +213,7 @@ pub enum SkipReason {
     NoPrivilege,
     NoPrewarm,
     NoFreeBuffer,
-    /// Free buffers are invisible and no budget is set.
+    /// Free buffers are not visible, and no budget is set.
     FreeBuffersUnknown,
     /// The data directory is not on this host.
     NoDataDirectory,
@@ -285,8 +285,8 @@ impl Receipt {
         kinds.iter().map(|(_, kind)| *kind).find(|kind| *kind != ErrorKind::Privilege)
     }
 
-    /// Before the server's start only the page cache can be filled, but a request for shared_buffers alone needs a
-    /// server.
+    /// A missing server is a failure only for shared_buffers alone. The page cache can be filled before the server
+    /// starts.
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),
@@ -347,7 +347,7 @@ impl Refusal {
             (Error::Connect { .. }, _) if error.is_closed_database() => SkipReason::DatabaseUnreachable,
             _ => SkipReason::ReadFailed,
         };
-        // This message says what to do already.
+        // The message about open files already contains the hint.
         let says_all = reason == SkipReason::TooFewFiles;
         Refusal::with_detail(reason, if says_all { error.to_string() } else { error.with_hint() })
     }

@@ -14,17 +14,17 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::background_kind;
 
-/// Interval between looks.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Looks per decision: half a second.
 const LOOKS: usize = 20;
 
-/// Interval between experiments with a lower rate: does the restore make traffic wait? Until the hot blocks are
-/// read, they cost traffic time.
+/// Interval between experiments. An experiment lowers the rate to test whether the restore makes traffic wait. Until
+/// the hot blocks are read, experiments cost traffic time.
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Afterwards, when they are cheap. Each failure after the first doubles it, up to the maximum.
+/// Interval after the hot blocks, when experiments are cheap. Each failure after the first doubles it, up to the
+/// maximum.
 const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
@@ -34,7 +34,7 @@ const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 /// Total length of an experiment.
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Same times right after the hot blocks, whose last reads are in flight.
+/// Times of the experiment right after the hot blocks, when their last reads are in flight.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
@@ -42,7 +42,7 @@ const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 /// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// Minimum where fewer do. Each one delays the server's misses.
+/// Minimum if fewer reads reach the bandwidth. Each one delays the server's misses.
 const REACHED_DEPTH_MIN: usize = 4;
 
 /// Initial depth, while a cold server's misses take most reads. With 11, the server's worst second reached 0.33 to
@@ -50,22 +50,22 @@ const REACHED_DEPTH_MIN: usize = 4;
 /// restore rate (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_FIRST: usize = 8;
 
-/// Flowing traffic has few misses.
+/// Maximum depth beside flowing traffic, which has few misses.
 const FLOWING_DEPTH: usize = 4;
 
 /// Maximum depth: with more, others get next to nothing.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// Share of reads left to others. Alone on a cold cache, they use nearly all.
+/// Minimum share of reads for others: below it, the depth falls. Alone on a cold cache, they use nearly all.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
-/// Above this share, their misses split the restore's reads; a faster finish ends the misses.
+/// Above this share, the depth rises: others' misses split the restore's reads, and a faster finish ends the misses.
 const OTHERS_SHARE_MAX: f64 = 0.5;
 
-/// Below this share of the bandwidth, the server's misses are in the way: each costs a read and splits another.
+/// Below this share of the bandwidth, the server's misses slow the restore: each costs a read and splits another.
 const PUSHED_BELOW: f64 = 0.92;
 
-/// Bandwidth share. Large reads at this rate use few reads per second.
+/// Bandwidth share of a gentle restore. Large reads at this rate use few reads per second.
 const GENTLE_SHARE: f64 = 0.3;
 
 /// Traffic flows once less than this share of its busy processes waits for the disk ...
@@ -77,7 +77,7 @@ const WAITS_ABOVE: f64 = 0.75;
 /// Mean busy processes per look below which traffic is idle.
 const IDLE_BELOW: f64 = 0.1;
 
-/// Of more processes, every nth is observed.
+/// Maximum observed processes. Of more, every nth is observed.
 const PROCESSES_MAX: usize = 32;
 
 /// Processes that wait for the disk whenever they work.
@@ -86,7 +86,7 @@ const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 /// Interval between searches for backends.
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Same with many backends, whose names take time to read.
+/// Interval with many backends, whose titles take time to read.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -105,7 +105,7 @@ pub enum Sharing {
 pub enum Load {
     /// No process is busy.
     Idle,
-    /// Most busy processes wait for the disk, presumably at a lower rate too.
+    /// Most busy processes wait for the disk, presumably at a lower restore rate too.
     Waiting,
     /// Most busy processes run, or an experiment is in progress.
     Flowing,
@@ -143,7 +143,7 @@ pub struct Looks {
     is_experiment: bool,
     /// The experiment follows the hot blocks.
     is_sure: bool,
-    /// Such an experiment is to start at once.
+    /// An experiment after the hot blocks is to start at once.
     is_due: bool,
     /// Failed experiments since traffic last flowed.
     failures: u32,
@@ -166,7 +166,7 @@ impl Looks {
         }
     }
 
-    /// The hot blocks are read, so traffic should flow now.
+    /// Starts an experiment at once: the hot blocks are read, so traffic should flow.
     pub fn try_soon(&mut self) {
         (self.is_due, self.failures, self.interval) = (true, 0, COLD_EXPERIMENT_INTERVAL);
     }
@@ -197,7 +197,7 @@ impl Looks {
         self.load
     }
 
-    /// Would waiting traffic flow if the restore read less?
+    /// Tests whether waiting traffic flows if the restore reads less.
     fn experiment(&mut self, now: Duration, busy: Busy) -> Load {
         let (settles, lasts) = match self.is_sure {
             true => (SURE_EXPERIMENT_SETTLES, SURE_EXPERIMENT_LASTS),
@@ -235,7 +235,8 @@ impl Looks {
     }
 }
 
-/// Reads beside waiting traffic. More delay its misses; fewer let these scatter more pages over the rest.
+/// Restore reads in flight beside waiting traffic. More reads delay the server's misses. Fewer let the misses scatter
+/// more pages over the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 
@@ -246,7 +247,7 @@ impl Default for SharedDepth {
 }
 
 impl SharedDepth {
-    /// `share` is the bandwidth used by all, `others_share` the others' share of the reads.
+    /// `share` is the share of the bandwidth that all use, `others_share` the others' share of the reads.
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
@@ -281,7 +282,7 @@ impl Sharing {
 }
 
 pub struct ServerTraffic<P> {
-    /// The postmaster's pid while it runs.
+    /// Returns the postmaster's pid while it runs.
     postmaster: P,
     backends: Mutex<Backends>,
 }
@@ -333,7 +334,7 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     }
 }
 
-/// Server processes other than `WRITERS`: every nth of many, and n.
+/// Server processes other than `WRITERS`, every nth if there are many, and n.
 fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
     let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     pids.retain(|pid| {
@@ -406,7 +407,7 @@ mod tests {
 
     #[test]
     fn it_is_tried_at_once_and_for_longer_when_what_is_hot_has_been_read() {
-        // Its misses suggest that it cannot flow.
+        // The server's misses suggest that traffic cannot flow.
         let look = |looks: &mut Looks, now, busy| looks.add(Duration::from_millis(now), busy, false);
         let mut looks = Looks::beginning(Load::Waiting);
         assert_eq!(look(&mut looks, 1000, busy(8, 0)), Load::Waiting);

@@ -49,7 +49,7 @@ impl Explain for SettingsError {
 }
 
 const NAME: &str = "pgthaw.toml";
-/// A key names the list, its option one element.
+/// Key and option. The key `lab_servers` is a list; its option adds one element.
 const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("mode", "mode")];
 
 const ONLY_TOP_KEYS: &str =
@@ -57,14 +57,14 @@ const ONLY_TOP_KEYS: &str =
 
 const NAMED: &str = "PGTHAW_CONFIG";
 
-/// Such as `connections = 4` in `[restore]`.
+/// Setting such as `connections = 4` in `[restore]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// Command or `connection`; `None` for a top-level key.
     pub table: Option<String>,
     /// Without dashes.
     pub option: String,
-    /// Several for a list.
+    /// Elements of a list, or one value.
     pub values: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl Setting {
     }
 }
 
-/// Not yet checked against the options.
+/// Settings, not yet checked against the options.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
     pub path: PathBuf,
@@ -83,7 +83,7 @@ pub struct SettingsFile {
 
 impl SettingsFile {
     /// Finds `--config` or `PGTHAW_CONFIG`, else the first of `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and
-    /// `/etc/pgthaw/pgthaw.toml`. Never the working directory's, which may be another user's: settings name programs to
+    /// `/etc/pgthaw/pgthaw.toml`. Ignores the working directory, which may be another user's: settings name programs to
     /// run and servers to trust.
     pub fn find(arguments: &[OsString]) -> Result<SettingsFile, SettingsError> {
         SettingsFile::find_in(|name| {
@@ -97,7 +97,7 @@ impl SettingsFile {
             return SettingsFile::read(&named);
         }
         let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
-        // A relative one would depend on the working directory.
+        // A relative path would depend on the working directory.
         let config = config.filter(|config| config.is_absolute());
         let places = [config.map(|config| config.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
         for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
@@ -125,7 +125,7 @@ impl SettingsFile {
 
     pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
         let table = text.parse().map_err(|error: toml::de::Error| {
-            // Not the line itself: it may contain a password or be from a foreign file.
+            // Omits the line's text, which may contain a password or be from a foreign file.
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             SettingsError::Syntax { path: path.to_owned(), problem: format!("line {line}: {}", error.message()) }
@@ -176,7 +176,7 @@ fn as_typed(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// Settings can name programs to run, so a file found by name alone must be the user's or root's.
+/// Settings can name programs to run. So the user or root must own a file that the command line does not name.
 fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
     // Another user's link would choose among this user's files.
     let facts = [file.metadata(), path.symlink_metadata()];

@@ -31,18 +31,18 @@ use super::ConnectionArguments;
 /// Table whose keys apply to every command that connects.
 const CONNECTION: &str = "connection";
 
-/// Options of `run` that decide whether its job may run, so that a file cannot prevent it.
+/// Options of `run` that a settings file may not set, so that it cannot prevent the job.
 const TYPED_ONLY: [&str; 4] = ["film", "like", "output", "record-only"];
 
-/// The command that runs a job whatever its settings are like.
+/// Command that runs its job even if the settings are invalid.
 const RUN: &str = "run";
 
-/// Help and clap's errors end the program. Tables of the commands `elsewhere` are the other program's.
+/// Exits after help or clap's errors. `elsewhere` lists the other program's commands, whose tables are ignored.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
     let file = SettingsFile::find(arguments);
     let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
         Ok(command) => command,
-        // A broken file prevents neither help nor a job.
+        // An invalid file prevents neither help nor a job.
         Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
             Err(error) if !error.use_stderr() => error.exit(),
             Ok(matches) if matches.subcommand_name() == Some(RUN) => {
@@ -80,7 +80,7 @@ fn first_line(error: &clap::Error) -> String {
     text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned()
 }
 
-/// Printed commands repeat this run's options.
+/// Registers each command's options, because printed commands repeat this run's.
 fn know_commands(command: &Command) {
     let mut known: Vec<(String, Vec<String>)> = Vec::new();
     visit(command, &mut Vec::new(), &mut |command, path| {
@@ -92,7 +92,7 @@ fn know_commands(command: &Command) {
     terminal::know_commands(known);
 }
 
-/// clap assumes 100 columns for a terminal of unknown size.
+/// Limits the width. clap assumes 100 columns for a terminal of unknown size.
 fn make_command<C: Parser>() -> Command {
     let command = C::command();
     match terminal::Canvas::of_stdout(true).width {
@@ -103,7 +103,7 @@ fn make_command<C: Parser>() -> Command {
 
 const TYPING_ERRORS: usize = 1;
 
-/// clap does not suggest `map` for `mpa`.
+/// Suggests `map` for `mpa`, which clap does not.
 fn with_near(mut error: clap::Error, commands: &[String]) -> clap::Error {
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
         && error.get(ContextKind::SuggestedSubcommand).is_none()
@@ -115,7 +115,7 @@ fn with_near(mut error: clap::Error, commands: &[String]) -> clap::Error {
     error
 }
 
-/// As clap, but wrapped for the terminal.
+/// Exits as clap does, but wraps the error for the terminal.
 fn refuse(mut error: clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
@@ -131,15 +131,15 @@ fn refuse(mut error: clap::Error) -> ! {
     terminal::exit(code)
 }
 
-/// Fails on a key without an option and on a value that its option refuses.
+/// Fails on a key without an option and on an invalid value.
 pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&str]) -> Result<Command, SettingsError> {
-    // Shows the file in --help.
+    // `--help` shows the file.
     command = command.mut_args(|argument| match argument.get_id() == "config" && file.path != Path::new("") {
         true => argument.default_value(file.path.clone().into_os_string()),
         false => argument,
     });
     let mut settings = file.settings()?;
-    // The last one counts, and a command's own table is the most specific.
+    // The last setting wins; a command's own table is the most specific.
     settings.sort_by_key(|setting| match setting.table.as_deref() {
         None => 0,
         Some(CONNECTION) => 1,

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::SettingsError;
 use postgres::{keep_words, quote_argument};
 
-/// Removed words after `pgthaw`, and their replacement. A row may name several options.
+/// Removed words after `pgthaw`, and their replacements. A row may name several options.
 const GONE: &[(&str, &str)] = &[
     ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
     ("restore --gentle --full-speed --max-rate", "`pgthaw restore --pace gentle`, full, or a rate such as 50MB"),
@@ -107,7 +107,7 @@ pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<Se
     find_successor(&words, Some(refused)).or_else(|| find_forgotten_dashes(&words, refused))
 }
 
-/// `refused` is the word known to be wrong.
+/// `refused` is the word that clap refused.
 pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<SettingsError> {
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
     let is_it = |gone: &str| match gone.split_once(" --") {
@@ -131,7 +131,7 @@ fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsErro
     }
     let command = (0..words.len()).find(|at| !is_option(words, *at)).filter(|at| words[*at] == RUNNING)?;
     let mut places = (command + 1..words.len()).filter(|at| words[*at] == *refused);
-    // A word after an option may be its value.
+    // Prefers a word that does not follow an option, whose value it might be.
     let job = places.clone().find(|at| !is_option(words, at - 1)).or_else(|| places.next())?;
     let render = |words: &[String]| words.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" ");
     let shown = keep_words(words);

@@ -1,4 +1,4 @@
-//! A directory opened once; everything below is reached through its descriptor.
+//! A directory opened once. All access below it uses its descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -130,7 +130,7 @@ impl Directory {
         read_open_text_at_most(self.open_file(below)?, limit)
     }
 
-    /// The name must be free, also of a link.
+    /// Fails if the name exists, even as a link.
     pub fn create_file(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.descriptor, single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?))
@@ -139,7 +139,7 @@ impl Directory {
     /// Opens or creates a regular file, such as a lock.
     ///
     /// # Errors
-    /// `PermissionDenied` for another user's file, whose lock could be held forever.
+    /// `PermissionDenied` for another user's file: its owner could hold the lock forever.
     pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let name = name.as_ref();
         match self.create_file(name, mode) {
@@ -210,7 +210,7 @@ impl Directory {
         Ok(rustix::fs::symlinkat(target, &self.descriptor, single(name.as_ref())?)?)
     }
 
-    /// Removes anything but a directory; of a link, the link itself.
+    /// Removes anything but a directory. Removes a link, not its target.
     pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
     }
@@ -244,7 +244,7 @@ impl Directory {
         self.remove_empty(name)
     }
 
-    /// Removes `last` at the end; otherwise as `remove_tree`.
+    /// As `remove_tree`; removes the entry `last` at the end.
     pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
     }
@@ -347,7 +347,7 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
 
 const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 
-/// Opens a file that a user named, through links. Never waits for a pipe's other end.
+/// Opens a file that a user named; follows links. Never waits for a pipe's other end.
 ///
 /// # Errors
 /// `InvalidInput` unless it is a regular file.
@@ -367,7 +367,8 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(with_regular_facts(file)?.0)
 }
 
-/// Also a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading waits for its other end.
+/// As `open_regular`. Also opens a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it
+/// may wait.
 pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
     let handed_over = || {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();

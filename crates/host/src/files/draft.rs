@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
-/// Its lock distinguishes it from drafts of killed processes. Dropping it removes it.
+/// A draft is locked, unlike drafts of killed processes. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Draft {
     directory: Directory,
@@ -20,7 +20,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// `prefix` is reserved for drafts; the umask applies to `mode`.
+    /// `prefix` is reserved for drafts. The umask applies to `mode`.
     pub fn create(directory: Directory, prefix: &str, mode: u32) -> io::Result<Draft> {
         loop {
             let name = OsString::from(format!("{prefix}{:016x}", rand::random::<u64>()));
@@ -91,15 +91,15 @@ impl Drop for Draft {
 
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
-/// Replaces a file, or a link itself, atomically. Root acts as the directory's owner.
+/// Replaces a file atomically; replaces a link itself. Root acts as the directory's owner.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Also removes drafts of killed processes. Root acts as owner of the directory, not of the file: in /tmp, a user who
-/// planted the name would get root's data.
+/// Creates a draft, and removes drafts of killed processes. Root acts as the owner of the directory, not of the file:
+/// in /tmp, a user who planted the name would get root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
@@ -108,7 +108,7 @@ pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     })?
 }
 
-/// Drafts of this user or the directory's owner. Returns the number removed.
+/// Removes drafts of this user or the directory's owner. Returns their number.
 pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
     let mut removed = 0;
     for entry in directory.entries()? {
@@ -121,7 +121,7 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 }
 
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
-    // Another user's, no regular file, or removed meanwhile.
+    // The file is another user's, not regular, or already removed.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
     let uid = file.metadata()?.uid();
     let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;

@@ -1,5 +1,5 @@
-//! Files in places where others may write. A name is looked up once; all later work uses the descriptor. Below an
-//! opened directory, links are errors, as are pipes, sockets and devices in place of files.
+//! Files in places where others may write. Looks a name up once; all later work uses the descriptor. Below an opened
+//! directory, links are errors. So are pipes, sockets and devices in place of files.
 
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -53,7 +53,7 @@ impl FileMode {
     /// Applies to all files that this process and its children create.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
-        // Only the first umask was not pgthaw's.
+        // Later calls would see a umask of pgthaw.
         let _ = GIVEN.set(before);
     }
 

@@ -1,4 +1,4 @@
-//! Where other users may write, root writes as that user, so that planted links give no access.
+//! Where another user may write, root writes as that user, so that planted links give no access.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -140,7 +140,7 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes `last` after its other contents. Another directory with its name stays.
+    /// Removes the entry `last` at the end. Another directory with its name stays.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {

@@ -28,7 +28,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// `doors` may be links to directories of the same owner: a name, or, with a trailing slash, every name in it.
+    /// `doors` are names that may be links to directories of the same owner. With a trailing slash, a door is every
+    /// name in it.
     pub fn open(path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
         Tree::of(Directory::open(path)?, doors)
     }

@@ -30,17 +30,17 @@ pub struct BlockDevice {
     pub name: String,
     pub number: DeviceNumber,
     /// Identifier, else name and number. Includes the size: some hypervisors give all disks one serial number, and a
-    /// resized disk is another disk.
+    /// resized disk counts as another.
     pub identity: String,
     pub is_rotational: bool,
-    /// Also the maximum load of one posix_fadvise(WILLNEED).
+    /// Also the most that one posix_fadvise(WILLNEED) loads.
     pub read_ahead_bytes: Bytes,
     pub max_request_bytes: Bytes,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
-    /// Empty if unknown, as with virtio.
+    /// Empty if unknown, as for virtio.
     pub model: String,
     /// From the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for stacked devices.
     pub drivers: Vec<String>,
@@ -58,7 +58,8 @@ pub struct DeviceCounters {
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     pub in_flight: u64,
-    /// Milliseconds of reads, of writes, and of all requests. The last, per elapsed time, is the mean queue length.
+    /// Milliseconds of reads, of writes, and of all requests together. `queued_ms` per elapsed time is the mean queue
+    /// length.
     pub read_ms: u64,
     pub write_ms: u64,
     pub queued_ms: u64,
@@ -88,7 +89,7 @@ impl Devices {
         Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(DeviceCounters::add))
     }
 
-    /// Omits unreadable devices.
+    /// Skips unreadable devices.
     pub fn read_parts(&self) -> BTreeMap<&'static str, DeviceCounters> {
         let read = |(name, device): (&&'static str, &DeviceNumber)| Some((*name, read_device_counters(*device).ok()?));
         self.parts.iter().filter_map(read).collect()

@@ -32,7 +32,7 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// Own mount of tracefs, and the one in debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Kernel types. Without them a probe runs only on the kernel that it was built for.
+/// Kernel types. Without them, a BPF program runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// setcap replaces a file's set, so it names all three.
@@ -57,7 +57,7 @@ impl HostTarget {
         self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
     }
 
-    /// Disk of the data, or of scratch clusters.
+    /// Disk of the data directory, else of scratch clusters.
     fn device(&self) -> Result<BlockDevice, Error> {
         read_block_device(self.data_directory.as_deref().unwrap_or("/var/tmp".as_ref()))
     }
@@ -161,7 +161,7 @@ fn check_activity() -> Found {
     Ok("/proc/kpageflags shows which pages were read more than once".to_owned())
 }
 
-/// Opens the file without writing.
+/// Opens /proc/sys/vm/drop_caches without writing to it.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
@@ -170,7 +170,7 @@ fn check_drop_caches() -> Found {
     }
 }
 
-/// Loaded data must be charged to a cgroup with as much room as the server's.
+/// Loaded data is charged to pgthaw's cgroup, which must have as much room as the server's.
 fn check_memory(target: &HostTarget) -> Found {
     let own_pid = std::process::id();
     let (total, own) = (read_memory()?.total_bytes, read_loadable_memory(own_pid)?.bytes);

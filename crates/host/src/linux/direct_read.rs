@@ -42,7 +42,7 @@ impl AlignedBuffer {
 }
 
 impl DirectFile {
-    /// Opens an own file. EINVAL if the file system lacks O_DIRECT.
+    /// Opens the file separately from other uses. EINVAL if the file system lacks O_DIRECT.
     pub fn open(path: &Path) -> Result<DirectFile, Error> {
         DirectFile::adopt(open_regular_with(path, OFlags::DIRECT), path.to_owned())
     }
@@ -134,7 +134,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // Guards against a file system that goes backwards.
+            // Stops at a file system that goes backwards.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }

@@ -1,5 +1,5 @@
-//! Runs the program in a second process. If that ends early (memory limit, full stack, defect), the first one runs the
-//! user's job, or waits for it, and reports its end.
+//! Runs the program in a second process. If it ends early (memory limit, full stack, defect), the first process runs
+//! the user's job or waits for it, and returns its exit status.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,11 +18,11 @@ use super::signals::{PASSED, is_ignored, is_typed, send};
 /// Shared memory from the working process to the waiting one.
 #[derive(Debug, Default)]
 struct Told {
-    /// Pid; `UNKNOWN` during the start, 0 before.
+    /// Pid of the job; `UNKNOWN` while it starts, 0 before.
     job: AtomicU32,
     has_ended: AtomicBool,
     status: AtomicI32,
-    /// The working process's end is deliberate.
+    /// The working process ends deliberately.
     is_meant: AtomicBool,
 }
 
@@ -30,24 +30,24 @@ const UNKNOWN: u32 = u32::MAX;
 
 static TOLD: OnceLock<&'static Told> = OnceLock::new();
 
-/// The waiting process must run the job.
+/// The working process has left the job to the waiting one.
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// Deliberate, or by an ending signal before the job.
+    /// Deliberate, or by a signal before the job started.
     AsMeant(ExitStatus),
     /// Unexpected, before any job.
     BeforeTheJob(ExitStatus),
-    /// Unexpected; the job's end follows, `None` if unknown.
+    /// Unexpected. The second field is the job's status; `None` if unknown.
     WithoutTheJob(ExitStatus, Option<ExitStatus>),
 }
 
-/// Forks; the new process gets `None` and continues. This one runs `before_waiting`, waits, and passes signals on. Must
-/// be single-threaded.
+/// Forks. The new process gets `None` and continues. This process runs `before_waiting`, waits, and forwards signals.
+/// It must be single-threaded.
 ///
 /// # Errors
-/// If there is no memory or no process.
+/// If no memory or process is available.
 pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<Ended>> {
     // SAFETY: new memory where the kernel has room, given back never. Zeros are a `Told`.
     let told: &'static Told = unsafe {
@@ -81,7 +81,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
     }
 }
 
-/// From here until its pid is known, no other process may start the job.
+/// Marks the job as starting. Until its pid is known, no other process may start it.
 pub fn note_start() {
     note_job(UNKNOWN);
 }
@@ -96,13 +96,13 @@ pub fn note_job_end(status: ExitStatus) {
     told.has_ended.store(true, SeqCst);
 }
 
-/// The waiting process becomes the job once this one has ended.
+/// The waiting process becomes the job after this one has ended.
 pub fn leave_job() {
     note_job(0);
     IS_LEFT.store(true, SeqCst);
 }
 
-/// From here on, this process's end is deliberate.
+/// Marks the end of this process as deliberate.
 pub fn note_meant() {
     TOLD.get().filter(|_| !IS_LEFT.load(SeqCst)).inspect(|told| told.is_meant.store(true, SeqCst));
 }

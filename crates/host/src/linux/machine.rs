@@ -38,7 +38,7 @@ pub struct Mount {
     pub point: PathBuf,
 }
 
-/// Pids are comparable if both fields agree.
+/// Two processes' pids are comparable if both fields agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
     /// Boot identifier; empty if unknown.
@@ -75,12 +75,12 @@ pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 
-/// Only for file systems with a fixed number of inodes.
+/// Never true for file systems without a fixed number of inodes.
 pub fn is_without_inodes(path: &Path) -> bool {
     look_at(path).is_ok_and(|status| status.f_files > 0 && status.f_favail == 0)
 }
 
-/// Upper bound for any file's storage.
+/// Used space, an upper bound for any file.
 pub fn read_used_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = look_at(path)?;
     Ok(Bytes(status.f_blocks.saturating_sub(status.f_bfree) * status.f_frsize))
@@ -90,12 +90,12 @@ fn look_at(path: &Path) -> Result<StatVfs, Error> {
     statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))
 }
 
-/// Finds it by mount number, as device numbers mislead on btrfs.
+/// Finds the mount by its number, as device numbers mislead on btrfs.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
     let find = |mounts: Vec<MountInfo>| mounts.into_iter().find(|mount| mount.mnt_id as u64 == status.stx_mnt_id);
-    // In a chroot only process 1 sees the root's mount, and only root may read that.
+    // In a chroot only process 1 sees the root's mount, and only root may read its mounts.
     let found = find(read_mounts()?)
         .or_else(|| Process::new(1).and_then(|first| first.mountinfo()).ok().and_then(|all| find(all.0)));
     let mount = found.ok_or_else(|| Error::Unavailable {
@@ -154,8 +154,8 @@ pub struct LoadableMemory {
     pub bound: MemoryBound,
 }
 
-/// Memory that can be loaded for process `pid` and stay: what machine and cgroup allow if other page cache is
-/// reclaimed. Page cache of the loaded files counts as available.
+/// Memory that can be loaded for process `pid` and stay: room in machine and cgroup if other page cache is reclaimed.
+/// Page cache of the loaded files counts as available.
 pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
@@ -163,7 +163,7 @@ pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
-/// Memory for `pid` that needs no reclaim, and its cgroup's limit.
+/// Memory that `pid` can use without reclaim, and its cgroup's limit.
 pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
     let found = read_meminfo()?;
     let limit = read_memory_limit(pid).ok().flatten();
@@ -173,7 +173,7 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
 }
 
 /// Untouched part of a process's shared memory of `size` bytes, which will reduce loadable memory. A lower bound: all
-/// shared memory of the cgroup counts as touched. 0 with huge pages, which are reserved from the start.
+/// shared memory of the cgroup counts as touched. Huge pages yield 0, as they are reserved from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -185,7 +185,7 @@ pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Erro
 }
 
 /// Whether DAMON (Documentation/admin-guide/mm/damon/usage.rst) or damon_reclaim pages out idle memory without
-/// pressure. Unreadable counts as absent.
+/// pressure. False if unreadable.
 pub fn pages_out_idle() -> bool {
     let module = fs::read_to_string("/sys/module/damon_reclaim/parameters/enabled");
     module.is_ok_and(|enabled| enabled.trim() == "Y") || has_pageout_scheme(Path::new("/sys/kernel/mm/damon/admin"))
@@ -205,12 +205,13 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON ages physical memory: a file read into memory that was free for a minute is paged out seconds later.
+// DAMON ages physical memory. If a file is read into memory that was free for a minute, DAMON pages it out seconds
+// later.
 
 /// Share of free memory that stays unused.
 const SPARED_RATIO: f64 = 0.1;
 
-/// A scheme that allows one access in ten samples counts one touch as idle.
+/// A scheme that allows one access in ten samples counts a single touch as idle.
 const TOUCHES: u32 = 5;
 
 /// Longer than a scheme's sampling interval of 0.5 s.
@@ -220,7 +221,8 @@ const CHUNK_BYTES: usize = 64 << 20;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Uses up to `wanted` bytes of free memory for three seconds and frees them for the next allocations. Evicts nothing.
+/// Touches up to `wanted` bytes of free memory for three seconds, and frees them for the next allocations. Evicts
+/// nothing.
 pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let free = read_meminfo()?.mem_free.min(read_loadable_memory(std::process::id())?.bytes.0);
     let bytes = wanted.0.min((free as f64 * (1.0 - SPARED_RATIO)) as u64) as usize;
@@ -258,7 +260,7 @@ pub struct Pressure {
     pub full_us_total: u64,
 }
 
-/// Pressure on `cpu`, `io` or `memory`; `None` if not measured (enabled by `psi=1`).
+/// Pressure on `cpu`, `io` or `memory`; `None` if the kernel does not measure it (`psi=1`).
 pub fn read_pressure(resource: &str) -> Result<Option<Pressure>, Error> {
     read_pressure_file(&Path::new("/proc/pressure").join(resource))
 }
@@ -272,7 +274,7 @@ fn read_pressure_file(path: &Path) -> Result<Option<Pressure>, Error> {
             full_us_total: full.total,
         })),
         Err(ProcError::NotFound(_)) => Ok(None),
-        // The kernel was booted without measuring.
+        // The kernel was booted with pressure measurement off.
         Err(ProcError::Io(error, _)) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(Error::proc("read the pressure", error)),
     }

@@ -1,5 +1,5 @@
-//! This program's code. After a reboot, page faults would need over a hundred serial reads behind the server's misses
-//! (docs/decisions/own-program.md).
+//! This program's code. After a reboot, page faults would load it by over a hundred serial reads, queued behind the
+//! server's (docs/decisions/own-program.md).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};
@@ -19,18 +19,18 @@ use rustix::process::geteuid;
 use super::foreign_memory::read_mappings;
 use crate::files::open_regular;
 
-/// The running program, even if its name has another file.
+/// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads: enough for a share of the device beside others' misses.
+/// Parallel reads: enough to get a share of the device beside other readers.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Probed places; only a file's owner may query all pages.
+/// Number of probed places. Only a file's owner may query every page.
 const PLACES: u64 = 64;
 
-/// Missing places that make the program cold.
+/// Absent places from which the program counts as cold.
 const MISSING_MIN: usize = 8;
 
 /// Reads a cold program in large pieces in the background.
@@ -62,14 +62,14 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Mapped part of the file, without symbols, a fifth of it.
+/// Mapped part of the file. Excludes symbols, a fifth of the file.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));
     ranges.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
 }
 
-/// Whether a read would wait for the device.
+/// Whether a read at `at` would wait for the device.
 fn is_missing(file: &File, at: u64) -> bool {
     let mut byte = [0];
     let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT);
@@ -89,7 +89,7 @@ fn read_part(program: &File, start: u64, end: u64) {
 
 // ---- arguments ----
 
-/// Overwrites words in /proc/PID/cmdline with the text of `hide`, padded with spaces. Ignores failures.
+/// Overwrites words in /proc/PID/cmdline with the result of `hide`, padded with spaces. Ignores failures.
 pub fn hide_arguments(hide: impl Fn(&str) -> Option<String>) {
     let _ = write_over(hide);
 }
@@ -121,7 +121,8 @@ pub fn state_in(home: &Path) -> PathBuf {
     home.join(".local/state")
 }
 
-/// `$HOME`, or the password database's if this user may not write there (`runuser -u postgres` keeps root's).
+/// `$HOME`. If this user may not write there, the password database's home (`runuser -u postgres` keeps root's
+/// `$HOME`).
 pub fn home() -> Option<PathBuf> {
     let named = absolute("HOME");
     if named.as_deref().is_some_and(|named| !is_foreign(named)) {

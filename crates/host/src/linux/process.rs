@@ -84,7 +84,7 @@ pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(statuses.filter(|status| status.ppid == pid as i32).map(|status| status.pid as u32).collect())
 }
 
-/// Faster than `read_children` where the parent's own list is available.
+/// Faster than `read_children` where the kernel lists a parent's children.
 pub fn read_listed_children(pid: u32) -> Result<Vec<u32>, Error> {
     let listed = open(pid).and_then(|process| process.tasks()).and_then(|tasks| {
         let mut children = Vec::new();
@@ -160,7 +160,7 @@ pub enum Stage {
     Ended,
 }
 
-/// A zombie keeps its pid until its parent waits.
+/// A zombie is `Ended`, but keeps its pid until its parent waits.
 pub fn read_stage(pid: u32, start_ticks: u64) -> Stage {
     // PF_EXITING of include/linux/sched.h: set before sched_process_exit fires, while the state changes after it.
     const EXITING: u32 = 4;
@@ -258,9 +258,9 @@ impl Add for TaskTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
     pub count: u32,
-    /// Includes the kernel's own work.
+    /// Includes the kernel's work.
     pub busy: Duration,
-    /// Part of `busy`, for any process.
+    /// Part of `busy`; an interrupt may serve any process.
     pub interrupts: Duration,
     /// Idle while something waited for a disk; only a hint (proc(5)).
     pub iowait: Duration,
@@ -319,7 +319,7 @@ fn of_ticks(ticks: u64) -> Duration {
 
 const KTHREADD: u32 = 2;
 
-/// Includes awaited children.
+/// Includes children that were waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
     /// At most 15 characters.
@@ -332,10 +332,10 @@ pub struct ProcessUse {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FamilyUse {
     pub own_cpu: Duration,
-    /// `None` if any of them may not be read.
+    /// `None` if any process's bytes may not be read.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
-    /// Other processes by pid and start ticks.
+    /// Other processes, by pid and start ticks.
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 
@@ -374,7 +374,7 @@ fn cpu_of(stat: &Stat) -> Duration {
 }
 
 fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
-    // The snapshot is not atomic and may contain a cycle.
+    // The process list is not atomic, so parents may form a cycle.
     let mut passed = HashSet::new();
     let mut at = pid;
     while !roots.contains(&at) {
@@ -450,7 +450,7 @@ mod process_tests {
         assert!(is_alive(pid));
         assert!(read_fetched_bytes(pid).is_ok());
         assert!(read_cpu_time(pid).is_ok());
-        // Until exec the child has this program's title.
+        // Until exec, the child has this program's title.
         while read_title(pid).unwrap() != "sleep 60" {
             std::thread::yield_now();
         }

@@ -17,8 +17,8 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the disk's own value when dropped. Open files keep theirs. Several runs may hold the same value; the last
-/// one restores the disk's.
+/// Restores the disk's own value when dropped. Open files keep their value. Several runs may set the same value; the
+/// last one to end restores the disk's.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
@@ -27,14 +27,14 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Tests by writing the present value.
+    /// Tests by writing the current value.
     pub fn available(path: &Path) -> Result<(), Error> {
         let files = Files::find(path)?;
         let _turn = files.take_turn()?;
         files.apply(files.read()?)
     }
 
-    /// In whole KiB. Fails if the kernel applied another value, or another run holds one.
+    /// Sets whole KiB. Fails if the kernel applied another value, or another run holds one.
     pub fn set(path: &Path, asked: Bytes) -> Result<ReadAhead, Error> {
         Files::find(path)?.set(asked)
     }
@@ -42,7 +42,7 @@ impl ReadAhead {
     /// Undoes a killed run's change. Returns the disk's own value, if it was restored.
     pub fn repair(path: &Path) -> Result<Option<Bytes>, Error> {
         let files = Files::find(path)?;
-        // No read-ahead was changed since boot.
+        // Without the directory, nothing was changed since boot.
         if !files.state_directory.exists() {
             return Ok(None);
         }
@@ -283,7 +283,7 @@ mod tests {
     fn what_a_killed_run_left_is_put_back() {
         let (_system, files) = system();
         let mut held = files.clone().set(ASKED).unwrap();
-        // A killed process loses its locks and restores nothing.
+        // As for a killed process: releases the lock and restores nothing.
         drop(held.holder.take());
         drop(held);
         assert_eq!(files.read().unwrap(), ASKED);
@@ -313,7 +313,7 @@ mod tests {
         assert!(!files.state.exists());
     }
 
-    /// Without root and a disk, tests only the refusal's hint.
+    /// Without root and a disk, only tests the refusal's hint.
     #[test]
     fn the_kernel_takes_the_read_ahead_and_takes_it_back() {
         let place = Path::new("/var/tmp");

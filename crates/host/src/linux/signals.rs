@@ -27,7 +27,7 @@ pub fn status_of(signal: i32) -> u8 {
     (128 + signal) as u8
 }
 
-/// As by nohup(1). Children inherit that unless this process handles the signal.
+/// As by nohup(1). Child processes inherit this unless pgthaw handles the signal.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.
     let action = unsafe {
@@ -55,10 +55,10 @@ fn is_in_foreground() -> bool {
     procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
 }
 
-/// Ends this process by its job's signal, without another core.
+/// Ends this process by its job's signal, without a second core dump.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
-    // If this fails, only a core is added.
+    // If this fails, there is only a second core dump.
     let _ = setrlimit(Resource::Core, limit);
     // SAFETY: the default action takes no handler; nothing of this process depends on the one that was there.
     unsafe { libc::signal(signal, libc::SIG_DFL) };

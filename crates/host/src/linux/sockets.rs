@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use super::Error;
 use super::process::read_start_ticks;
 
-/// Client's end first.
+/// The client's address comes first.
 type Connection = (SocketAddr, SocketAddr);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Client of a process; behind a pooler, the pooler.
+/// Client of a server process; behind a pooler, the pooler itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
@@ -32,7 +32,7 @@ pub enum Client {
     Ended,
 }
 
-/// Possible clients. The lists of connections may be long; they are read once, and only if needed.
+/// Possible clients. Lists of connections may be long, so they are read once, and only if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,
@@ -73,7 +73,7 @@ fn read_ends(pid: u32) -> Result<Vec<End>, Error> {
     for (number, _) in read_sockets(pid)? {
         let socket = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(socket) => socket,
-            // Closed meanwhile, or ended with the process.
+            // The socket was closed, or its process ended.
             Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => continue,
             Err(error) => return Err(failed(error.into())),
         };
@@ -108,7 +108,7 @@ fn read_sockets(pid: u32) -> Result<Vec<(i32, u64)>, Error> {
     Ok(all.flatten().filter_map(socket).collect())
 }
 
-/// Each network namespace has one list.
+/// Reads one list per network namespace.
 fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
     let (mut networks, mut sockets) = (BTreeMap::new(), HashMap::new());
     for member in members {

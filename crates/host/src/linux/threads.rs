@@ -16,8 +16,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on `count` threads, numbered from 0. This thread is the first, so the work is done even if no other
-/// starts.
+/// Runs `work` on `count` threads, numbered from 0. The calling thread is number 0, so the work is done even if no
+/// other thread starts.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {
@@ -65,7 +65,7 @@ pub fn check_room(count: usize) -> io::Result<()> {
 
 // ---- ready ----
 
-/// Held during an activity, which ends when this is dropped.
+/// Marks a running activity, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Going {
     _held: PipeWriter,
@@ -84,7 +84,7 @@ impl Going {
 }
 
 impl Over {
-    /// Whether it ended within about this time.
+    /// Waits about `at_most`. Returns whether the activity ended.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.wait_beside(None, at_most)
     }

@@ -14,7 +14,7 @@ const FIRST_STEP: f64 = 0.5;
 /// A step takes at most this share of the time that the warmer needs alone.
 const WARMER_STEP: f64 = 0.01;
 
-/// Relative distance to the steady state at the end.
+/// A forecast ends within this relative distance of the steady state.
 const CLOSE: f64 = 1e-3;
 
 const MARK_ROUNDS: usize = 30;
@@ -78,11 +78,11 @@ struct View {
 
 #[derive(Clone, Debug, Default)]
 struct ClassView {
-    /// Reads that it waits for.
+    /// Reads per transaction that a client waits for.
     misses: f64,
-    /// Pages or ranges that need a read.
+    /// Accesses (pages or ranges) that need a device read.
     reading: f64,
-    /// Kernel CPU time, in single-page reads.
+    /// Kernel CPU time, in units of a single-page read.
     work: f64,
     /// Pages read and device reads, including read-ahead.
     read_pages: f64,
@@ -103,12 +103,12 @@ struct Model<'a> {
     steady: Vec<Vec<f64>>,
     seconds: f64,
     transactions: f64,
-    /// Exponent of the probability that read-ahead missed a page.
+    /// −ln of the probability that read-ahead has not fetched a page.
     ahead: Vec<Vec<f64>>,
     /// Pages that trigger the next read-ahead, by class and bin.
     marks: Vec<Vec<f64>>,
     steady_marks: Vec<Vec<f64>>,
-    /// Share that the warmer has not read, now and at the start of its current step.
+    /// Share of each bin that the warmer has not read, now and at the start of its current step.
     unwarmed: Vec<Vec<f64>>,
     unwarmed_before: Vec<Vec<f64>>,
     /// The warmer's current step and its reads so far.
@@ -381,7 +381,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// A rare read may read far ahead, so the pages must be warm too.
+    /// Throughput alone is not enough: a rare read may read far ahead.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
@@ -397,18 +397,18 @@ pub struct ForecastPoint {
     pub seconds: f64,
     pub transactions: f64,
     pub tps: f64,
-    /// Reads by the workload alone.
+    /// Device reads of the workload, without the warmer's.
     pub reads_per_second: f64,
-    /// 0 to 1.
+    /// Share of transactions that read from the device, 0 to 1.
     pub reading_share: f64,
-    /// Read by the workload, including read-ahead.
+    /// Pages that the workload reads, including read-ahead.
     pub pages_per_transaction: f64,
-    /// 0 to 1.
+    /// Share of all pages that are cached, 0 to 1.
     pub resident_share: f64,
 }
 
 impl ForecastPoint {
-    /// Whether the pages read per transaction are below 1 %.
+    /// Whether a transaction reads fewer than 0.01 pages on average.
     pub(super) fn is_warm(&self) -> bool {
         self.pages_per_transaction < WARM_SHARE
     }
@@ -473,15 +473,15 @@ impl Forecast {
 
 // ---- network ----
 //
-// A closed queueing network of cores and device. Exponential times give the product form of Gordon and Newell (1967);
-// with one client or at a station's limit the distribution does not matter.
+// Cores and device form a closed queueing network. Exponential times give it the product form of Gordon and Newell
+// (1967). With one client, or at a station's limit, the distribution does not matter.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
     pub cpu_seconds: f64,
-    /// Reads that a client waits for.
+    /// Device reads per transaction that a client waits for.
     pub misses: f64,
-    /// Including read-ahead.
+    /// Device reads, including read-ahead.
     pub reads: f64,
     pub bytes: f64,
 }
@@ -500,7 +500,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
         Some(warmer) => warmer.shared_cycle_seconds(device, depth as f64, read_bytes),
         None => device.latency_at(depth as f64),
     };
-    // Logarithms of unnormalised probabilities, by clients at the station.
+    // Logarithms of unnormalised probabilities, by number of clients at the station.
     let mut at_device = Vec::with_capacity(clients + 1);
     let mut at_cpu = Vec::with_capacity(clients + 1);
     let (mut device_sum, mut cpu_sum) = (0.0, 0.0);
@@ -515,7 +515,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
     let normal = |clients: usize| log_sum((0..=clients).map(|depth| at_device[depth] + at_cpu[clients - depth]));
     let total = normal(clients);
     let flowing = (normal(clients - 1) - total).exp();
-    // Limits are budgets: they delay nothing until exhausted.
+    // The limits are budgets: they delay no read until exhausted.
     let tps = if warmer.is_none() { flowing.min(device.most_per_second(demand.reads, demand.bytes)) } else { flowing };
     let rate = |warmer: &Warmer| {
         let share = |depth: usize| (at_device[depth] + at_cpu[clients - depth] - total).exp();
@@ -618,7 +618,7 @@ mod network_tests {
 // Che, Tung and Wang (2002), with two tiers in series as in Martina, Garetto and Leonardi (2014): an LRU cache keeps
 // every page for about the time T after its last use.
 
-/// In transactions; infinite if all used pages fit.
+/// Time T in transactions; infinite if all used pages fit into the cache.
 fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, capacity: f64) -> f64 {
     let used: f64 = bins.clone().filter(|bin| bin.weight > 0.0).map(|bin| bin.pages).sum();
     if capacity >= used {

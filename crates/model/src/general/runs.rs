@@ -22,9 +22,9 @@ const MOST_FILLS: usize = 64;
 /// Cost per missing page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// Waits, in reads. Read-ahead overlaps with the work on earlier pages.
+    /// Reads that the client waits for. Read-ahead overlaps with the work on earlier pages.
     pub waits: f64,
-    /// Includes reads that delay no client.
+    /// All reads, also those that no client waits for.
     pub reads: f64,
     /// Missing pages read beyond the range.
     pub beyond: f64,
@@ -38,8 +38,8 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// `run`: mean length. `window`: largest read in pages. `overlap`: the client's work on a page as a share of a
-    /// read.
+    /// `run`: mean length. `window`: largest read in pages. `overlap`: the client's time for a page as a share of a
+    /// read's.
     pub fn new(pages: f64, run: f64, window: f64, overlap: f64) -> Runs {
         let is_whole = run >= pages;
         let pages = (pages.ceil() as usize).clamp(1, FILE_PAGES);
@@ -106,13 +106,13 @@ pub(super) struct File {
     marked: Vec<bool>,
     missing: usize,
     window: usize,
-    /// The latest read-ahead, and the page to mark.
+    /// First page and length of the latest read-ahead, and the page it marks.
     start: usize,
     size: usize,
     mark: usize,
     /// log2 of the 4 kB pages to which the next read-ahead is aligned.
     order: u32,
-    /// Expected by a sequential reader.
+    /// Page that a sequential reader requests next.
     next: Option<usize>,
 }
 
@@ -178,7 +178,7 @@ impl File {
             let Some(gap) = behind.into_iter().find(|behind| !self.cached[*behind]) else { return (None, 0) };
             (self.start, self.size) = (gap, (2 * (gap - page) + 1).min(self.window));
         }
-        // Since 6.16 the read ends at the boundary of a folio that grows fourfold each time.
+        // Since Linux 6.16 the read ends at a folio boundary. The folio size quadruples with each read-ahead.
         self.order += 2;
         let most = (self.window * KERNEL_PAGES).max(1).ilog2();
         let align = ((1 << self.order.min(most)) / KERNEL_PAGES).max(1);
@@ -188,7 +188,7 @@ impl File {
         self.fetch(self.start, self.start + self.size, self.mark)
     }
 
-    /// A run of missing pages without a gap is one read.
+    /// Fetches missing pages; adjacent ones are one read.
     fn fetch(&mut self, start: usize, end: usize, mark: usize) -> (Option<usize>, u32) {
         let (mut first, mut reads, mut is_one_read) = (None, 0, false);
         for page in start..end.min(self.cached.len()) {
@@ -228,14 +228,14 @@ impl File {
 
 // ---- read ahead ----
 //
-// Linux takes a random read for sequential if more cached pages precede it than it reads. It reads ahead by the
-// length of that run and marks the last page. A request for a marked page reads on from the next gap, twice the gap's
-// distance, and moves the mark there.
+// Linux takes a random read for sequential if more cached pages precede it than it requests. Linux then reads ahead by
+// the length of this run and marks the last page. A request for a marked page reads on from the next missing page,
+// twice its distance, and moves the mark there.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {
     pub pages: f64,
-    /// Neighbouring pages share one.
+    /// Device reads; neighbouring pages share one.
     pub reads: f64,
     pub marks: f64,
 }
@@ -245,14 +245,14 @@ fn any_missing(missing: f64, pages: f64) -> f64 {
     if pages > 0.0 { -(pages * (-missing).ln_1p()).exp_m1() } else { 0.0 }
 }
 
-/// `missing`: share of the surrounding pages, 0 to 1. `window`: largest read in pages.
+/// `missing`: missing share of the surrounding pages, 0 to 1. `window`: largest read in pages.
 pub fn behind_a_miss(missing: f64, window: f64) -> Ahead {
     let most = window - 1.0;
     if most < 2.0 || missing <= 0.0 {
         return Ahead::default();
     }
     let cached = 1.0 - missing;
-    // Mean cached run before the miss, within the window.
+    // Mean length of the cached run before the miss, within the window.
     let long = cached * cached;
     let run = 2.0 * long + long * cached * any_missing(missing, most - 2.0) / missing;
     Ahead { pages: missing * run, reads: missing * cached * (run - long), marks: long * missing }
@@ -263,9 +263,9 @@ pub fn behind_a_mark(missing: f64, window: f64) -> Ahead {
         return Ahead::default();
     }
     let cached = 1.0 - missing;
-    // A gap beyond the window is ignored, and the mark disappears.
+    // Linux ignores a missing page beyond the window, and the mark disappears.
     let found = any_missing(missing, window);
-    // 2 k + 1 pages for a gap k pages away, within the window.
+    // A missing page k pages away causes a read of 2 k + 1 pages, within the window.
     let doubled = ((window - 1.0) / 2.0).floor();
     let beyond = cached.powf(window);
     let length = found + 2.0 * (any_missing(missing, doubled) / missing - doubled * beyond);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_cold_range_comes_in_few_reads_that_grow() {
-        // One isolated block, two, then those up to 106, up to 112, and 12 that delay nobody.
+        // Reads: 100, 101 to 102, 103 to 105, 106 to 111, and 112 to 123, which no client waits for.
         let mut file = File::new(1000, 16);
         assert_eq!(file.read_range(100, 110, 0.0), (4.0, 5.0));
         assert_eq!(file.cached.iter().filter(|cached| **cached).count(), 24);
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn what_is_read_ahead_early_enough_is_not_waited_for() {
         let mut file = File::new(1000, 16);
-        // The third read starts one page ahead, the fourth three pages.
+        // The third read starts one page before it is needed, the fourth three pages.
         assert_eq!(file.read_range(100, 110, 0.25), (3.0, 5.0));
     }
 

@@ -64,7 +64,7 @@ struct Simulation<'a> {
     os: Lru,
     marked: Vec<bool>,
     files: Vec<Option<File>>,
-    /// Negative while in debt; saves up at most a tenth of a second's reads.
+    /// Reads that the limit allows now. Negative while in debt; at most 0.1 s of reads.
     budget: f64,
     seconds: f64,
     transactions: u64,
@@ -435,7 +435,7 @@ fn a_million_pages_are_quick() {
     let server = server(3000.0, 131_072.0, 500_000.0);
     let started = std::time::Instant::now();
     let forecast = compute_forecast(&workload, &server, None).unwrap();
-    // Optimised code takes under 100 ms; the number of steps stands for it here.
+    // Optimised code takes under 100 ms; the test checks the number of steps instead.
     assert!(forecast.points.len() < 1500, "{} points in {:?}", forecast.points.len(), started.elapsed());
     assert!(forecast.steady_reading_share > 0.0 && forecast.seconds_to_share(0.5).is_some());
 }

@@ -80,13 +80,13 @@ impl PageClass {
 pub struct Workload {
     pub clients: u32,
     pub classes: Vec<PageClass>,
-    /// CPU seconds with all pages in shared_buffers, including the client's.
+    /// CPU seconds of a transaction with all pages in shared_buffers, including the client's.
     pub hit_seconds: f64,
     /// CPU seconds of a device read.
     pub read_seconds: f64,
-    /// Largest read-ahead; 1 or less is none.
+    /// Largest read-ahead in pages; 1 or less means none.
     pub read_ahead_pages: f64,
-    /// Such as a freshly started server's catalog reads.
+    /// Reads at the start, such as a freshly started server's catalog reads.
     pub startup_reads: f64,
 }
 
@@ -94,7 +94,7 @@ pub struct Workload {
 pub struct Server {
     pub device: Device,
     pub cores: f64,
-    /// Infinite if one tier holds everything.
+    /// Pages of shared_buffers; infinite if one tier holds everything.
     pub buffers_pages: f64,
     pub os_pages: f64,
     pub block_bytes: f64,
@@ -115,7 +115,7 @@ pub struct WarmStep {
     pub bin: Option<usize>,
     /// Share of the pages read, 0 to 1; one bin's shares add up to at most 1.
     pub share: f64,
-    /// Of the warmer's size, including gaps.
+    /// Reads of the warmer's size, including gaps.
     pub reads: f64,
 }
 
@@ -134,7 +134,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Weighted by a page's expected accesses per transaction.
+    /// Bins weighted by a page's expected accesses per transaction.
     pub(super) fn bins(&self) -> Vec<Vec<Bin>> {
         let of = |class: &PageClass| {
             let bins = class.popularity.bins(class.pages);
@@ -145,12 +145,12 @@ impl Workload {
 }
 
 impl Server {
-    /// Both tiers; infinite if everything fits.
+    /// Pages of both tiers; infinite if everything fits.
     pub fn memory_pages(&self) -> f64 {
         self.os_pages + if self.buffers_pages.is_finite() { self.buffers_pages } else { 0.0 }
     }
 
-    /// The page cache gets the rest. Infinite `buffers_pages` mean a single tier.
+    /// shared_buffers get `buffers_pages`, the page cache the rest. Infinite `buffers_pages` mean a single tier.
     ///
     /// # Errors
     /// If shared_buffers exceed the memory.
@@ -162,7 +162,7 @@ impl Server {
                 let bytes = |pages: f64| Bytes((pages * self.block_bytes) as u64);
                 return Err(Error::BuffersBeyondMemory { buffers: bytes(buffers_pages), memory: bytes(memory_pages) });
             }
-            // At least one page of page cache.
+            // Keeps at least one page of page cache.
             self.os_pages = (memory_pages - buffers_pages).max(1.0);
         }
         Ok(())
@@ -170,7 +170,7 @@ impl Server {
 
     pub fn check(&self) -> Result<(), Error> {
         let device = &self.device;
-        // Infinity, no limit, is valid.
+        // Infinity means no limit.
         for (what, value) in [
             ("the number of cores", self.cores),
             ("the reads per second of the device", device.reads_per_second),
@@ -202,8 +202,8 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds to serve everything in flight, with `depth` reads of `bytes`. The limits apply to the sum, and the
-    /// queue is fair.
+    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. The device's limits apply to
+    /// the sum, and its queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
         let reads = depth + beside;
@@ -224,7 +224,7 @@ const PARAMETER_MAX: f64 = 1000.0;
 /// Rows of pgbench_accounts on a page.
 const ROWS_PER_PAGE: f64 = 61.0;
 
-/// Text form as pgbench's random functions: `zipfian:1.07`.
+/// Text form as in pgbench's random functions: `zipfian:1.07`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
     Uniform,
@@ -243,17 +243,17 @@ pub enum Popularity {
     Exponential {
         parameter: f64,
     },
-    /// Such as 99 % of the accesses to the newest tenth.
+    /// A hot part, such as the newest tenth with 99 % of the accesses.
     Hot {
         page_share: f64,
         access_share: f64,
     },
-    /// Weights are relative.
+    /// Measured bins with relative weights.
     Measured(Vec<Bin>),
 }
 
 impl Popularity {
-    /// Applies the rows per page, if known.
+    /// Sets the rows per page of a zipfian distribution, if known.
     pub fn over(&self, rows_per_page: Option<f64>) -> Popularity {
         match (self, rows_per_page) {
             (Popularity::Zipfian { exponent, is_permuted, .. }, Some(rows_per_page)) => {
@@ -268,7 +268,7 @@ impl Popularity {
         matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
     }
 
-    /// Most popular first; all accesses add up to 1.
+    /// Bins, most popular first. All accesses add up to 1.
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {
             Popularity::Uniform => vec![Bin { pages, weight: 1.0 }],
@@ -307,17 +307,17 @@ fn smooth_bins(pages: f64, density: impl Fn(f64) -> f64) -> Vec<Bin> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
     pub pages: f64,
-    /// Share of the accesses to each page.
+    /// Share of all accesses to each page.
     pub weight: f64,
 }
 
 /// Neighbouring ranks share a bin if they differ by less than this factor.
 const RATIO: f64 = 1.05;
 
-/// The most popular scattered rows, which get a page of their own.
+/// Number of the most popular scattered rows. Each has its own page.
 const HEAD_ROWS: f64 = 1024.0;
 
-/// Scattered rows beyond `HEAD_ROWS`: sampled pages, sampled rows per page, and bins made of them.
+/// Sample of the scattered rows beyond `HEAD_ROWS`: pages, rows per page, and bins.
 const SAMPLED_PAGES: usize = 2048;
 const SAMPLED_ROWS: usize = 64;
 const SAMPLED_BINS: usize = 64;
@@ -351,7 +351,7 @@ pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     bins
 }
 
-/// For scattered rows: the most popular rows dominate a page each, a sample represents all other pages.
+/// Bins of scattered rows. The most popular rows dominate a page each; a sample represents all other pages.
 pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     let rows = (pages * rows_per_page).max(1.0);
     let head = HEAD_ROWS.min((pages / 4.0).floor());
@@ -369,9 +369,8 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Stratified: each row slot takes every stratum once. `weight` is that of the row at a share of all ranks.
+/// Stratified sample: each row slot takes every stratum once. `weight` is that of the row at a share of all ranks.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
-    // A fixed seed makes forecasts repeatable.
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);
     let mut pages = vec![0.0; SAMPLED_PAGES];
@@ -394,7 +393,7 @@ pub struct Device {
     pub reads_per_second: f64,
     /// Infinite without a limit.
     pub bandwidth: f64,
-    /// Seconds of a read by rising depth. Beyond the last depth, latency grows in proportion.
+    /// Depth and seconds of a read, by rising depth. Beyond the last depth, latency grows in proportion.
     pub latency: Vec<(f64, f64)>,
 }
 
@@ -512,7 +511,7 @@ mod popularity_tests {
         }
     }
 
-    /// Share of the accesses to the most popular `share` of the pages.
+    /// Share of all accesses to the most popular `share` of the pages.
     fn head(popularity: &Popularity, share: f64) -> f64 {
         let pages = 1e5;
         let mut left = share * pages;

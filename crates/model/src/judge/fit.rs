@@ -10,7 +10,7 @@ use super::series::Series;
 use super::tail::{compute_error_inflation, compute_robust_sigma};
 use crate::{Error, WarmUp, compute_median};
 
-/// With a 95 % interval; `None` is an unknown bound.
+/// A value with its 95 % interval. A bound of `None` is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Estimate {
@@ -28,15 +28,15 @@ impl Estimate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
 pub struct Fit {
-    /// Seconds of one client's transaction, uncached (Td) and cached (Tc); without a known number of clients, between
-    /// transactions.
+    /// Seconds of one client's transaction, uncached (Td) and cached (Tc). If the number of clients is unknown: seconds
+    /// between transactions.
     pub cold_seconds: Estimate,
     pub hit_seconds: Estimate,
-    /// P, as if all pages were equally likely.
+    /// P: the number of pages, as if all were equally likely.
     pub pages: Estimate,
     /// Typical relative deviation from the curve.
     pub residual_share: f64,
-    /// 1 if unknown.
+    /// Number of clients; 1 if unknown.
     pub clients: u32,
 }
 
@@ -46,10 +46,10 @@ const MOST_BUCKETS: usize = 200;
 const TRIAL_ROUNDS: usize = 2;
 const ROUNDS: usize = 6;
 
-/// In standard deviations: 95 % efficient on normal noise.
+/// Tukey's limit in standard deviations: 95 % efficient on normal noise.
 const TUKEY: f64 = 4.685;
 
-/// A larger uncertainty means unknown.
+/// Bounds further from the value than this factor are unknown.
 const UNKNOWN_FACTOR: f64 = 30.0;
 
 const INTERVAL: f64 = 1.96;
@@ -66,7 +66,7 @@ impl Fit {
     }
 }
 
-/// `None` without a rise or a close curve.
+/// `None` if the curve does not rise or no fit is close.
 pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     let points = read_points(&series.coarsened(MOST_BUCKETS));
     let total = points.last()?.to;
@@ -77,7 +77,7 @@ pub fn fit_warm_up(series: &Series) -> Option<Fit> {
     if first <= last {
         return None;
     }
-    // The valley of P is long: start on both sides of it.
+    // P has a long valley of similar fits: start on both sides of it.
     let starts =
         [0.03, 0.1, 0.3, 1.0, 3.0].map(|share| Vector3::new(last.ln(), (first - last).ln(), (share * total).ln()));
     let begin = |start| Problem { points: &points, weights: vec![1.0; points.len()], parameters: start };
@@ -127,7 +127,7 @@ impl Problem<'_> {
         let [hit, extra, pages] = [0, 1, 2].map(|place| self.parameters[place].clamp(-200.0, 200.0).exp());
         let Point { from, to, .. } = *point;
         let (before, after) = ((-from / pages).exp(), (-to / pages).exp());
-        // The mean of e^(-i/P) over the bucket; its start if the difference would cancel.
+        // Mean of e^(-i/P) over the bucket, or its value at the start if the difference would cancel.
         let is_small = (to - from) < 1e-6 * pages;
         let mean = if is_small { before } else { pages * (before - after) / (to - from) };
         let by_pages = match is_small {
@@ -198,7 +198,7 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let covariance = normal.try_inverse().unwrap_or_else(|| Matrix3::from_element(f64::INFINITY));
     let error = |variance: f64| variance.max(0.0).sqrt() * sigma * compute_error_inflation(&kept) * INTERVAL;
     let [hit, extra, pages] = [0, 1, 2].map(|place| problem.parameters[place].exp());
-    // A warm end that was not seen may be fitted as almost 0.
+    // If the run ended before it was warm, Tc may be fitted as almost 0.
     if !hit.is_finite() || !extra.is_normal() || !pages.is_normal() {
         return None;
     }
@@ -206,8 +206,8 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];
     let scale = f64::from(clients);
-    // Several clients at a device's limit warm up more steeply than the form, so the scatter underestimates the
-    // error.
+    // Several clients at a device's limit warm up more steeply than the closed form. The scatter then underestimates
+    // the error.
     let of_one_client = |found: Estimate| if clients > 1 { Estimate { low: None, high: None, ..found } } else { found };
     Some(Fit {
         cold_seconds: of_one_client(estimate((hit + extra) * scale, error(cold_variance))),

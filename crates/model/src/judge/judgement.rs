@@ -11,30 +11,30 @@ pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
 pub struct Judgement {
     pub verdict: Verdict,
     pub reason: String,
-    /// `None` if the answer is clear.
+    /// `None` if the verdict is clear.
     pub undecided: Option<Undecided>,
-    /// `None` without a level and in old records.
+    /// `None` if there is no level, and in old records.
     pub warmth: Option<Warmth>,
-    /// Share of the study's common level, if different.
+    /// Level as a share of the study's common level, if different.
     pub level_share: Option<f64>,
-    /// Never before `to_95_seconds`; only for steady and periodic runs.
+    /// Never before `to_95_seconds`. `None` unless steady or periodic.
     pub steady_from_seconds: Option<f64>,
     /// Minimum duration of a level, besides 15 % of the run.
     pub level_lasts_seconds: f64,
     pub period_seconds: Option<f64>,
-    /// Of the steady part, or extrapolated by the fit.
+    /// Throughput of the steady part, or the fit's extrapolation.
     pub steady_tps: Option<f64>,
-    /// 95 % of such levels are within this share of `steady_tps`.
+    /// Half width of the level's 95 % interval, as a share of `steady_tps`.
     pub level_error_share: Option<f64>,
     pub mean_tps: f64,
     /// `mean_tps` ÷ `steady_tps` - 1.
     pub mean_error_share: Option<f64>,
-    /// Until these shares of `steady_tps`, measured or fitted. 0 if it began there.
+    /// Seconds until these shares of `steady_tps`, measured or fitted. 0 if the run began there.
     pub to_50_seconds: Option<f64>,
     pub to_90_seconds: Option<f64>,
     pub to_95_seconds: Option<f64>,
     pub run_seconds: f64,
-    /// Run length for a steady verdict, if known.
+    /// Run length needed for a steady verdict, if known.
     pub should_have_run_seconds: Option<f64>,
     pub fit: Option<Fit>,
     pub no_fit: Option<String>,
@@ -50,7 +50,7 @@ impl Judgement {
         self.warmth.as_ref().is_some_and(|warmth| warmth.is_warm == Some(false))
     }
 
-    /// 1 to 3 are pgthaw's failures.
+    /// Exit statuses 1 to 3 are pgthaw's own failures.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
             Verdict::Degrading => 12,
@@ -65,7 +65,8 @@ impl Judgement {
         (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
     }
 
-    /// Aligns the verdict with the printed time to 95 %: steady starts there at the earliest, or is undecided.
+    /// Aligns the verdict with the printed time to 95 %: steady starts there at the earliest, or the verdict is
+    /// undecided.
     pub fn settle(&mut self, to_95_seconds: Option<f64>) {
         let Some((from, reached)) = self.steady_from_seconds.zip(to_95_seconds).filter(|(from, at)| from < at) else {
             return;
@@ -85,7 +86,7 @@ impl Judgement {
         self.should_have_run_seconds = Some(needed);
     }
 
-    /// The level as a share of the other trials' level.
+    /// Sets the level as a share of the other trials' level.
     pub fn tell_share(&mut self, share: f64) {
         let Some(tps) = self.steady_tps.filter(|_| self.steady_from_seconds.is_some()) else { return };
         let told =
@@ -97,7 +98,7 @@ impl Judgement {
         self.level_share = Some(share);
     }
 
-    /// Called when the fit does not cover all `pages`.
+    /// Removes the forecast, because the fit does not cover all `pages`.
     pub(super) fn drop_promise(&mut self, pages: f64) {
         self.steady_tps = None;
         self.mean_error_share = None;
@@ -116,9 +117,9 @@ pub enum Verdict {
     Steady,
     /// Still rising, or indistinguishable from a cold start.
     NotReached,
-    /// A level but for dips every `period_seconds`.
+    /// A level with dips every `period_seconds`.
     Periodic,
-    /// Faster before, and still falling.
+    /// Faster before, still falling, or silent at the end.
     Degrading,
 }
 
@@ -129,7 +130,7 @@ pub struct Warmth {
     /// `None` if unknown.
     pub is_warm: Option<bool>,
     pub evidence: String,
-    /// Data that would decide it.
+    /// Data that would show whether the level is warm.
     pub would_tell: Option<String>,
 }
 

@@ -8,54 +8,55 @@ use crate::compute_median;
 
 const LEAST_TAIL_VALUES: usize = 10;
 
-/// Enough values if reads prove that it is warm.
+/// Minimum values of a level if device reads prove that it is warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// Largest fall of a steady tail. It needs fewer standard errors than a rise: a false fall is visible on the curve.
+/// Largest fall of a steady tail. A fall needs fewer standard errors than a rise, because a false fall is visible on
+/// the curve.
 const LEAST_FALL: f64 = 0.03;
 const FALL_ERRORS: f64 = 3.5;
 
-/// Standard errors of a level's 95 % interval, and its minimum share. Slow noise hardly shows in the judged curve:
-/// 1.96 covered the true level in 77 % of the warm curves of lab/verdicts, 4.5 in 94 %.
+/// Standard errors of a level's 95 % interval, and its minimum as a share of the level. Slow noise hardly shows in the
+/// judged curve: 1.96 covered the true level in 77 % of the warm curves of lab/verdicts, 4.5 in 94 %.
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// Maximum error of a level's logarithm.
+/// Maximum error of a level, in logarithms.
 const TOLD_LEVEL: f64 = 1.0;
 
 const MOST_TOLD_VALUES: usize = 20_000;
 
 const LEVELLED_RISE: f64 = 0.08;
 
-/// A rise is over if the tail's second half rises less than this, than this share of the tail's rise (half if
-/// straight), or than these errors.
+/// A rise is over if the tail's second half rises less than `LATE_RISE`, than `LATE_SHARE` of the tail's rise (a
+/// straight rise has half), or than `LATE_ERRORS` standard errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
 
-/// As a share of the run: a lower level from there is the steady one.
+/// A lower level that lasts for this share of the run is the steady one.
 const NEW_LEVEL_SHARE: f64 = 0.5;
 
 const PERIODS: f64 = 3.0;
 
-/// Share of steady throughput where steady starts.
+/// The steady part starts at this share of the steady throughput.
 const REACHED_SHARE: f64 = 0.95;
 
-/// Shares of the level: end of a rise, and slow second.
+/// Shares of the level: where a rise ends, and below which a second is slow.
 const DATED_SHARE: f64 = 0.98;
 const SLOW_SECOND: f64 = 0.92;
 
-/// Share of the run after which a level says little.
+/// A level that begins after this share of the run says little about warmth.
 const LATE_LEVEL: f64 = 0.5;
 
-/// A longer final stall is a degradation.
+/// A longer stall at the end is a degradation.
 const SILENT_SECONDS: f64 = 5.0;
 
-/// A standstill: share of the level, and duration.
+/// Standstill: maximum share of the level, and minimum duration.
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// A level whose median differs more (in logarithms) belongs to something slower, such as a long period.
+/// If the tail's median differs more (in logarithms), the level belongs to a slower change, such as a long period.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
@@ -67,7 +68,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let least = if floor == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES };
     let mut judgement = describe(series, &tail, fitted, decide(series, &tail, least), least);
     let verdict = judgement.verdict;
-    // A level that its own curve never reached is none.
+    // A level that its own curve never reached is not steady.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let Some(from) = judgement.steady_from_seconds {
         let is_late = from > LATE_LEVEL * series.seconds();
@@ -82,7 +83,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     judgement
 }
 
-/// Returns the reason if no fit applies.
+/// Returns the reason if the closed form does not apply.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
         return Err("a warmer ran beside the workload");
@@ -96,16 +97,16 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("the closed form does not fit the curve")
 }
 
-/// A single fast second does not count.
+/// First value at `level`. Single fast values do not count.
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     let smooth = compute_running_median(rates);
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
 }
 
-/// The rules are ordered by what they would hide.
+/// Rules that others would hide come first.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    // Random arrivals have no other noise to hide a fall.
+    // With random arrivals no other noise hides a fall.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
@@ -152,7 +153,7 @@ fn level_error(tail: &Tail, values: usize) -> f64 {
     (INTERVAL * tail.noise.level_error(values)).min(reach).hypot(LEAST_INTERVAL)
 }
 
-/// `None` if the difference is small.
+/// The tail's median relative to its level, if they differ much.
 fn find_unlike(tail: &Tail) -> Option<f64> {
     let middle = compute_median(tail.logs[tail.start..].to_vec())?;
     let differs = middle.abs() > UNLIKE && middle.exp_m1().abs() * tail.level * tail.width > LEAST_COUNTED;
@@ -169,7 +170,7 @@ fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
     Some((start + lasts).max(start / (1.0 - LEAST_TAIL_SHARE)).max(again))
 }
 
-/// A finished warm-up approaches from a few percent below.
+/// A finished warm-up approaches its level from a few percent below.
 fn has_levelled_off(tail: &Tail) -> bool {
     let Trend { change, .. } = tail.trend;
     change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
@@ -192,12 +193,12 @@ fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     Some(format!("standstills within its level: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"))
 }
 
-/// The end of the rise, if enough remains.
+/// Start of the level: the end of the rise, if enough remains.
 fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
     let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
     let latest = tail.rates.len().saturating_sub(share.max(periods));
-    // Noise moves the start of a small rise.
+    // Noise shifts the end of a small rise.
     let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
     let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
     // If a value merges several seconds, the first may have been slow.
@@ -217,7 +218,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
         Verdict::Steady => Some(tail.level),
         // Dips belong to a periodic level.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
-        // Only if the measurement bounds it.
+        // Only if the fit bounds the time of a cached transaction.
         Verdict::NotReached => fit
             .as_ref()
             .filter(|fit| fit.hit_seconds.low.is_some())
@@ -228,7 +229,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
     let reached = |share: f64| {
         let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
-        // Never before the end of the run.
+        // An unreached time is never before the end of the run.
         let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
         measured.or_else(|| if is_level { None } else { promised() })
     };

@@ -57,7 +57,7 @@ pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, f
             Shape::DeviceLimited { table_pages, reads_per_second } => {
                 serve_device_limited(table_pages, reads_per_second * pace, done)
             }
-            // A noisy second is a longer or shorter one of the curve.
+            // Noise makes a second of the curve longer or shorter.
             Shape::Warming(curve) => curve.transactions_after(curve.seconds_after(done) + pace) - done,
         };
         done += count;

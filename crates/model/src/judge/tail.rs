@@ -5,35 +5,35 @@ use std::ops::Range;
 use super::Series;
 use crate::compute_median;
 
-/// Segmentation is quadratic.
+/// Maximum number of values; segmentation takes quadratic time.
 const MOST_VALUES: usize = 400;
 
-/// Share of the curve that defines the final level.
+/// Last share of the curve, which defines the final level.
 const END_SHARE: f64 = 0.2;
 
-/// Ignored in the search for a period, because of the warm-up.
+/// Share ignored in the search for a period, because of the warm-up.
 const EARLY_SHARE: f64 = 0.3;
 
 /// Levels are equal within this share or this many standard deviations.
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// Segments of `FASTER_SHARE` of the run must exceed the level by `FASTER_BEFORE`.
+/// Faster before: a segment of `FASTER_SHARE` of the run exceeded the level by `FASTER_BEFORE`.
 const FASTER_BEFORE: f64 = 0.08;
 const FASTER_SHARE: f64 = 0.05;
 
 /// A start below this share of the final level is a warm-up.
 const WARMING_SHARE: f64 = 0.75;
 
-/// Levels of this many values separate noise from differences.
+/// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Without a leap, half of the transactions below this share bring at least half of the rise in logarithms, less
-/// noise.
+/// Throughput leaps if half of the transactions below `LEAP_SHARE` bring less than `LEAP_PART` of the rise. Otherwise
+/// they bring at least half of it in logarithms, less noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
-/// A higher start shows too little of a rise.
+/// A higher first share shows too little of a rise.
 const LEAP_FROM: f64 = 0.35;
 
 /// Share of values ignored at each end of the span.
@@ -42,10 +42,10 @@ const FEW: f64 = 0.05;
 /// Minimum values before a leap.
 const LEAST_BEFORE_LEAP: usize = 6;
 
-/// Floor of a stall's depth, as a share of the level.
+/// Lower throughput counts as this share of the level.
 pub(super) const DEEPEST: f64 = 0.02;
 
-/// In logarithms.
+/// Change and its standard error, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     pub change: f64,
@@ -76,26 +76,26 @@ pub(super) struct Tail {
     pub rates: Vec<f64>,
     pub start: usize,
     pub level: f64,
-    /// Relative to the level, with single dips smoothed.
+    /// Logarithms of `rates` relative to `level`, with single dips smoothed.
     pub logs: Vec<f64>,
     /// Isotonic regression of `logs`.
     pub risen: Vec<f64>,
     /// Measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// The same trend against the noise of falls, and of rises.
+    /// The same trend, with its error by the noise of falls, and of rises.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
     pub period: Option<usize>,
-    /// Whether and until which value it was clearly slower.
+    /// Whether, and until which value, the start was clearly slower.
     pub has_warm_up: bool,
     pub slow_until: usize,
     pub first_share: f64,
     pub rise_since_slow: Trend,
-    /// As a share of the final level.
+    /// Fastest earlier segment as a share of the final level.
     pub faster_before: Option<f64>,
-    /// In logarithms, without outliers.
+    /// Range of `logs` without outliers.
     pub span: [f64; 2],
 }
 
@@ -136,12 +136,12 @@ impl Tail {
         let shares: Vec<f64> = rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect();
         let period = find_period(&shares, FEWEST_DIPS);
         let shortest = rates.len() as f64 * FASTER_SHARE;
-        // A rising end exceeds its own median.
+        // Excludes the end: if it rises, it exceeds its own median.
         let is_before = |segment: &&Range<usize>| segment.end <= start && segment.start < rates.len() - end;
         let before = segments.iter().filter(is_before).filter(|segment| segment.len() as f64 >= shortest);
         let faster = before.map(|segment| (mean(segment), error(segment.len(), true)));
         let faster = faster.filter(|(log, error)| *log > FASTER_BEFORE.max(SAME_ERRORS * error));
-        // From the end of the rise, which would count as a trend.
+        // Omits the rise, which would count as a trend.
         let has_come = risen.iter().position(|log| *log >= -SAME_LEVEL).unwrap_or(0).min(rates.len() - end);
         let settled = &logs[start.max(has_come)..];
         let from_slow = slow_until.unwrap_or(0).min(start);
@@ -182,8 +182,8 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether something else warmed the cache: its own reads would bring at least the root of the rise by half of
-    /// the transactions.
+    /// Whether something else warmed the cache. The workload's own reads would bring half of the rise (in logarithms)
+    /// with half of the transactions.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -230,7 +230,7 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Medians hide a stall of a second in hours. Gaps repeat the last value.
+/// Medians hide a stall of one second in hours. A gap repeats the last value.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -244,22 +244,22 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 
 // ---- noise ----
 //
-// A warm-up only rises, so its falls measure symmetric noise; to judge a fall, the rises do.
+// A warm-up only rises, so the curve's falls measure its symmetric noise. To judge a fall, the rises measure it.
 
-/// In values.
+/// Correlation times of the noise, in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
-/// Sign of the movements.
+/// Sign of the movements that are certainly noise.
 const FALLS: f64 = -1.0;
 const RISES: f64 = 1.0;
 
-/// Half of them already come within 1 %.
+/// Half as many rounds already come within 1 %.
 const ROUNDS: usize = 60;
 
-/// In standard deviations.
+/// Maximum distance from the neighbours, in standard deviations.
 const DRAWN_IN: f64 = 3.5;
 
-/// Counts of transactions are no smoother.
+/// Minimum noise: counts of transactions are never smoother.
 const LEAST_SIGMA: f64 = 2e-3;
 
 /// A sum of first-order processes with fixed correlation times.
@@ -269,8 +269,8 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Fits differences of neighbouring means over 1, 2, 4, ... values by maximum likelihood. `certain` is the sign
-    /// of certain noise.
+    /// Fits differences of neighbouring means over 1, 2, 4, ... values by maximum likelihood. `certain` is `FALLS` or
+    /// `RISES`.
     pub fn measure(values: &[f64], certain: f64) -> Noise {
         let mut seen = Vec::new();
         let mut length = 1;
@@ -317,7 +317,7 @@ impl Noise {
         })
     }
 
-    /// Standard deviation of the weighted sum.
+    /// Standard deviation of the sum with these weights.
     pub fn error_of(&self, weights: &[f64]) -> f64 {
         let of_part = |time: f64| {
             let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
@@ -343,7 +343,7 @@ impl Noise {
     }
 }
 
-/// Later mean minus earlier.
+/// Weights of the later mean minus the earlier mean.
 fn contrast(before: usize, after: usize) -> Vec<f64> {
     let mut weights = vec![-1.0 / before as f64; before];
     weights.resize(before + after, 1.0 / after as f64);
@@ -372,7 +372,7 @@ pub fn draw_in(values: &[f64]) -> Vec<f64> {
 
 const FEWEST_PERIODS: usize = 3;
 
-/// Three dips have two intervals, which may agree by chance; averaging tolerates that.
+/// Minimum dips of a period, and of one that is only averaged. The two intervals of three dips may agree by chance.
 pub(super) const FEWEST_DIPS: usize = 4;
 pub(super) const AVERAGED_DIPS: usize = 3;
 
@@ -384,11 +384,11 @@ const LEAST_PROMINENCE: f64 = 0.25;
 /// Standard errors (1 ÷ √n) that exclude chance over many lags.
 const ERRORS: f64 = 3.0;
 
-/// Minimum shares: of the variance explained, and of throughput spanned.
+/// Minimum share of the variance explained by the period, and minimum range of throughput.
 const LEAST_EXPLAINED: f64 = 0.3;
 const LEAST_SPAN: f64 = 0.08;
 
-/// In values. `values` are shares of the level without trend.
+/// Length in values. `values` are shares of the level without trend.
 pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     let longest = values.len() / FEWEST_PERIODS;
     let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());
@@ -400,7 +400,7 @@ pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
         least = least.min(correlation);
         let is_top = correlation >= correlations[lag - 1] && correlation >= correlations[lag + 1];
         let stands_out = correlation >= least_correlation && correlation - least >= LEAST_PROMINENCE;
-        // Multiples of a period exceed it by chance only.
+        // A multiple of the period correlates better only by chance.
         let is_better = best.is_none_or(|(_, so_far)| correlation > so_far * 1.15);
         if lag >= SHORTEST && is_top && stands_out && is_better {
             best = Some((lag, correlation));
@@ -419,7 +419,7 @@ fn fold(values: &[f64], period: usize) -> Vec<f64> {
     (0..period).map(usual).collect()
 }
 
-/// Compares the course with what it leaves unexplained.
+/// Whether the period's course explains enough of the variance.
 fn is_explained(values: &[f64], course: &[f64]) -> bool {
     let period = course.len();
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -530,7 +530,7 @@ pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
     ((1.0 + rho) / (1.0 - rho)).sqrt()
 }
 
-/// Over five neighbours.
+/// Median of five neighbours.
 pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     compute_medians_around(values, 2)
 }
@@ -629,7 +629,7 @@ mod period_tests {
         let seen = |values: usize, dips_wanted| find_period(&(0..values).map(dips).collect::<Vec<_>>(), dips_wanted);
         assert_eq!((seen(90, FEWEST_DIPS), seen(90, AVERAGED_DIPS)), (None, Some(30)));
         assert_eq!(seen(96, FEWEST_DIPS), Some(30), "the fourth is there");
-        // Chance alone gives so few values such intervals.
+        // So few values may have such intervals by chance.
         let short = |place: usize| if place % 4 == 2 { 0.5 } else { 1.0 };
         for values in [14, 15] {
             assert_eq!(find_period(&(0..values).map(short).collect::<Vec<_>>(), AVERAGED_DIPS), None, "of {values}");

@@ -15,12 +15,12 @@ struct Case {
     kind: &'static str,
     series: Series,
     truth: Verdict,
-    /// Range in seconds.
+    /// Range of the steady start, in seconds.
     steady_from: Option<(f64, f64)>,
     period: Option<f64>,
 }
 
-/// A cold level, whatever the curve looks like.
+/// Whether the level is cold, whatever the curve looks like.
 fn is_never_warm(case: &Case) -> bool {
     case.truth == Verdict::NotReached
 }

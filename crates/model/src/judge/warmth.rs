@@ -5,11 +5,11 @@ use super::tail::{Noise, Tail};
 use super::{Bucket, Series};
 use crate::WARM_SHARE;
 
-/// Probability of an unfinished rise above which the level is cold, and unknown.
+/// Probability of an unfinished rise: above `CERTAIN` the level is cold, above `LIKELY` unknown.
 const CERTAIN: f64 = 0.95;
 const LIKELY: f64 = 0.35;
 
-/// Tolerated fall between the tail's halves.
+/// Tolerated fall of the reads per transaction between the tail's halves.
 const READS_FALL: f64 = 0.15;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub(super) enum Floor {
     Falling,
 }
 
-/// `None` without reads.
+/// `None` if the series has no reads.
 pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     if !series.has_reads {
         return None;
@@ -98,8 +98,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
         return fast.unwrap_or_else(|| unknown("the number of pages that it could have read is unknown".to_owned()));
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
-    // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions,
-    // even at the device's limit. A faster one was a hot part's, or something else read.
+    // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions, even
+    // at the device's limit. A faster rise was a hot part's, or something else read.
     if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
         return unknown(format!(
             "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest is \
@@ -134,7 +134,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 const MOST_STRETCHES: usize = 60;
 
-/// The earlier part shows the first pages.
+/// Ignored share of the curve, which shows the first pages.
 const FROM: f64 = 0.5;
 
 /// Relative difference between real curves and these forms.
@@ -143,18 +143,18 @@ const MISFIT: f64 = 0.015;
 /// Clamps residuals, in standard deviations.
 const FARTHEST: f64 = 4.0;
 
-/// Shares reached at the end, and P as shares of the transactions. Other rules judge slower rises.
+/// Shares that the end may have reached, and P as shares of the transactions. Other rules judge slower rises.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 
-/// Share of the final level.
+/// A rise below this share of the final level is unfinished.
 const UNFINISHED: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Approach {
-    /// Mean over all forms.
+    /// Share at the end, averaged over all forms.
     pub share: f64,
-    /// Probability of less than 90 %.
+    /// Probability that it is less than 90 %.
     pub unfinished: f64,
 }
 
@@ -218,7 +218,7 @@ const SLOW_START_SECONDS: f64 = 10.0;
 /// Standard errors exceeded once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
-/// Minimum transactions of a plateau, in pages.
+/// Minimum transactions of a plateau, as a multiple of the pages.
 const TOLD_PAGES: f64 = 1.5;
 
 /// Requests per page that leave e^-3, 5 %, unread.

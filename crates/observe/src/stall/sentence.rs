@@ -24,7 +24,7 @@ pub enum StallKind {
     BufferPin,
     /// A checkpoint as a whole, not one of its files.
     Checkpoint,
-    /// Used up by other processes or virtual machines.
+    /// Processors used up by other processes or virtual machines.
     Processors,
     Device,
     Memory,
@@ -67,20 +67,20 @@ const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 /// Minimum increase of waiting backends, as a share of all.
 const VICTIMS: f64 = 0.2;
 
-/// This share of working backends suffices: where all always wait for a slow device, no more can be blocked.
+/// If this share of working backends waits, no increase is needed: with a slow device, nearly all always wait.
 const NEARLY_ALL: f64 = 0.8;
 
 /// Minimum share of the stall filled by file calls.
 const FILLS: f64 = 0.4;
 
-/// Minimum increase of others' share of the processors, and of the share in use.
+/// Minimum increase of others' share of the processors, and minimum share of all processors in use.
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
 /// Minimum share of time with a task waiting for a processor.
 const PROCESSOR_WAIT: f64 = 0.8;
 
-/// Average backends that count as one most of the time.
+/// This average of backends counts as one backend most of the time.
 const SOMEBODY: f64 = 0.5;
 
 const MEMORY_WAIT: f64 = 0.2;
@@ -135,7 +135,7 @@ struct Seen<'a> {
     usual_per_second: f64,
 }
 
-/// Consecutive calls of one process, or of all for the log.
+/// Consecutive calls of one process, or of all processes for the log.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     overlap_ns: u64,
@@ -224,7 +224,8 @@ impl<'a> Seen<'a> {
         Some((kind, format!("{what}: {waiting} of {of} backends waited for {whom}.")))
     }
 
-    /// Tolerates short lock waits when all clients return at once.
+    /// Whether backends waited for clients most of the time. Tolerates short lock waits when all clients return at
+    /// once.
     fn is_with_clients(&self) -> bool {
         let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
         with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
@@ -252,8 +253,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last look with the most frequent holder that does not wait for a lock. Others hold locks briefly at its
-    /// release.
+    /// The last look with the most frequent holder that does not wait for a lock. When it releases the lock, others
+    /// hold it briefly.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -273,7 +274,7 @@ impl<'a> Seen<'a> {
         let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
         let holder =
             usual.iter().filter(sleeps).filter(|one| seen_often(one.session.pid)).max_by_key(|one| one.waiters)?;
-        // A wait for a pin blocks them too.
+        // A process that waits for a pin also blocks the lock's waiters.
         let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
     }
@@ -420,7 +421,7 @@ impl<'a> Seen<'a> {
         grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
-    /// Waits on an unsaturated device are throttled before it.
+    /// On an unsaturated device, something before it delays the waits.
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
         let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;

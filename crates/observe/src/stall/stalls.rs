@@ -8,10 +8,10 @@ use model::{StallFinder, StallSpan};
 
 const STEPS_OF_SECOND: usize = 4;
 
-/// For comparison with a stall.
+/// Steps that a stall is compared with.
 const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 
-/// For the longest stall and the steps before it.
+/// Steps kept for the longest stall and the time before it.
 const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 
 /// If a smaller share of backends remains, the load has ended: no stall.
@@ -62,7 +62,7 @@ impl Stalls {
         self.finished.extend(last);
     }
 
-    /// Ended since `since_ms` (Unix time in milliseconds), or in progress.
+    /// Stalls ended since `since_ms` (Unix time in milliseconds), or in progress.
     pub fn recent(&self, since_ms: i64) -> Vec<Stall> {
         let ended = self.finished.iter().filter(|stall| stall.end_ms.is_some_and(|end| end >= since_ms));
         ended.chain(&self.ongoing).cloned().collect()

@@ -19,12 +19,12 @@ pub struct Step {
     /// Processors used by all server processes, on average.
     pub server_processors: f64,
     pub checkpoint: Option<CheckpointPhase>,
-    /// In progress, or slow and ended.
+    /// Calls in progress, and slow calls that ended.
     pub calls: Vec<SeenCall>,
     pub written: WrittenTo,
-    /// Of locks that others waited for, if queried in this step.
+    /// Holders of locks that others waited for, if queried in this step.
     pub holders: Vec<LockProcess>,
-    /// Empty if not visible from here.
+    /// Number of processors; 0 if the machine is not visible from here.
     pub processors: f64,
     pub machine: OsSample,
 }
@@ -54,7 +54,7 @@ pub struct SeenCall {
     pub relation: Option<String>,
 }
 
-/// Server files, and the log if it is on another device.
+/// Devices of the server's files, and of the log if it has its own.
 pub const DATA_DEVICE: &str = "the data directory";
 pub const LOG_DEVICE: &str = "the log";
 
@@ -122,7 +122,7 @@ impl SeenCall {
 }
 
 impl CheckpointPhase {
-    /// By the checkpointer's longest wait. While writing buffers it may wait for the log.
+    /// Phase by the checkpointer's longest wait. While writing buffers it may wait for the log.
     fn of(waits: impl Iterator<Item = ((String, String), f64)>) -> Option<CheckpointPhase> {
         let at_work = waits.filter(|((class, _), share)| class != "Activity" && *share > 0.0);
         let ((class, event), _) = at_work.max_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -145,7 +145,7 @@ pub struct Means {
     pub server_processors: f64,
     pub busy: f64,
     pub steal: f64,
-    /// With its busy share of the time.
+    /// Busiest device and its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
     /// Share of the time with a waiting task. 1 if the kernel does not report it.

@@ -236,12 +236,10 @@ fn behind_a_lock_is_who_waits_for_none() {
         "no command for 2.0 s. client backend 99, idle in transaction, (“LOCK TABLE accounts”) holds a lock; 15 of 16 backends waited in \
          Lock:relation behind it."
     );
-    // The holder waits for a pin.
     for pin in [("BufferPin", "BufferPin"), ("Buffer", "BufferCleanup")] {
         let (kind, _) = name(&window(vec![during(holder("active", Some(pin))); 8]));
         assert_eq!(kind, StallKind::BufferPin, "{pin:?}");
     }
-    // The holder's own wait has a visible cause.
     let during = Step {
         calls: vec![seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None)],
         ..during(holder("active", Some(("IO", "WalSync"))))
@@ -286,7 +284,6 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let looked_at = Step { commands: 1, asked: vec![99], ..silent.clone() };
     let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientPause);
-    // One of four clients is the onlooker.
     let few = stopped(&[("Client", "ClientRead", 4.0)]);
     let few = Step { backends: Backends { count: 4.0, ..few.backends.clone() }, ..few };
     let looked_at = Step { commands: 1, asked: vec![99], ..few.clone() };
@@ -330,7 +327,6 @@ fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
     // So many threads that the clients get no processor.
     silent.machine.pressure.cpu_some = Some(0.95);
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::Processors);
-    // No pressure figures.
     silent.machine.pressure.cpu_some = None;
     assert_eq!(name(&window(vec![silent; 8])).0, StallKind::Processors);
 }
@@ -419,7 +415,6 @@ fn a_stall_is_told_while_it_lasts_and_once_when_it_has_ended() {
     let [stall] = &stalls.finished[..] else { panic!("{:?}", stalls.finished) };
     assert_eq!((stall.begin_ms, stall.end_ms), (60 * 250, Some(68 * 250)));
     assert_eq!((stall.least_per_second, stall.usual_per_second), (0.0, 5000.0));
-    // The load ends.
     let mut gone = stopped(&[]);
     gone.backends.count = 0.0;
     add(&mut stalls, gone, 20);

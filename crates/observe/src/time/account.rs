@@ -54,7 +54,7 @@ pub const PGTHAW: &str = "pgthaw";
 /// A process that ended before it could be identified.
 pub const SHORT_LIVED: &str = "short-lived";
 
-/// Kinds whose receives are commands. Others receive from the server (statistics collector, 13 and 14) or a primary.
+/// Kinds whose receives are commands. Others receive from the server (statistics collector of 13 and 14) or a primary.
 const SERVE_CLIENTS: [&str; 3] = [CLIENT_BACKEND, "walsender", SHORT_LIVED];
 
 /// `where::part::detail`: the place, the class of time, the event.
@@ -105,7 +105,7 @@ impl NamedStatistic {
             place: name.place,
             part: name.part,
             detail: name.detail,
-            // The length of an unfinished wait may be slightly low.
+            // Cap the mean, because the length of an unfinished wait may be slightly low.
             average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
             p99_ns: statistic.quantile_ns(0.99),
             statistic,
@@ -142,10 +142,10 @@ pub struct TimeShares {
     pub unknown_ns: u64,
     /// `None` if the source does not count them.
     pub commands: Option<u64>,
-    /// Commands, and their time since receipt, which overlaps all other kinds. `None` if `commands` is.
+    /// Ended commands and their time since receipt, which overlaps all other kinds. `None` if `commands` is.
     pub handled: Option<u64>,
     pub handled_ns: Option<u64>,
-    /// Context switches. `None` if the source does not count them.
+    /// `None` if the source does not count them.
     pub switches: Option<u64>,
 }
 
@@ -251,7 +251,7 @@ pub struct Lasting {
     pub within_ns: u64,
 }
 
-/// Lifetime by place, and whether it has a client backend: a query may also have parallel workers, a database
+/// Lifetime by place, and whether it has a client backend. A query may also have parallel workers, a database
 /// autovacuum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lived(BTreeMap<String, (u64, bool)>);
@@ -263,7 +263,7 @@ impl Lived {
         *has_client |= is_client;
     }
 
-    /// Share (0 to 1) of a place's time in the lifetime of all places with client backends. `None` elsewhere.
+    /// Share (0 to 1) of a place's time in the lifetime of all places with client backends. `None` for other places.
     pub fn shares(&self) -> impl Fn(&str, u64) -> Option<f64> {
         let has_client = |place: &str| self.0.get(place).is_some_and(|(_, has_client)| *has_client);
         let whole: u64 = self.0.values().filter(|(_, has_client)| *has_client).map(|(lived_ns, _)| lived_ns).sum();
@@ -334,7 +334,7 @@ fn add_within(
     longest_ns: u64,
 ) -> Statistic {
     let mut added = now.since(earlier);
-    // The first wait to end is the one in progress then. All time until its end is its own.
+    // The first wait to end is the one in progress at the beginning. All time until its end is its own.
     if let Some(before_ns) = open_ns.filter(|_| earlier.count == first.count && added.count > 0) {
         added.shorten_one(before_ns + earlier.total_ns.saturating_sub(first.total_ns), before_ns);
     }

@@ -11,14 +11,14 @@ use crate::time::roster::show_query;
 use host::units::Bytes;
 use postgres::{LockProcess, Session};
 
-/// A process and those waiting for its locks. Without any, it is idle in a transaction.
+/// A process and those waiting for its locks. Without waiters, it is idle in a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
     /// Observed wait behind a root, a lower bound. 0 for a process that waits itself.
     pub held_up_ns: u64,
-    /// Longest wait first. With several blockers, behind a root if possible.
+    /// Longest wait first. A waiter with several blockers is behind a root if possible.
     pub behind: Vec<Blocker>,
 }
 
@@ -102,7 +102,7 @@ pub struct Culprits {
 }
 
 impl Culprits {
-    /// `locks` if queried. `since_ns`: time since the last call.
+    /// `locks`: lock waits, if queried. `since_ns`: time since the last call.
     pub fn look(&mut self, sessions: &[Session], locks: Option<Vec<LockProcess>>, since_ns: u64) {
         self.unread_ns += since_ns;
         self.blockers = match locks {
@@ -137,7 +137,7 @@ impl Culprits {
         self.seen_blockers.truncate(KEPT);
     }
 
-    /// Pid, number of files, bytes.
+    /// `files`: pid, number of files, bytes.
     pub fn see_temporary(&mut self, files: &[(u32, u64, u64)], sessions: &[Session]) {
         let whose = |&(pid, files, bytes): &(u32, u64, u64)| {
             let session = sessions.iter().find(|one| one.pid == pid).map(shown);
@@ -203,7 +203,6 @@ mod tests {
         assert_eq!(text(&Blocker::trees(vec![process(1, 1, &[2]), process(2, 1, &[1])])), "1(2)");
         let beside = vec![process(4, 0, &[5]), process(5, 2, &[6]), process(6, 1, &[5])];
         assert_eq!(text(&Blocker::trees(beside)), "5(4 6)", "who waits for them is not left out");
-        // The holder has released the lock.
         assert_eq!(text(&Blocker::trees(vec![process(2, 0, &[9])])), "");
         assert_eq!(
             text(&Blocker::trees(vec![process(0, 1, &[]), process(2, 0, &[0])])),

@@ -160,7 +160,7 @@ impl TimeUse {
 }
 
 impl TimeFigures {
-    /// By the source's own sums.
+    /// Explained time, by the source's own sums.
     pub fn explained_seconds(&self) -> f64 {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
@@ -179,7 +179,7 @@ impl TimeFigures {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }
 
-    /// Only trials with the first one's source, so that sums stay sums.
+    /// Mean of the trials with the first one's source, so that sums stay sums.
     pub fn mean(trials: &[&TimeFigures]) -> Option<TimeFigures> {
         let first = trials.first()?;
         let alike: Vec<&&TimeFigures> = trials.iter().filter(|one| one.source == first.source).collect();

@@ -39,7 +39,7 @@ struct Sums {
 }
 
 impl LookSums {
-    /// A missing process ended at its last sample.
+    /// A process missing here ended at its last sample.
     pub fn add(&self, at_ns: u64, seen: Vec<Seen>) {
         let mut sums = self.lock();
         let before = sums.at_ns;
@@ -93,7 +93,7 @@ impl LookSums {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sums> {
-        // Consistent even after a panic.
+        // The sums are consistent even after a panic.
         lock(&self.0)
     }
 }
@@ -117,7 +117,7 @@ pub const LOOKS_PER_SECOND: f64 = 50.0;
 
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval of listing the processes, at most at each sample.
+/// Interval between listings of the processes.
 const LISTED_FOR: Duration = Duration::from_millis(200);
 
 /// Dropping it stops the thread.
@@ -216,7 +216,6 @@ fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Dropping it stops the task.
 #[derive(Debug)]
 pub struct SqlLooks {
     sums: LookSums,
@@ -224,7 +223,7 @@ pub struct SqlLooks {
 }
 
 impl SqlLooks {
-    /// Samples until the server is gone. Queries count in `own`.
+    /// Samples until the server is gone. Counts its queries in `own`.
     pub async fn start(
         mut connection: PgConnection,
         own: Option<OwnTransactions>,

@@ -35,7 +35,7 @@ pub struct TimeReport {
     pub refused: Vec<RefusedSource>,
     pub by: By,
     pub length_ns: u64,
-    /// Seen at any time, without pgthaw's own.
+    /// Processes seen at any time, without pgthaw's own.
     pub processes: u32,
     #[serde(flatten)]
     pub total: TimeShares,
@@ -58,7 +58,6 @@ pub struct TimeReport {
     pub blockers: Vec<Blocker>,
     /// Maximum of each query, most bytes first.
     pub temporary_files: Vec<TemporaryFiles>,
-    /// Reductions to stay within the budget.
     pub reductions: Vec<Reduction>,
     #[serde(flatten)]
     pub imperfect: Imperfect,

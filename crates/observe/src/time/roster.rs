@@ -34,7 +34,7 @@ impl Roster {
         Roster { is_of_trial: true, ..Roster::new(Some(postmaster_pid), observer_pid.into_iter().collect()) }
     }
 
-    /// By the server's pid.
+    /// `pid` is the process's number in the server's namespace.
     pub fn is_own(&self, pid: u32) -> bool {
         self.own_pids.contains(&pid)
     }
@@ -48,7 +48,7 @@ impl Roster {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Forgets all processes but these and `untold`, ended ones not yet reported.
+    /// Forgets all processes except these and `untold`, which have ended and are not reported yet.
     pub fn learn(&mut self, processes: &[ProcessTimes], untold: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
         let there: HashSet<(u32, u64)> =
@@ -134,7 +134,7 @@ impl Numbers {
         Numbers { is_below, known: HashMap::new() }
     }
 
-    /// The server's pid. `None` if the process had ended.
+    /// The process's pid in the server's namespace. `None` if it had ended.
     pub fn of(&mut self, pid: u32, birth: u64) -> Option<u32> {
         if !self.is_below {
             return Some(pid);
@@ -182,7 +182,6 @@ mod tests {
         assert_eq!(kinds, [POSTMASTER, PGTHAW, "client backend"]);
         assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
-        // It ends unseen and keeps its identity.
         roster.learn(&[process(3, Some(9))], std::slice::from_ref(&ended));
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was not told yet");
         roster.learn(&[process(3, Some(9))], &[]);

@@ -28,7 +28,7 @@ pub struct TimedServer {
     /// The backend that serves pgthaw.
     pub observer_pid: Option<u32>,
     pub names: WaitNames,
-    /// Processors. `None`: no limit.
+    /// Processors that the observation may use. `None`: no limit.
     pub budget: Option<f64>,
 }
 
@@ -82,7 +82,7 @@ impl TimeSampler {
         Ok(TimeSampler { sampling, opening, begin })
     }
 
-    /// Opening then belongs to no second of the trial.
+    /// Waits until the source is open, so that opening belongs to no second of the trial.
     pub fn wait_until_open(&self) {
         let Err(_closed) = self.opening.recv();
     }
@@ -169,7 +169,7 @@ impl Looker {
         found
     }
 
-    /// Polls new backends meanwhile. False if stopped.
+    /// Waits for `instant` and polls new backends. Returns false if stopped.
     fn wait(&mut self, start: Duration, instant: Duration, stopped: &Receiver<()>) -> bool {
         while let Some(reports) = &mut self.reports {
             let next = read_monotonic() + COMING_LOOK;
@@ -193,7 +193,7 @@ impl Looker {
     }
 }
 
-/// By `class::event`.
+/// Seconds that client backends waited, by `class::event`.
 fn compute_waited(within: &Accounting, per_second: f64) -> BTreeMap<String, f64> {
     let of_clients = within.statistics.iter().filter(|(name, _)| name.place == CLIENT_BACKEND);
     let waits = of_clients.filter(|(name, statistic)| name.part != "processor" && statistic.total_ns > 0);

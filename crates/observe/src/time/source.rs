@@ -121,12 +121,13 @@ pub struct FileTimes {
     pub relation: Option<String>,
     /// Syncs in which a process slept.
     pub syncs: Statistic,
-    /// A sync is in progress, counted with its length so far.
+    /// Whether a sync is in progress. It is counted with its length so far.
     pub lasts: bool,
     /// Other calls that slept, usually writes.
     pub sleeps: u64,
     pub slept_ns: u64,
-    /// By the server's processes, and since the last sync that slept. Zero without a write tracepoint.
+    /// Written by the server's processes: in total, and since the last sync that slept. Zero without a write
+    /// tracepoint.
     pub written: Written,
     pub unsynced: Written,
 }
@@ -141,7 +142,7 @@ impl FileTimes {
     pub fn of_call(call: &FileCall, at_ns: u64) -> FileTimes {
         let length_ns = call.end_ns.unwrap_or(at_ns).saturating_sub(call.begin_ns);
         let mut times = FileTimes { file: call.file.clone(), ..FileTimes::default() };
-        // As in the kernel program.
+        // Counted as in the kernel program.
         if matches!(call.kind, FileCallKind::Fsync | FileCallKind::Fdatasync) {
             times.syncs.total_ns = length_ns;
             times.syncs.count(length_ns);
@@ -198,7 +199,7 @@ pub struct ProcessTimes {
     pub switches: u64,
     /// Receives from the client.
     pub commands: u64,
-    /// Commands, from receipt until the wait for the next or its receipt. The total includes the one in progress.
+    /// Commands, each from receipt until the wait for the next or its receipt. The total includes the one in progress.
     pub handled: Statistic,
     /// Age of the command in progress.
     pub handling_ns: Option<u64>,
@@ -233,7 +234,7 @@ pub struct Reading {
     pub counts_commands: bool,
     /// Processes not followed: there were too many.
     pub lost: u64,
-    /// Ended since the last reading.
+    /// Slow calls that ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
     /// Slow calls not read in time, and calls and writes of too many files.
@@ -247,18 +248,18 @@ pub struct Reading {
 pub struct ProbeOptions {
     /// Minimum length of a call that is reported on its own.
     pub slow_call: Duration,
-    /// Size of their ring buffer in bytes: a power of two, at least a page.
+    /// Ring buffer of slow calls in bytes: a power of two, at least a page.
     pub slow_call_bytes: u32,
 }
 
 impl Default for ProbeOptions {
     fn default() -> ProbeOptions {
-        // About 3,000 calls.
+        // The ring buffer holds about 3,000 calls.
         ProbeOptions { slow_call: Duration::from_millis(10), slow_call_bytes: 1 << 18 }
     }
 }
 
-/// Cost by the kernel's own count.
+/// Cost of the probe, by the kernel's own count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeCost {
     pub programs: Vec<ProgramCost>,
@@ -383,7 +384,7 @@ pub struct FileName {
 }
 
 impl FileName {
-    /// `names` starts with the file's own and may reach above the data directory.
+    /// `names` starts with the file's own name and may reach above the data directory.
     pub fn of_names(names: &[impl AsRef<str>]) -> FileName {
         let at = |place: usize| names.get(place).map(AsRef::as_ref).unwrap_or_default();
         let (own, parent, above) = (at(0), at(1), at(2));
@@ -408,7 +409,7 @@ impl FileName {
         FileName { path: join(names, depth), kind, relation }
     }
 
-    /// The common directory. Temporary files come and go by the thousand.
+    /// The common directory, because there may be thousands of temporary files.
     pub fn temporary_directory(&self) -> Option<FileName> {
         let (directory, _) = self.path.split_once("pgsql_tmp").filter(|_| self.kind == FileKind::Temporary)?;
         Some(FileName { path: format!("{directory}pgsql_tmp"), kind: FileKind::Temporary, relation: None })

@@ -19,19 +19,19 @@ use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
-/// Interval of the queries for the server's processes; shorter-lived ones stay unknown. With stall detection also that
-/// of readings.
+/// Interval of the queries for the server's processes; shorter-lived processes stay unknown. With stall detection, also
+/// the interval of readings.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The same under a tight budget.
+/// Interval of these queries under a tight budget.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
 /// Interval of the queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
-/// Timeout. With 500 waiters the query takes 250 ms.
+/// Timeout of the query for lock waits, which takes 250 ms with 500 waiters.
 const LOCKS_LOOK: Duration = Duration::from_secs(1);
-/// Delay after an error for temporary files.
+/// Delay after an error in the query for temporary files.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Watch {
     asked_at: Instant,
     culprits_at: Instant,
     temporary_at: Instant,
-    /// Since the last reading; they name the holder in a stall.
+    /// Lock waits since the last reading, which name the holder in a stall.
     locks: Vec<LockProcess>,
     pub(crate) culprits: Culprits,
     /// Receives the reason when the server is gone.
@@ -72,7 +72,7 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Queries count in `own`.
+    /// Counts its queries in `own`.
     pub async fn begin(
         source: &mut dyn TimeSource,
         (connection, own): (PgConnection, Option<OwnTransactions>),
@@ -168,7 +168,7 @@ impl Watch {
         }
     }
 
-    /// Learns missing event names too, with their numbers at `word`.
+    /// Queries the server's processes. Also learns missing event names, with their numbers at `word`.
     async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;

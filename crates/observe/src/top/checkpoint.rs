@@ -21,12 +21,12 @@ pub enum CheckpointPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
-    /// Upper bound: counted from the last look before it.
+    /// Upper bound: counted from the last look before the checkpoint.
     pub running_ns: Option<u64>,
     /// 0 without a checkpoint.
     pub buffers: u64,
     pub last: Option<LastCheckpoint>,
-    /// Begun since the statistics reset.
+    /// Checkpoints begun since the statistics reset.
     pub timed: u64,
     pub requested: u64,
     /// Since the redo point of the last finished checkpoint.
@@ -36,7 +36,7 @@ pub struct CheckpointStep {
     pub max_wal_bytes: u64,
     /// Since the last look.
     pub buffers_added: u64,
-    /// Of checkpoints ended since then.
+    /// Times of checkpoints that ended since then.
     pub write_ms_added: f64,
     pub sync_ms_added: f64,
     pub timed_added: u64,

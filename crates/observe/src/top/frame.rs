@@ -25,7 +25,7 @@ pub struct TopFrame {
     /// `None` without a server.
     pub source: Option<Tier>,
     pub by: By,
-    /// Here and below without pgthaw's own.
+    /// This and the fields below exclude pgthaw's own processes.
     pub processes: u32,
     pub time: TimeShares,
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct TopFrame {
     pub checkpoint: Option<CheckpointStep>,
     /// `None` if not read in this step, or on another machine.
     pub machine: Option<MachineStep>,
-    /// Of the last minute, or in progress.
+    /// Stalls of the last minute, or in progress.
     pub stalls: Vec<Stall>,
     /// Most waiters first, then sessions idle in a transaction.
     #[serde(default)]
@@ -131,7 +131,7 @@ pub struct Rates {
     pub buffers_hit_ratio: Option<f64>,
     /// Share of the bytes read into shared_buffers that no device delivered. Read-ahead lowers it.
     pub page_cache_hit_ratio: Option<f64>,
-    /// From storage, by the server's processes.
+    /// Bytes read from storage by the server's processes.
     pub fetched_bytes_per_second: Option<f64>,
 }
 
@@ -139,7 +139,7 @@ pub struct Rates {
 pub struct TopStatistic {
     #[serde(flatten)]
     pub named: NamedStatistic,
-    /// Share (0 to 1) of the lifetime in places with client backends. `None` elsewhere.
+    /// Share (0 to 1) of the lifetime in places with client backends. `None` for other places.
     #[serde(default)]
     pub share: Option<f64>,
     pub open: u32,
@@ -204,7 +204,7 @@ pub struct ServerStep {
     pub longest_transaction_ns: Option<u64>,
 }
 
-/// Scaled to a second.
+/// Gauges of the machine, scaled to a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineStep {
     pub length_ns: u64,
@@ -213,7 +213,7 @@ pub struct MachineStep {
     /// Without processor use by process.
     #[serde(flatten)]
     pub gauges: OsSample,
-    /// From storage, by the server's processes. `None` if unreadable.
+    /// Bytes read from storage by the server's processes. `None` if unreadable.
     pub fetched_bytes: Option<Bytes>,
 }
 
@@ -222,7 +222,7 @@ pub struct MachineStep {
 /// Sessions report about once a second, at varying times. Ten seconds even this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// If counted late, the first two steps contain pgthaw's connections. Later steps exclude them.
+/// First steps with pgthaw's connections if the server counts late. They are dropped.
 const OWN_BEGIN: u32 = 2;
 
 #[derive(Clone, Debug, Default)]
@@ -378,7 +378,7 @@ pub mod tests {
     fn a_mean_is_of_the_waits_that_have_ended() {
         let mut span = span();
         let reads = name("client backend", "Client", "ClientRead");
-        // One of 2 s is a silent client's unfinished wait.
+        // Half of the 2 s is a silent client's unfinished wait.
         let lasting = Lasting { count: 1, longest_ns: 9 * SECOND, within_ns: SECOND };
         span.statistics.insert(reads.clone(), {
             let mut ended = Statistic::of_time(0, 2 * SECOND);
@@ -404,7 +404,7 @@ mod rates_tests {
         let machine = MachineStep { length_ns: SECOND, fetched_bytes: Some(Bytes(2 << 13)), ..MachineStep::default() };
         let mut rates = Rates::default();
         for second in 0..30 {
-            // Reported every other second.
+            // The server reports every other second.
             let told = if second % 2 == 0 { 2 } else { 0 };
             let server = ServerStep {
                 length_ns: SECOND,

@@ -14,7 +14,7 @@ pub fn read_steps(bytes: &[u8]) -> Vec<TopFrame> {
     std::iter::from_fn(|| reader.read().ok().flatten()).collect()
 }
 
-/// The same with lines, compressed here after a valid head.
+/// Reads steps from lines, which it compresses after a valid head.
 pub fn read_lines(lines: &[u8]) -> Vec<TopFrame> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let head: &[u8] = b"{\"pgthaw_top\":1,\"pgthaw\":\"0\"}\n";

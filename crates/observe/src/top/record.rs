@@ -19,10 +19,10 @@ use host::files::{Directory, FILE_MODE, directory_of, open_regular};
 /// Version that pgthaw writes and reads.
 const FORMAT: u32 = 1;
 
-/// Ten times a step with several hundred names.
+/// A line may be ten times as long as a step with several hundred names.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// About two weeks of seconds.
+/// About two weeks with a step each second.
 const FRAMES_MAX: u64 = 1_250_000;
 
 /// Steps between two flushes, after which a truncated record is readable.
@@ -154,7 +154,7 @@ pub struct Brief {
     pub at_ms: i64,
     pub length_ns: u64,
     pub activity: Activity,
-    /// Without an answer from the server.
+    /// The server did not answer.
     pub is_gap: bool,
 }
 
@@ -174,7 +174,7 @@ impl History {
         History { steps: VecDeque::new(), length_ns: 0, bytes: 0, kept_ns: KEPT_NS, kept_bytes: KEPT_BYTES, dropped: 0 }
     }
 
-    /// Unlimited length.
+    /// The length is unlimited.
     pub fn of_record() -> History {
         History { kept_ns: u64::MAX, ..History::live() }
     }

@@ -40,7 +40,7 @@ const STALL_TOLD_MS: i64 = 60_000;
 
 #[derive(Debug)]
 pub struct Here {
-    /// For sampling, process identities and counters.
+    /// Connections for sampling, process identities and counters.
     pub looks: PgConnection,
     pub who: PgConnection,
     pub pulse: PgConnection,
@@ -51,7 +51,7 @@ pub struct Here {
     pub data_directory: Option<PathBuf>,
     pub devices: Devices,
     pub device_name: Option<String>,
-    /// Grants the role access to other sessions.
+    /// Statement that grants the role access to other sessions.
     pub grant: String,
     pub missing: Vec<Missing>,
 }
@@ -101,7 +101,7 @@ impl TopWatch {
         let names = WaitNames::of_server(here.version_num, &mut here.who).await;
         let mut roster = Roster::new(here.postmaster_pid, here.own_pids);
         roster.see(sessions);
-        // Sampling counts no commands.
+        // Stalls need the number of commands, which sampling does not count.
         let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
             .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
         // Opening belongs to no step.
@@ -328,7 +328,6 @@ struct PulseReading {
 
 type Latest = Arc<Mutex<Option<Result<PulseReading, String>>>>;
 
-/// Dropping it stops the task.
 #[derive(Debug)]
 struct PulseReader {
     pub first: PulseReading,
@@ -363,7 +362,8 @@ impl PulseReader {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                // A session reports nothing until it reads a table, so this is counted with the next query.
+                // A session reports its counts only after it reads a table, so the server counts this query with the
+                // next one.
                 let checkpoints = match knows_checkpoints {
                     true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
                     false => None,
@@ -438,7 +438,7 @@ impl MachineWatch {
         read_monotonic().saturating_sub(self.before.monotonic)
     }
 
-    /// Scaled to a second.
+    /// Use since the last call, scaled to a second.
     pub fn take(&mut self) -> MachineStep {
         let now = GaugeReading::read_machine(&self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());

@@ -1,4 +1,4 @@
-//! The measured seconds: load, strategy and sampler from the same instant, under the same limit.
+//! Runs the measured seconds: load, strategy and sampler from the same instant, under the same limit.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,8 +20,8 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// The server is then ready shortly before the next second. Earlier reads (autoprewarm begins at once) are a head
-/// start.
+/// Part of a second, in ms. A server started then is ready shortly before the next second. Earlier reads, as by
+/// autoprewarm, are a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A client may still wait for a read on a crowded disk.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
-/// A second's counters are read within this time after its end.
+/// Time after a second's end within which its counters are read.
 const LAST_READING: Duration = Duration::from_millis(50);
 
 /// pgbench may have begun late, and its late transactions count too.
@@ -41,18 +41,18 @@ pub struct Entrants<'a> {
     pub generator: &'a mut dyn Generator,
     pub contender: Contender,
     pub load_begins: LoadBegins,
-    /// The duration, or its maximum if the race may end early.
+    /// Duration, or maximum duration if the race may end early.
     pub seconds: u32,
-    /// The race ends with the workload.
+    /// Whether the race ends with the workload.
     pub ends_by_itself: bool,
     pub devices: Devices,
     pub watched: Watched,
     /// First segments of relations whose residency is counted separately.
     pub relations: Vec<PathBuf>,
-    /// The race ends when all is loaded.
+    /// If present, the race ends when everything is loaded.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
-    /// The backend that serves pgthaw's own queries.
+    /// Process of the backend that serves pgthaw's own queries.
     pub observer_pid: Option<u32>,
     pub time: Option<TimeSampler>,
 }
@@ -88,7 +88,7 @@ pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: W
     let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
     let sampler = sample_counters(sources, start.monotonic, entrants.seconds, move |reading| {
-        // The receiver is gone if the trial was stopped.
+        // If the trial was stopped, nothing receives this.
         let _ = tell.send(*reading);
     })?;
     let gauged = GaugeSources {
@@ -193,7 +193,7 @@ impl Course<'_> {
             is_early = watch.poll(generator);
             is_early |= generator.poll()?.is_some() && self.ends_by_itself;
             if end == last && probe.is_some_and(|probe| probe.is_over(contender.ended_at)) {
-                // Its last second is measured completely.
+                // The race's last second is measured completely.
                 end = end.min(self.start.end_of_second(clock::read_monotonic()) + LAST_READING);
             }
             std::thread::sleep(poll_interval(self.cadence));
@@ -244,7 +244,8 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// Consecutive steady verdicts that end a trial. A single one could be chance, because there is a test every second.
+/// Number of consecutive steady verdicts that end a trial. A test runs every second, so a single verdict could be
+/// chance.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -267,7 +268,7 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// True if the trial may end.
+    /// Returns true if the trial may end.
     pub fn poll(&mut self, generator: &dyn Generator) -> bool {
         while let Ok(reading) = self.readings.try_recv() {
             self.see(reading, generator);
@@ -313,7 +314,7 @@ fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
         let reads = second.read_bytes.0 as f64 / block;
         collector.add(f64::from(end) - 1.0, end.into(), second.transactions, Some(reads));
     }
-    // Too short, or nothing served yet: not steady.
+    // A curve that is too short, or without a transaction, is not steady.
     let series = collector.finish(watched.facts, Vec::new()).check();
     series.is_ok_and(|series| judge(&series, None).is_steady())
 }
@@ -352,7 +353,7 @@ mod tests {
             read_bytes: Bytes(misses * 8192),
             resident_bytes: Bytes(0),
         };
-        // 3000 reads a second of 133,900 pages: fewer transactions miss each second.
+        // With 3000 reads per second of 133,900 pages, fewer transactions miss in each second.
         let cold: Vec<PassedSecond> =
             (0..12).map(|passed| second(1500.0 / (1.0 - 0.0224 * f64::from(passed)), 3000)).collect();
         assert!(!is_steady(&cold, &watched));

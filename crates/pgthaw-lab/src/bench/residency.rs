@@ -23,7 +23,7 @@ pub struct StripRelation {
 }
 
 impl StripRelation {
-    /// `buffers` are all used ones; empty if the server is stopped.
+    /// `buffers` has all used buffers; it is empty if the server is stopped.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip, Error> {
         let mut os = Strip::new(self.total_bytes.0);
         let mut segment_start = 0;

@@ -1,4 +1,4 @@
-//! Measures, on its own thread, how far a warmer of an idle server has filled page cache and shared_buffers.
+//! Measures, on its own thread, how much of the page cache and shared_buffers a warmer of an idle server has filled.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
-/// Limits the probe to a quarter of a processor.
+/// Pause per look. Limits the probe to a quarter of a processor.
 const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Time for the kernel to complete reads after the warmer's command, pgfincore's for example.
+/// Time for the kernel to complete reads after the warmer's command has ended, as with pgfincore.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
 pub struct Looker {
@@ -34,7 +34,7 @@ pub struct Looker {
     watch: Watch,
     goal_pages: u64,
     strategy: Strategy,
-    /// `None` for a warmer that does not fill the buffers.
+    /// `None` for a warmer that does not fill shared_buffers.
     connection: Option<PgConnection>,
     start: Duration,
     come: Arc<Mutex<Come>>,
@@ -49,7 +49,7 @@ struct Come {
     most: (Bytes, Option<Bytes>),
 }
 
-/// Dropping it stops it before its next look.
+/// A running measurement. Dropping it prevents the next look.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen, Error>>,
@@ -60,8 +60,8 @@ pub struct Probe {
 }
 
 impl Looker {
-    /// `connection` must not be to the database whose files are counted. The first look at the buffers loads the
-    /// catalogs that later ones need.
+    /// `connection` must not be to the database whose files are counted. Looks at the buffers once, to load the
+    /// catalogs that later looks need.
     pub async fn open(
         wanted: &Arc<Wanted>,
         cache: &dyn PageCache,
@@ -107,12 +107,12 @@ impl Looker {
         seen.resident_after_seconds.is_some() && (self.connection.is_none() || seen.buffers_after_seconds.is_some())
     }
 
-    /// Observations are dated to the end of a look, rather late than early.
+    /// Dates a look to its end, so a time may be late but never early.
     fn look(&mut self, runtime: &Handle) -> Result<(), Error> {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
-        // A backend that constantly reads buffers is traffic that a restore makes way for.
+        // A backend that constantly reads buffers is traffic, and a restore slows down for traffic.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
         let buffers = match &mut self.connection {
@@ -165,9 +165,9 @@ impl Probe {
     }
 }
 
-/// Lower bound of the load time: the least of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
-/// gaps to read through. A gap costs its bytes and saves one read, so only "the m shortest gaps" need trying. Reads
-/// of any length are allowed. `None` unless both limits are in force.
+/// Lower bound of the load time: the minimum of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of
+/// gaps to read through. A gap costs its bytes and saves one read, so only "the m shortest gaps" need to be tried.
+/// Reads may have any length. `None` unless both limits are in force.
 pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
     if disk.not_enforced.is_some() {
         return None;
@@ -198,7 +198,7 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
 /// 4 MiB with pages of 4 KiB.
 const WINDOW_PAGES: u64 = 1024;
 
-/// Also applies far from the goal: a page that is evicted again counts only if an exact look saw it.
+/// Interval of exact looks, even far from the goal. A page that is evicted again counts only if an exact look saw it.
 const EXACT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// From this share of the goal on, looks are exact.
@@ -206,10 +206,10 @@ pub const NEAR_GOAL: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Seen resident so far; an upper limit unless exact.
+    /// Pages seen resident so far; an upper limit unless exact.
     pub pages: u64,
-    /// Exact: mincore checked every page, without reads in flight. Otherwise pages were counted, which is cheap and
-    /// may count too many.
+    /// Whether mincore checked every page, without reads in flight. Otherwise pages were only counted, which is cheap
+    /// but may count too many.
     pub is_exact: bool,
 }
 
@@ -254,7 +254,7 @@ impl Watch {
         }
     }
 
-    /// Checks every page when the counts may reach `goal`, and periodically. Skips windows seen complete.
+    /// Counts pages. Checks every page if the counts may reach `goal`, and periodically. Skips windows seen complete.
     pub fn look(&mut self, goal: u64) -> Result<Look, Error> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -316,7 +316,7 @@ fn gone(path: &Path) -> Error {
     Error::file("open", path, std::io::ErrorKind::NotFound.into())
 }
 
-/// Cuts a run at multiples of `length`: the part's number, and the piece's start and end within it.
+/// Cuts a run at multiples of `length`. Returns each part's number, and the start and end of the run within that part.
 fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     (start / length..end.div_ceil(length)).map(move |number| {
         let first = number * length;
@@ -327,7 +327,7 @@ fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedFile {
     pub path: PathBuf,
-    /// Ascending, with gaps between them.
+    /// Ascending runs, with gaps between them.
     pub runs: Vec<PageRange>,
 }
 
@@ -390,7 +390,7 @@ fn block_runs(fork: &ForkMap, segment_blocks: u64) -> Vec<(u64, u64, u64)> {
     pieces
 }
 
-/// Blocks that share a page make adjacent runs overlap.
+/// Appends a run. Runs overlap if two blocks share a page.
 fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     match runs.last_mut() {
         Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
@@ -398,13 +398,13 @@ fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     }
 }
 
-/// As in a restore.
+/// Maximum length of a read, as in a restore.
 const LARGEST_READ: u64 = 256 << 10;
 
-/// As in a restore.
+/// Number of threads, as in a restore.
 const THREADS: usize = 16;
 
-/// One range a line: first byte, number of bytes, file.
+/// Writes one range per line: first byte, number of bytes, file.
 pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
     let page_bytes = wanted.page_bytes;
     let line = |file: &WantedFile, start: u64, end: u64| {
@@ -451,7 +451,7 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
 
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// Share of former buffers, and of hot ones, that counts as "back".
+/// Share of former buffers, and of hot ones, that counts as restored.
 pub const BACK_SHARE: f64 = 0.9;
 
 /// Tablespace, database, relfilenumber, fork.

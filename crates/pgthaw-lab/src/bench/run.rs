@@ -35,15 +35,15 @@ use postgres::{Length, Load, MarkedDirectory, Pgbench, Programs, Script, Transac
 #[derive(Debug)]
 pub struct SweepFinished {
     pub run: SweepRun,
-    /// Trials in this invocation.
+    /// Number of trials in this invocation.
     pub trials: u32,
     pub failed: u32,
     pub is_interrupted: bool,
     pub kept: Option<PathBuf>,
 }
 
-/// Blocks its thread, so it needs one of its own. Sweeps in the same place share clusters and databases. Always stops
-/// the servers, removes clusters that are not kept, and restarts a borrowed lab server.
+/// Runs sweeps. Blocks the calling thread, so it needs its own. Sweeps in the same place share clusters and databases.
+/// Always stops the servers, removes clusters that are not kept, and restarts a borrowed lab server.
 ///
 /// # Errors
 /// `Error::Interrupted` if stopped before the first trials; `Error::OtherGround` if a sweep began with another server
@@ -62,7 +62,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // A killed run's server may have been stopping at the beginning.
+    // When the study began, a killed run's server may still have been stopping.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -159,10 +159,10 @@ impl Play<'_> {
                 Some(run) => run,
                 None => {
                     let run = self.describe(site).await?;
-                    // Stored before any slow preparation begins.
+                    // The sweep is stored before any slow preparation.
                     let (kept, mut heard) = channel(1);
                     self.work.events.tell(Event::SweepOpened { run: Box::new(run.clone()), kept });
-                    // `None`: no receiver stores it.
+                    // `None` means that no receiver stores the sweep.
                     is_kept = heard.recv().await.is_some();
                     run
                 }
@@ -174,7 +174,7 @@ impl Play<'_> {
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
-            // The calibration does not cover other hosts, and comparisons of warmers stay below pgbench's limits.
+            // The calibration does not apply to other hosts. Comparisons of warmers stay below pgbench's limits.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);
@@ -297,7 +297,7 @@ impl Play<'_> {
         }))
     }
 
-    /// Needed for points that start restored, for warmers, and always for a study of warmers.
+    /// Takes snapshots for points that start restored and for warmers, and always in a study of warmers.
     async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
         let mut strategies = sweep.strategies();
@@ -328,7 +328,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// One point for each warm state: the first, or the first of each script.
+    /// Points that define the warm states: the first, or the first of each script.
     fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
         let sweep = &self.options.asked.sweep;
         let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
@@ -378,7 +378,7 @@ fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
         };
         let name =
             |one: &DatabaseMaking| (one.database.clone(), one.scale, one.file_system.clone(), one.server.clone());
-        // A resumed study may have recreated it.
+        // A resumed study may have recreated this database.
         known.retain(|one| name(one) != name(&making));
         known.push(making);
     }
@@ -392,7 +392,7 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 }
 
 impl Earlier {
-    /// Trials on different servers or disks would be indistinguishable. A borrowed cluster is identified by its
+    /// Rejects another server or disk, whose trials would be indistinguishable. A borrowed cluster is identified by its
     /// directory; scratch clusters are interchangeable.
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
         let parent = place.directory();
@@ -428,7 +428,7 @@ pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<Measureme
     }
 }
 
-/// The cheapest statement; pgbench rejects an empty script.
+/// The cheapest statement, because pgbench rejects an empty script.
 const EMPTY_STATEMENT: &str = "SELECT;\n";
 
 pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>, Error> {
@@ -491,7 +491,7 @@ fn calibrate(
 const TABLE: &str = "public.pgbench_accounts";
 const INDEX: &str = "public.pgbench_accounts_pkey";
 
-/// About one index block in some hundred is not a leaf, and is read at once.
+/// Share of leaves. About one index block in some hundred is not a leaf, and is cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
 /// Catalog reads before pgbench runs a built-in script.
@@ -524,7 +524,7 @@ pub fn describe_cold_start(
         read_ahead,
         block_bytes,
         buffers_pages: buffers / block_bytes,
-        // Without room, the server has one page at a time.
+        // Without free memory, the server has room for one page at a time.
         os_pages: (room / block_bytes).max(1.0),
         client_reads: if has_builtin_script(sweep) { PGBENCH_READS } else { 0.0 },
     };
@@ -535,7 +535,7 @@ fn has_builtin_script(sweep: &Sweep) -> bool {
     sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
 }
 
-/// `None` for unknown scripts. `relations` are the largest.
+/// `None` for the user's own scripts. `relations` are the largest.
 pub fn forecast_nothing(
     sweep: &Sweep,
     relations: &[(String, Bytes)],
@@ -554,7 +554,7 @@ fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::E
     Ok(StudyForecast { cold_tps, steady_tps, to_50_seconds, warm_after_seconds })
 }
 
-/// Built-in scripts read rows through the index, all equally likely. `None` for other tables.
+/// Built-in scripts read rows through the index, all equally likely. `None` without pgbench's tables.
 fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
         let found = relations.iter().find(|(relation, _)| relation == name);
@@ -589,7 +589,7 @@ mod forecast_tests {
 
     #[test]
     fn a_cold_start_takes_as_long_as_was_measured() {
-        // Measured at scale 100: half of the throughput after 53 s.
+        // At scale 100, half of the throughput was measured after 53 s.
         let relations = [(TABLE.to_owned(), Bytes(163_935 * 8192)), (INDEX.to_owned(), Bytes(27_422 * 8192))];
         let cold = ColdStart {
             clients: 8,

@@ -26,7 +26,7 @@ use postgres::{Server, ServerStatistics, read_activity};
 /// (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
-/// Duration before snapshots, to create usage counts and to measure the pace.
+/// Duration of the workload before snapshots, to create usage counts and to measure the pace.
 const WARM_SECONDS: u32 = 5;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Starter<'a> {
 #[derive(Debug)]
 pub struct WarmSnapshot {
     pub snapshots: WarmSnapshots,
-    /// Bytes resident in the page cache, and in total.
+    /// Bytes wanted in the page cache, and size of the database.
     pub wanted: Bytes,
     pub database_bytes: Bytes,
     pub relations: Vec<(String, Bytes)>,
@@ -60,7 +60,7 @@ pub struct WarmSnapshot {
     pub has_autoprewarm: bool,
 }
 
-/// By script only if the wanted data depends on it.
+/// The key has a script only if the wanted data depends on it.
 pub type Snapshots = BTreeMap<(SiteKey, DatabaseKey, Option<String>), WarmSnapshot>;
 
 pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<String>) {
@@ -175,8 +175,8 @@ impl Starter<'_> {
         let before = read_activity(&mut connection).await?;
         let (tps, transactions) = self.run(lab, load, wanted.unwrap_or_else(|| at_most(WARM_SECONDS, load)))?;
         let mut activity = read_activity(&mut connection).await?.since(&before);
-        // The server may count each statement of a script as a transaction. Logs of a few seconds lack a tenth on
-        // average, a fifth at most.
+        // The server may count each statement of a script as a transaction. Logs of a few seconds lack a tenth of the
+        // transactions on average, a fifth at most.
         let ratio = activity.transactions as f64 / transactions.max(1) as f64;
         let each = (0.9 * ratio).round().max(1.0);
         activity.transactions = (activity.transactions as f64 / each) as u64;
@@ -207,7 +207,7 @@ impl Starter<'_> {
         Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
     }
 
-    /// The server must run, and runs afterwards.
+    /// The server must be running, and runs again afterwards.
     pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<(), Error> {
         let job = &mut warm.snapshots.job;
         for disk in disks {
@@ -255,7 +255,7 @@ impl Starter<'_> {
     }
 }
 
-/// Open files keep their read-ahead, so that is set first.
+/// Open files keep their read-ahead, so it is set before the start.
 fn start_limited(
     site: &mut Site,
     disk: &Disk,

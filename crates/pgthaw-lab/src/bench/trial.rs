@@ -55,7 +55,7 @@ pub struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
-    /// Of the benchmark's tables, after the trial.
+    /// Statistics of the benchmark's tables, after the trial.
     tables: ServerStatistics,
     log: String,
     /// After the trial, in the order of the start's strips.

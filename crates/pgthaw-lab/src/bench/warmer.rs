@@ -43,7 +43,7 @@ impl Contender {
     }
 }
 
-/// The role that io workers serve while this strategy runs.
+/// Returns the role for which io workers read while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
@@ -54,7 +54,7 @@ pub struct ActiveContender {
     running: Option<Running>,
     backends: BackendReads,
     start: Duration,
-    /// Since boot; `None` while it runs.
+    /// Time since boot; `None` while it runs.
     pub ended_at: Option<Duration>,
     polls: u32,
 }
@@ -65,14 +65,14 @@ impl ActiveContender {
         self.running.iter_mut().for_each(Running::go);
     }
 
-    /// Backends' counters vanish when they end.
+    /// A backend's counters vanish when it ends.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
         }
         // The sampler reads once a second and would miss a backend's last reads.
         match self.polls % POLLS_PER_SCAN {
-            // These counts are optional; the sampler fails on required ones.
+            // Failures are ignored here; the sampler fails on required counters.
             0 => drop(self.backends.read()),
             _ => self.backends.read_known(),
         }
@@ -108,7 +108,7 @@ impl ActiveContender {
                 ended_after_seconds: self.ended_at.map(|at| at.saturating_sub(self.start).as_secs_f64()),
                 issued_bytes,
                 failure: ended.and_then(|ended| describe_failure(ended, &output)),
-                // fio's output is its figures.
+                // fio's output contains only its figures.
                 output: if own.is_some() { String::new() } else { output },
             },
             cpu: ended.and_then(|ended| ended.cpu_time),
@@ -183,7 +183,7 @@ fn cat(lab: &Lab) -> Result<Launch, Error> {
 }
 
 fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
-    // An object of the database must not hide one of PostgreSQL's.
+    // An object of the database must not shadow one of PostgreSQL's.
     plan_psql(lab, &lab.strategy_options(), ["-c", "SET search_path = ''", "-c", sql].map(OsString::from))
 }
 
@@ -202,7 +202,7 @@ fn read_ranges(list: &Path) -> Result<Launch, Error> {
 
 fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     let is_large = |file: &&WantedFile| std::fs::metadata(&file.path).is_ok_and(|file| file.len() >= FIO_BLOCK_BYTES);
-    // Colons separate files.
+    // fio separates files by colons.
     let files = wanted.iter().filter(is_large).map(|file| file.path.to_string_lossy().replace(':', "\\:"));
     let files = files.collect::<Vec<_>>().join(":");
     let plain = ["--name=read", "--rw=read", "--readonly", "--ioengine=io_uring", "--file_service_type=sequential"];
@@ -216,7 +216,7 @@ fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
     Launch::new("fio", arguments.chain(figures))
 }
 
-/// Bytes read, and seconds.
+/// Returns bytes read, and seconds.
 pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
     // Warnings may precede the document.
     let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
@@ -224,7 +224,7 @@ pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
     Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
 }
 
-/// Every relation with storage, including catalogs.
+/// Selects every relation with storage, including catalogs.
 pub const WITH_STORAGE: &str =
     "FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0";
 
@@ -240,13 +240,13 @@ const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 #[derive(Debug)]
 pub struct WarmSnapshots {
     directory: PathBuf,
-    /// The content of pgthaw's snapshot; empty without one.
+    /// The pages in pgthaw's snapshot; empty without one.
     pub wanted: Arc<Wanted>,
     pub job: StudyJob,
 }
 
 impl WarmSnapshots {
-    /// pgfincore's snapshot is a table in the database; others are files in `directory`.
+    /// pgfincore's snapshot is a table in the database; the others are files in `directory`.
     pub async fn take(
         strategies: &[Strategy],
         sweep: &Sweep,
@@ -308,7 +308,7 @@ impl WarmSnapshots {
         Ok(Snapshot::new(map, None).write(&self.pgthaw_file())?)
     }
 
-    /// autoprewarm is present only in its own trials; the server rewrites its file at every stop.
+    /// autoprewarm is loaded only in its own trials. The server rewrites its file at every stop.
     pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<(), Error> {
         if strategy == Strategy::Autoprewarm {
             let data = DataDirectory::open_files(&lab.data_directory())?;
@@ -337,7 +337,7 @@ const LABEL: &str = "job";
 pub struct StudyJob {
     command: Vec<String>,
     directory: PathBuf,
-    /// By disk, because the speed of a cold job indicates the device's limits.
+    /// Films by disk, because the speed of a cold job depends on the device's limits.
     films: BTreeMap<String, PathBuf>,
 }
 
@@ -359,7 +359,7 @@ impl StudyJob {
         Ok(())
     }
 
-    /// Every trial on this disk must start with the same state.
+    /// Restores the job's state, with which every trial on this disk must start.
     pub fn place_films(&self, disk: &Disk) -> Result<(), Error> {
         let state = self.state_home();
         let place = || {
@@ -417,7 +417,7 @@ pub fn own_program() -> Result<OsString, Error> {
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }
 
-/// The disk's limits as options, if they are in force.
+/// Returns the disk's limits as options, if they are in force.
 pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());

@@ -24,14 +24,14 @@ const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In a new directory below `parent`.
+    /// A new cluster in a directory below `parent`.
     Scratch { parent: PathBuf },
-    /// A lab server's own cluster, with a temporary database. Its server is stopped.
+    /// A lab server's own cluster, with a temporary database. The lab server is stopped.
     Borrowed { data_directory: DataDirectory },
 }
 
 impl Place {
-    /// A directory on the measured disk.
+    /// Returns a directory on the measured disk.
     pub fn directory(&self) -> &Path {
         match self {
             Place::Scratch { parent } => parent,
@@ -46,14 +46,14 @@ pub struct Lab {
     // Dropped in this order: the server before the lender's restart.
     pub cluster: ScratchCluster,
     lender: Option<Lender>,
-    /// shared_preload_libraries of the lender's server.
+    /// Value of shared_preload_libraries in the lender's server.
     pub preloaded: String,
     pub programs: Programs,
     pub page_cache: SystemPageCache,
     /// Address for pgbench on other hosts.
     pub listening: Option<Listening>,
     database: String,
-    /// Image files of file systems, which must be evicted too.
+    /// Image files of file systems. Their pages must be evicted too.
     pub backing_files: Vec<PathBuf>,
     /// Parts outside the cluster's directory, with their mount points.
     pub parts: Vec<(Part, PathBuf)>,
@@ -61,7 +61,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Creates or borrows the cluster without starting it. Stops a lender's server.
+    /// Creates or borrows the cluster without starting it. Stops the lender's server.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -132,7 +132,7 @@ impl Lab {
         self.database_oid.is_some()
     }
 
-    /// Puts all processes of the server under the limit.
+    /// Starts the server with all its processes under the limit.
     pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
         let mut limited = Ok(());
         self.cluster.start_with(|command| {
@@ -146,7 +146,7 @@ impl Lab {
         Ok(self.cluster.stop(StopMode::Fast)?)
     }
 
-    /// 0, which no process has, if the server is stopped.
+    /// Returns 0, which no process has, if the server is stopped.
     pub fn postmaster_pid(&self) -> u32 {
         self.cluster.postmaster_pid().unwrap_or_default()
     }
@@ -155,7 +155,7 @@ impl Lab {
         self.cluster.data_directory()
     }
 
-    /// One in each tablespace that it uses.
+    /// Returns the database's directory in each tablespace that it uses.
     pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
         let base = self.data_directory().join("base");
         match self.database_oid {
@@ -167,7 +167,7 @@ impl Lab {
         }
     }
 
-    /// Connects as the superuser.
+    /// Options to connect as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }
@@ -211,7 +211,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Resident and total bytes of the benchmark database.
+    /// Reads resident and total bytes of the benchmark database.
     pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {
@@ -234,7 +234,7 @@ impl Lab {
         Ok(state)
     }
 
-    /// If the kernel pages out idle memory, first uses the memory that the trial will fill: otherwise loaded pages
+    /// If the kernel pages out idle memory, also uses the memory that the trial will fill. Otherwise loaded pages would
     /// vanish seconds later (docs/decisions/same-history.md).
     pub fn make_cold(&self) -> Result<StartState, Error> {
         let state = self.apply_evict()?;
@@ -256,7 +256,7 @@ impl Lab {
         Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
-    /// Returns bytes that stay cached.
+    /// Returns the bytes that stay cached.
     fn evict_backing_file(&self, path: &Path) -> Result<Bytes, Error> {
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
@@ -265,7 +265,7 @@ impl Lab {
         Ok(Bytes(pages * page_bytes))
     }
 
-    /// Restarts the lender's server. With `keep`, the cluster or database stays; returns the directory.
+    /// Restarts the lender's server. With `keep`, keeps the cluster or database and returns its directory.
     pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>, Error> {
         if self.is_borrowed() && !keep {
             self.stop()?;
@@ -312,7 +312,7 @@ pub fn evict_files(directory: &Path) -> Result<(), Error> {
     visit_files(directory, &mut |path| Ok(cache.open(path)?.map_or(Ok(()), |file| file.apply_evict())?))
 }
 
-/// Follows no links and ignores files that vanish.
+/// Does not follow links, and ignores files that vanish.
 fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Error>) -> Result<(), Error> {
     let entries = fs::read_dir(directory).map_err(|source| Error::file("list", directory, source))?;
     for entry in entries.flatten() {

@@ -1,4 +1,4 @@
-//! Prepares the cluster and its databases before the first trial, reusing those that a killed run left.
+//! Prepares the cluster and its databases before the first trial. Reuses those left by a killed run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -27,10 +27,10 @@ use postgres::{
     has_cluster, read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 
-/// Connections for pgthaw, and a reserve.
+/// Connections for pgthaw itself, and a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
 
-/// Creates a cluster and claims it with `text`, or adopts the one with this claim that a killed run left. A new
+/// Creates a cluster and claims it with `text`, or adopts the cluster with this claim that a killed run left. A new
 /// cluster is removed when this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim.
 /// `parts` lie on file systems mounted at these paths.
 pub fn open_lab(
@@ -52,11 +52,11 @@ pub fn open_lab(
             work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
         }
-        // The killed run was removing it.
+        // The killed run was already removing this cluster.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();
-    // PostgreSQL's defaults, except for work between trials and for the log that is parsed.
+    // PostgreSQL's defaults, except for autovacuum between trials and for the log, which pgthaw parses.
     let settings = [
         ("max_connections", connections.as_str()),
         ("autovacuum", "off"),
@@ -83,13 +83,13 @@ pub fn open_lab(
 pub struct MadeDatabase {
     pub name: String,
     pub oid: u32,
-    /// Seconds and steps of its creation; `None` if it existed.
+    /// Seconds and steps of the database's creation; `None` if it existed.
     pub making: Option<(f64, Vec<MakingStep>)>,
 }
 
 /// Starts the server. Returns the study's strategies that cannot run on it, each with instructions to enable it.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
-    // The warm state is taken with the settings that all points share.
+    // The warm state is measured with the settings that all points share.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
     lab.cluster.replace_settings(&settings)?;
     lab.start(None)?;
@@ -170,7 +170,7 @@ const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE 
 async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(), Error> {
     let Some(tablespace) = part.tablespace() else { return Ok(()) };
     let action = "move a part of the database to its device";
-    // Tables and materialised views; partitioned ones have no files.
+    // Tables and materialised views. Partitioned tables have no files.
     let kinds: &[&str] = if part == Part::Indexes { &["i"] } else { &["r", "m"] };
     let moves = sqlx::query_scalar(MOVES).bind(tablespace).bind(kinds).fetch_all(&mut *connection).await;
     let moves: Vec<String> = moves.map_err(|source| postgres::Error::Query { action, source })?;
@@ -186,7 +186,7 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
 }
 
-/// `PGHOST=/tmp` and the like.
+/// Builds `PGHOST=/tmp` and similar variables.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
     let port = port.map(|port| port.to_string());
@@ -194,7 +194,7 @@ pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
 }
 
-/// psql, stopping at the first error.
+/// psql that stops at the first error.
 pub fn plan_psql(
     lab: &Lab,
     options: &ConnectOptions,
@@ -205,7 +205,7 @@ pub fn plan_psql(
     Ok(Launch::new(lab.programs.path("psql")?, arguments))
 }
 
-/// psql's connection options, which pgthaw shares.
+/// Connection options that psql and pgthaw have in common.
 pub fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
     let port = options.port.map(|port| port.to_string());
     let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
@@ -225,7 +225,7 @@ impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
-            // A complete database has a comment that records how it was made.
+            // Only a complete database has a comment that records how it was made.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
@@ -254,7 +254,7 @@ impl Maker<'_> {
         Ok(database)
     }
 
-    /// The comment of a complete database.
+    /// Returns the comment of a complete database.
     fn mark(&self) -> String {
         format!("made by pgthaw {:?}", self.spec).replace('\'', "")
     }
@@ -295,7 +295,7 @@ impl Maker<'_> {
     /// Runs a program of the study, without a shell, with the PG* variables set.
     fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
         let program = command.first().map(Path::new);
-        // Programs found through PATH have no recorded content.
+        // Programs found through PATH have no recorded contents.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
@@ -319,7 +319,7 @@ impl Maker<'_> {
     }
 }
 
-/// Copies of the study's scripts. They keep the file names, which identify their figures.
+/// Copies of the study's scripts. The copies keep the file names, which identify the scripts' figures.
 #[derive(Debug)]
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
@@ -365,21 +365,21 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-// ---- a fresh copy for each trial ----
+// ---- fresh copies ----
 
 /// Name of the preserved copy, beside the original.
 const KEPT: &str = "fresh";
 
-/// Name of an incomplete copy.
+/// Name of a copy until it is complete.
 const UNFINISHED: &str = "unfinished";
 
-/// Name of the old directory during its removal.
+/// Name of a replaced directory until it is removed.
 const REPLACED: &str = "replaced";
 
-/// The copy that each trial's databases are restored from.
+/// The preserved copy from which each trial's databases are restored.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
-    /// The data directory comes last: until it is complete, no part counts.
+    /// The data directory is last: until its copy is complete, no part counts.
     places: Vec<KeptDirectory>,
     way: CopyWay,
 }
@@ -412,7 +412,7 @@ impl KeptDirectory {
 }
 
 impl FreshDatabase {
-    /// Preserves the stopped server's databases. A copy from a killed run of the same sweep is reused: it predates
+    /// Preserves the stopped server's databases. Reuses a copy from a killed run of the same sweep, because it predates
     /// the first trial.
     pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase, Error> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
@@ -436,7 +436,7 @@ impl FreshDatabase {
         Ok(fresh)
     }
 
-    /// Tries whether the file system can share blocks.
+    /// Tests whether the file system can share blocks.
     fn probe(&self, place: &KeptDirectory, work: Work<'_>) -> Result<(), Error> {
         let probe = place.parent.join(UNFINISHED);
         std::fs::write(&probe, "probe").map_err(place.failed_to("write in"))?;
@@ -450,7 +450,7 @@ impl FreshDatabase {
     pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy, Error> {
         let began = Instant::now();
         work.step(format!("restoring the databases from the copy ({})", <&str>::from(self.way)));
-        // If pgthaw is killed here, no cluster is left, rather than an incomplete one.
+        // If pgthaw is killed here, no cluster remains, rather than an incomplete one.
         for place in self.places.iter().rev() {
             place.remove(REPLACED)?;
             match place.open()?.rename(place.name, REPLACED) {
@@ -466,7 +466,7 @@ impl FreshDatabase {
             let target = place.parent.join(UNFINISHED);
             let share = || read_held_bytes(&target).0 as f64 / bytes.0.max(1) as f64;
             self.copy(place, KEPT, place.name, work, &|| work.events.tell(Event::StepShare(share().min(1.0))))?;
-            // It would occupy memory in the trial.
+            // The cached copy would occupy memory in the trial.
             evict_files(&place.parent.join(KEPT))?;
         }
         lab.open_again()?;

@@ -54,7 +54,7 @@ pub struct PartDisk {
     pub part: &'static str,
     pub device: DeviceNumber,
     pub directory: PathBuf,
-    /// The disk as available there.
+    /// The disk as available in the part's directory.
     pub disk: Disk,
 }
 
@@ -112,7 +112,7 @@ const LOG: &str = "log";
 #[derive(Debug)]
 pub struct FileSystemMaker<'a> {
     pub parent: &'a Path,
-    /// Its name in the study.
+    /// The file system's name in the study.
     pub name: &'a str,
     pub spec: &'a FileSystemSpec,
     pub places: &'a Places,
@@ -131,7 +131,7 @@ pub struct GroundFacts {
 
 #[derive(Debug)]
 pub struct OwnFileSystem {
-    // Dropped in this order: they lie in a directory of the other.
+    // Dropped first: the parts lie in a directory of `mounted`.
     parts: BTreeMap<Part, LoopFileSystem>,
     mounted: LoopFileSystem,
     asked: FileSystemAsked,
@@ -222,7 +222,7 @@ impl OwnFileSystem {
         Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Devices by what lies on them; empty if there is only one.
+    /// Devices by their contents; empty if there is only one.
     fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));
@@ -247,7 +247,7 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// `disk` limits all but the parts.
+    /// `disk` limits the main device.
     pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
         if self.several().is_empty() {
             return Vec::new();

@@ -1,6 +1,6 @@
-//! Runs pgbench on other hosts, started at the same instant and counted as one. A host is any command that runs `sh`
-//! on our standard input and output: no shell quoting, no password in a process list. When that pipe closes, pgbench
-//! there ends.
+//! Runs pgbench on other hosts, started at the same instant and counted as one load. A host is any command that runs
+//! `sh` on pgthaw's pipes. This needs no shell quoting, and no process list shows a password. When the input pipe
+//! closes, pgbench there ends.
 
 use std::fs::File;
 use std::io;
@@ -27,10 +27,10 @@ const LEAD_ROUND_TRIPS: u32 = 4;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Not every transport detects a lost host.
+/// Timeout for a lost host, because not every transport detects one.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The hosts of one trial. Dropping it ends their pgbenches.
+/// The hosts of one trial. Dropping it ends pgbench on all of them.
 #[derive(Debug)]
 pub struct Fleet {
     members: Vec<Member>,
@@ -46,7 +46,7 @@ struct Member {
     version: String,
     is_seen: bool,
     offset: ClockOffset,
-    /// When its end was received (since boot), and when pgbench started (ns by the host's clock).
+    /// Arrival of the end message since boot, and pgbench's start in ns by the host's clock.
     ended: Option<(Duration, Option<i64>)>,
     is_done: bool,
 }
@@ -110,7 +110,7 @@ impl Fleet {
         self.members.iter().map(|member| member.arguments.as_str()).collect::<Vec<_>>().join("; ")
     }
 
-    /// Waits for all logs. Figures are by this host's clock.
+    /// Waits for all logs. Figures use this host's clock.
     pub fn finish(mut self, new: impl Fn() -> Latencies) -> Result<Vec<MemberFigures>, Error> {
         let began = clock::read_monotonic();
         while !self.members.iter().all(|member| member.is_done) {
@@ -149,7 +149,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Returns the process that waits for the start; `None` if it is not visible on this machine.
+    /// Returns the process that waits for the start; `None` if the process is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -224,12 +224,12 @@ impl Generator for Fleet {
 
     fn end_early(&mut self) {
         for member in self.members.iter_mut().filter(|member| member.ended.is_none()) {
-            // If it is gone, the next poll detects that.
+            // If the host is gone, the next poll detects that.
             let _ = member.session.say("alarm");
         }
     }
 
-    /// While any host runs, only the seconds that all have reported.
+    /// While any host runs, includes only seconds that all hosts have reported.
     fn read_paces(&self) -> Vec<f64> {
         let paces: Vec<Vec<f64>> = self.members.iter().map(|member| member.session.read_paces()).collect();
         let lengths = || paces.iter().map(Vec::len);
@@ -248,7 +248,7 @@ impl Generator for Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        // Hang up all first: dropping a session waits for its end.
+        // Closes all pipes first, because dropping a session waits for its end.
         self.members.iter_mut().for_each(|member| member.session.hang_up());
     }
 }
@@ -278,7 +278,7 @@ pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     }
 }
 
-/// Divides clients and threads evenly, and the rate by clients. Hosts without clients are left out.
+/// Divides clients and threads evenly, and the rate in proportion to clients. Omits hosts without clients.
 pub fn share_load(load: &Load, hosts: usize) -> Vec<Load> {
     let clients = share(load.clients, hosts as u32);
     let busy = clients.iter().filter(|clients| **clients > 0).count();
@@ -298,8 +298,8 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// Builds a host's script. A shell parses a compound command completely before it runs it, so later input is not
-/// mistaken for a part of the script.
+/// Builds a host's script. It is one compound command, which a shell parses completely before running it, so later
+/// input is not mistaken for a part of the script.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -369,7 +369,7 @@ const ROUND_TRIPS_LIMIT: Duration = Duration::from_secs(2);
 
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// Dropping it ends what runs there.
+/// Dropping it ends the host's processes.
 #[derive(Debug)]
 pub struct Session {
     pub host: String,
@@ -377,7 +377,7 @@ pub struct Session {
     opening: Option<JoinHandle<io::Result<ChildStdin>>>,
     pipe: Option<ChildStdin>,
     heard: Receiver<Heard>,
-    /// Milliseconds since boot.
+    /// Last byte received, in ms since boot.
     last_byte: Arc<AtomicU64>,
     files: SessionFiles,
 }
@@ -429,7 +429,7 @@ impl Session {
         let errors = File::create(&files.errors).map_err(|source| Error::file("create", &files.errors, source))?;
         let mut launch = Command::new(&command[0]);
         launch.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-        // Ctrl-C must reach only pgthaw, which then closes the pipe.
+        // Ctrl-C must reach only pgthaw, which then closes the pipes.
         launch.process_group(0);
         let mut child = launch.spawn().map_err(|source| Error::Launch { command: command.join(" "), source })?;
         let (Some(mut pipe), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
@@ -468,7 +468,7 @@ impl Session {
         }
     }
 
-    /// Fails when no byte arrived for `limit`, counted from `asked` at the earliest.
+    /// Fails if no byte has arrived for `limit`. The time counts from `asked` at the earliest.
     pub fn check_heard(&mut self, asked: Duration, limit: Duration) -> Result<(), Error> {
         let silent = clock::read_monotonic()
             .saturating_sub(Duration::from_millis(self.last_byte.load(Ordering::Relaxed)).max(asked));
@@ -541,7 +541,7 @@ impl Session {
     }
 
     fn gone(&mut self) -> Error {
-        // Its last message may arrive only now.
+        // The host's last message may arrive only now.
         let status = self.wait_for_end(FAREWELL_LIMIT);
         let why =
             status.map_or_else(|| "its output ended".to_owned(), |status| format!("the connection ended ({status})"));
@@ -663,7 +663,7 @@ pub fn describe_status(status: i32) -> Option<String> {
     }
 }
 
-/// A clock query. Times are nanoseconds since 1970, `there_ns` by the other host's clock.
+/// A clock query. Times are in nanoseconds since 1970; `there_ns` is by the other host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     pub asked_ns: i64,
@@ -680,12 +680,12 @@ impl RoundTrip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     pub offset_ns: i64,
-    /// The answer was given somewhere between query and answer.
+    /// Half of the round trip, because the answer may be from any moment in it.
     pub uncertainty_ns: i64,
 }
 
 impl ClockOffset {
-    /// From the shortest round trip, which has the least uncertainty.
+    /// Uses the shortest round trip, which has the least uncertainty.
     pub fn compute(trips: &[RoundTrip]) -> Option<ClockOffset> {
         let quickest = trips.iter().filter(|trip| trip.took_ns() >= 0).min_by_key(|trip| trip.took_ns())?;
         let middle_ns = quickest.asked_ns + quickest.took_ns() / 2;
@@ -915,7 +915,7 @@ mod session_tests {
         let trips = [trip(0, 9_000, 8_000), trip(10_000, 15_400, 11_000), trip(20_000, 26_000, 24_000)];
         assert_eq!(ClockOffset::compute(&trips), Some(ClockOffset { offset_ns: 4_900, uncertainty_ns: 500 }));
         assert_eq!(ClockOffset::compute(&[]), None);
-        // The clock was set back meanwhile.
+        // The clock was set back during the round trip.
         assert_eq!(ClockOffset::compute(&[trip(5, 0, 4)]), None);
     }
 

@@ -51,11 +51,11 @@ impl Launch {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GATE_SCRIPT, "sh"]).arg(&self.program).args(&self.arguments);
         command.stdin(Stdio::piped()).stdout(create(&stdout)?).stderr(create(&stderr)?);
-        // They would point libpq to the user's own server.
+        // These variables would point libpq to the user's own server.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
-        // Ctrl-C must reach only pgthaw, and a kill must also reach the children of a shell.
+        // Ctrl-C must reach only pgthaw. A kill must also reach the children of a shell.
         command.process_group(0);
         if let Some(limit) = limit {
             limit.limit_command(&mut command)?;
@@ -96,7 +96,7 @@ pub struct Ended {
     /// Time of the end, since boot.
     pub at: Duration,
     pub status: ExitStatus,
-    /// Read from the device by the program and its reaped children.
+    /// Bytes read from the device by the program and its reaped children.
     pub read_bytes: Option<Bytes>,
     /// Processor time of the program and its reaped children.
     pub cpu_time: Option<Duration>,
@@ -113,7 +113,7 @@ impl Running {
         }
     }
 
-    /// The counters of a zombie can be read until it is reaped.
+    /// Counters of a zombie can be read until it is reaped.
     pub fn poll(&mut self) -> Option<Ended> {
         if self.ended.is_none() && !process::is_alive(self.pid()) {
             let (at, read_bytes) = (clock::read_monotonic(), process::read_fetched_bytes(self.pid()).ok());
@@ -155,11 +155,11 @@ impl Running {
         characters.skip(skipped).collect()
     }
 
-    /// On SIGALRM pgbench completes current transactions and its log.
+    /// Sends SIGALRM, on which pgbench completes current transactions and its log.
     pub fn ring_alarm(&mut self) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let (None, Some(pid)) = (self.poll(), pid) {
-            // Not reaped yet, so the pid is still its own.
+            // Not reaped yet, so the pid is not reused.
             let _ = kill_process(pid, Signal::ALARM);
         }
     }
@@ -180,10 +180,10 @@ impl Drop for Running {
 
 pub fn kill_group(leader: &mut Child) {
     let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
-    // Not reaped yet, so the pid is still its own.
+    // Not reaped yet, so the pid is not reused.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     let _ = leader.wait();
-    // A process with BPF programs takes a while to end, and its files cannot be removed before.
+    // A process with BPF programs takes a while to end. Its files cannot be removed before.
     let until = Instant::now() + GROUP_END_LIMIT;
     while group.is_some_and(|group| test_kill_process_group(group).is_ok()) && Instant::now() < until {
         thread::sleep(GROUP_PAUSE);
@@ -265,7 +265,7 @@ pub trait Generator: Debug {
 
     fn go(&mut self) {}
 
-    /// Time of the end, since boot; `None` while it runs.
+    /// Returns the time of the end, since boot; `None` while the load runs.
     fn poll(&mut self) -> Result<Option<Duration>, Error>;
 
     /// Ends the load early. Transactions in progress complete.
@@ -282,7 +282,7 @@ pub fn program_error(program: &'static str, running: &Running) -> Error {
     Error::Program { program, output: complaints_of(&running.read_stderr()).unwrap_or_else(nothing) }
 }
 
-/// Standard error without pgbench's progress lines.
+/// Returns standard error without pgbench's progress lines.
 pub fn complaints_of(said: &str) -> Option<String> {
     let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
     (!complaints.is_empty()).then(|| complaints.join("\n"))
@@ -314,7 +314,7 @@ pub fn run_program(
     }
 }
 
-/// A whole second of the wall clock, because pgbench logs by those.
+/// Start of a trial: a whole second of the wall clock, because pgbench logs whole seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Seconds since 1970.

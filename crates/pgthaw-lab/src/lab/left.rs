@@ -17,7 +17,7 @@ use host::linux::LoopFileSystem;
 use host::units::Bytes;
 use postgres::{CLUSTER_PREFIX, has_server, remove_cluster};
 
-/// Names the sweep; locked while it runs.
+/// File that names the sweep; locked while the sweep runs.
 const CLAIM_FILE: &str = "pgthaw-sweep";
 
 pub const FILE_SYSTEM_PREFIX: &str = "pgthaw-fs-";
@@ -29,7 +29,7 @@ pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
     directories(parent).into_iter().find(|path| read_claim(path).is_some_and(|found| found == text))
 }
 
-/// Only this user's own, because others may write to `parent`.
+/// Directories of this user only, because others may write to `parent`.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
     let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);
@@ -44,7 +44,7 @@ fn read_claim(directory: &Path) -> Option<String> {
 pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
-    // Not truncated: until the lock is held, it may belong to another run.
+    // Not truncated: until the lock is held, the file may belong to another run.
     let opened = OwnDirectory::open(directory).and_then(|own| own.directory().open_or_create(CLAIM_FILE, 0o600));
     let mut file = opened.map_err(failed)?;
     match file.try_lock() {
@@ -105,10 +105,10 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
     })
 }
 
-/// Time for a killed run's server to stop by itself.
+/// Time for a killed run's server to stop.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// `None` if it stays: in use, still running, or another user's.
+/// `None` if the cluster stays: in use, still running, or another user's.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;
@@ -127,7 +127,7 @@ fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
 
 const WHO_BYTES_MAX: u64 = 64 << 10;
 
-/// The kernel releases it when the process dies.
+/// The kernel releases the lock when the process dies.
 #[derive(Debug)]
 pub struct SweepLock {
     id: String,
@@ -183,10 +183,10 @@ fn remove_left_locks(directory: &Directory) {
     for entry in directory.entries().unwrap_or_default() {
         let is_named = is_lock(&entry.name.to_string_lossy());
         let Some(file) = is_named.then(|| directory.open_file(&entry.name).ok()).flatten() else { continue };
-        // Only its owner removes it.
+        // Only its owner removes a lock file.
         let is_own = file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
         if is_own && file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
-            // A run about to lock it sees the removal and creates a new one.
+            // A run about to lock the file sees the removal and creates a new one.
             let _ = directory.remove_file(&entry.name);
         }
     }

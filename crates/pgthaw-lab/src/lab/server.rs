@@ -20,15 +20,15 @@ use postgres::{
     read_setting_states, read_settings, read_table_statistics, read_usage_summary,
 };
 
-/// Connecting to another database keeps the benchmark's pages cold.
+/// Not the benchmark's database, whose pages must stay cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14 a
-/// collector writes them twice a second.
+/// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14, a
+/// collector writes the counters twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
-/// Since this version a backend's counters are visible when it has ended.
+/// Since this version, a backend's counters are visible as soon as it has ended.
 const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 
 const RELOAD_LIMIT: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ pub struct Look {
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
     pub version: String,
-    /// Size of its log.
+    /// Size of the server's log.
     pub log_bytes: u64,
 }
 
@@ -69,7 +69,7 @@ pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
         shared_buffers: server.facts.shared_buffers_bytes,
         version: server.facts.version.clone(),
         log_bytes: lab.cluster.log_bytes(),
-        // Last, so that this function's other queries are not counted.
+        // Read last, so that this function's other queries are not counted.
         statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
     })
 }
@@ -87,7 +87,7 @@ pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection), Error> {
     connect_to(lab, CONTROL_DATABASE).await
 }
 
-/// Connects as the superuser. Resets session limits, which are meant for the workload.
+/// Connects as the superuser. Removes session limits, which are meant for the workload.
 pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnection), Error> {
     let server = Server::connect(&lab.connect_options(database)).await?;
     let mut connection = server.connect_to(database).await?;
@@ -98,11 +98,11 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
 /// Whether a change of these settings requires a restart.
 pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool, Error> {
     let states = read_setting_states(connection, changed).await?;
-    // An unknown one belongs to a library, which is loaded at the start.
+    // An unknown setting belongs to a library, which is loaded at the server's start.
     Ok(states.len() < changed.len() || states.iter().any(|state| state.context == "postmaster"))
 }
 
-/// Reloads the running server's settings and waits for it. Returns a finding after a timeout.
+/// Reloads the running server's settings and waits until they are in force. Returns a finding after a timeout.
 pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>, Error> {
     let before = read_load_time(connection).await?;
     run_statement(connection, "reload the settings", "SELECT pg_catalog.pg_reload_conf()").await?;
@@ -146,7 +146,7 @@ pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec
     Ok(findings)
 }
 
-/// Why a setting deviates from the request, if that is known.
+/// Returns why a setting deviates from the request, if the reason is known.
 fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     let SettingState { source, unit, value, .. } = state;
     if state.pending_restart {
@@ -181,7 +181,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
     Ok(Machine { hostname, kernel, cpu_model, cores, memory_bytes, file_system: read_file_system(directory), device })
 }
 
-/// Why a strategy cannot run here. `extensions` are those that the server could create.
+/// Returns why a strategy cannot run here. `extensions` are those that the server could create.
 pub fn find_obstacle(
     strategy: Strategy,
     programs: &Programs,
@@ -203,7 +203,7 @@ pub fn find_obstacle(
         Strategy::Pgfincore => {
             psql().or_else(|| extension("pgfincore", format!("postgresql-{version_major}-pgfincore")))
         }
-        // Jobs need only what their author has.
+        // A job needs only programs that its author has.
         _ => None,
     }
 }
@@ -232,7 +232,7 @@ pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String
     sweep.axes.server.iter().map(find).collect()
 }
 
-/// Remarks on the study's settings for a dry run, where no server may be installed.
+/// Returns remarks on the study's settings for a dry run, where no server may be installed.
 ///
 /// # Errors
 /// As `check_settings_known`.
@@ -244,7 +244,7 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
     }
 }
 
-/// The study's file systems that cannot be created here, with hints.
+/// Returns the study's file systems that cannot be created here, with hints.
 pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     let told = |(name, spec): (&String, &FileSystemSpec)| {
         let error = spec.asked.check_available().err()?;
@@ -253,7 +253,7 @@ pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     sweep.file_systems.iter().filter_map(told).collect()
 }
 
-/// Rejects settings that a server does not know or that cannot be set. Returns remarks on values that will fail.
+/// Rejects settings that a server does not know or does not allow to set. Returns remarks on values that will fail.
 pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>) -> Result<Vec<String>, Error> {
     let asked = &sweep.axes.settings;
     let mut remarks = find_unloaded(asked);
@@ -278,7 +278,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
     Ok(remarks)
 }
 
-/// Names with a dot belong to a library. A server that has not loaded it accepts any such name.
+/// Finds settings of libraries that the study does not load. A server without the library accepts any name with a dot.
 fn find_unloaded(asked: &[(String, Vec<String>)]) -> Vec<String> {
     let names_libraries = |name: &str| LIBRARY_SETTINGS.contains(&name.to_ascii_lowercase().as_str());
     let loads = |library: &str| {

@@ -45,7 +45,7 @@ impl SiteKey {
         grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
     }
 
-    /// The disk's name, with the file system if there are several.
+    /// Returns the disk's name, with the file system if there are several.
     pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
         match sweep.axes.file_system.len() {
             1 => disk.to_owned(),
@@ -53,7 +53,7 @@ impl SiteKey {
         }
     }
 
-    /// The claim on the site's directory: the sweep, and which of its sites this is.
+    /// Text of the claim on the site's directory: names the sweep and the site.
     fn claim_text(&self, id: &str) -> String {
         let parts = [
             ("file_system", &self.file_system, NATIVE),
@@ -69,12 +69,12 @@ impl SiteKey {
 #[derive(Clone, Debug)]
 pub struct StudyAsked {
     pub programs: Programs,
-    /// The parent directory of a scratch cluster, on the measured disk; or the borrowed lab server.
+    /// Parent directory of a scratch cluster, on the measured disk; or the borrowed lab server.
     pub place: Place,
     pub sweep: Sweep,
-    /// Keep the cluster, or the benchmark's databases in a borrowed one.
+    /// Whether to keep the cluster, or the benchmark's databases in a borrowed cluster.
     pub is_kept: bool,
-    /// For a forecast; `None` if unknown.
+    /// Device figures for a forecast; `None` if unknown.
     pub device: Option<model::Device>,
 }
 
@@ -85,9 +85,9 @@ pub struct SweepOptions {
     pub asked: StudyAsked,
     /// An unfinished run of the same study.
     pub earlier: Option<Earlier>,
-    /// Ids of all unfinished sweeps. Their leftovers stay.
+    /// Ids of all unfinished sweeps. Their leftovers are not removed.
     pub unfinished: BTreeSet<String>,
-    /// Whether a killed sweep will be resumed. Its clusters then stay.
+    /// Whether the sweep, if killed, will be resumed. Its clusters then stay.
     pub goes_on: bool,
 }
 
@@ -101,21 +101,21 @@ pub struct Earlier {
 #[derive(Debug)]
 pub struct SiteMaker<'a> {
     options: &'a SweepOptions,
-    /// By server.
+    /// Programs by server name.
     pub programs: BTreeMap<String, Programs>,
     pub work: Work<'a>,
 }
 
 #[derive(Debug)]
 pub struct Site {
-    // Dropped in this order: the server before the file system below it.
+    // Fields are dropped in this order: the server before the file system below it.
     pub lab: Lab,
-    /// On the file system; `None` for a borrowed cluster.
+    /// Claim on a cluster in the site's own file system; `None` for a borrowed cluster.
     cluster_claim: Option<File>,
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
     pub devices: Devices,
-    /// By name: the disks in force, or why not.
+    /// Disks by name, with limits in force or the reason why not.
     pub disks: BTreeMap<String, Disk>,
     /// Strategies that cannot run here, with instructions to enable them.
     pub left_out: BTreeMap<&'static str, String>,
@@ -124,7 +124,7 @@ pub struct Site {
     pub build: ServerBuild,
     /// `None` unless each trial gets a fresh copy.
     pub fresh: Option<FreshDatabase>,
-    /// Settings of the running server; `None` if it is stopped or must be restarted.
+    /// Settings of the running server; `None` if it is stopped or needs a restart.
     pub running: Option<Vec<(String, String)>>,
 }
 
@@ -143,7 +143,7 @@ impl SiteMaker<'_> {
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
-    /// The server that describes the sweep.
+    /// Programs of the server whose facts describe the sweep.
     pub fn first_programs(&self) -> &Programs {
         let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
         first.unwrap_or(&self.options.asked.programs)
@@ -191,8 +191,8 @@ impl SiteMaker<'_> {
         Ok(site)
     }
 
-    /// Prepares an earlier study's site; its databases stay. Evicts the page cache, because leftover pages would
-    /// appear as heat of this workload.
+    /// Prepares a site of an earlier study and keeps its databases. Evicts the page cache, because leftover pages would
+    /// look like hot pages of this workload.
     pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
         self.work.stop.check()?;
         site.rest()?;
@@ -234,7 +234,7 @@ impl SiteMaker<'_> {
         maker.make(text).map(Some)
     }
 
-    /// Removes leftovers of killed runs that will not be resumed; this sweep's own only if it `is_over`.
+    /// Removes leftovers of killed runs that will not be resumed. Removes this sweep's own only if it `is_over`.
     pub fn remove_left(&self, is_over: bool) {
         let SweepOptions { id, asked, unfinished, .. } = self.options;
         let Place::Scratch { parent } = &asked.place else { return };
@@ -257,22 +257,22 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
-    /// Whether only this study uses its device.
+    /// Whether only this study uses the site's device.
     pub fn owns_device(&self) -> bool {
         self.file_system.is_some()
     }
 
-    /// Settings of its file systems and their devices.
+    /// Reads the settings of the site's file systems and their devices.
     pub fn read_file_systems(&self) -> Result<GroundFacts, Error> {
         self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
     }
 
-    /// Limits of the devices for its parts.
+    /// Limits of the devices that hold the site's parts.
     pub fn part_disks(&self) -> Vec<PartDisk> {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Limits by device if it has several; `disk` limits the device of the data directory.
+    /// Limits by device, if the site has several. `disk` limits the device of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
@@ -287,7 +287,7 @@ impl Site {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Records the settings of the running server, for a trial that starts as it is.
+    /// Records the settings of the running server for a trial with start `as-is`.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()
@@ -301,7 +301,8 @@ impl Site {
         self.lab.stop()
     }
 
-    /// Removes the site. With `keep`, a cluster outside its own file system stays, and its directory is returned.
+    /// Removes the site. With `keep`, a cluster outside the site's own file system stays, and its directory is
+    /// returned.
     pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>, Error> {
         let Site { lab, cluster_claim, file_system, .. } = self;
         // The first failure is reported.
@@ -316,7 +317,7 @@ impl Site {
     }
 }
 
-/// All versions are measured with the newest pgbench found beside them: otherwise pgbench could cause the difference.
+/// All versions are measured with the newest pgbench among them, so that pgbench causes no difference.
 fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
     let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
     let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));

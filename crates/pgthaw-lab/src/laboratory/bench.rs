@@ -1,5 +1,5 @@
-//! `pgthaw bench`. Measuring is in `crates/pgthaw-lab/src/bench/`, forecasting in `crates/model/src/`. Each trial is
-//! shown and stored when it ends.
+//! `pgthaw bench`. `crates/pgthaw-lab/src/bench/` measures, `crates/model/src/` forecasts. Each trial is shown and
+//! stored when it ends.
 
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
     }
     let page = arguments.page();
     if let Some(page) = &page {
-        // Fails before the measurement, not after it.
+        // Fails before the measurement rather than after it.
         document::check_report_place(page, false)?;
     }
     let (programs, place) = arguments.choose_place(&sweeps).await?;
@@ -174,7 +174,7 @@ impl BenchArguments {
             let text = read_study_text(Path::new(&self.study)).map_err(|error| self.explain_missing(error))?;
             return Ok(vec![self.set_keys(&text, &keys)?]);
         };
-        // A lab server's cluster keeps its settings except for requested ones.
+        // A lab server's cluster keeps its settings, except requested ones.
         let keys = if self.data_dir.is_some() { [&["settings="], keys.as_slice()].concat() } else { keys };
         built_in.iter().map(|text| self.set_keys(text, &keys)).collect()
     }
@@ -209,7 +209,7 @@ impl BenchArguments {
         Error::Spec { path: PathBuf::from(&self.study), problem }
     }
 
-    /// A word that is neither a study nor a file is a typing error.
+    /// Treats a word that is neither a study nor a file as a typing error.
     fn explain_missing(&self, error: Error) -> anyhow::Error {
         let is_word = !self.study.contains(['/', '.']) && !Path::new(&self.study).exists();
         if !is_word {
@@ -229,7 +229,7 @@ impl BenchArguments {
         self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
     }
 
-    /// A scratch cluster, or that of a verified lab server.
+    /// Chooses a new scratch cluster, or the cluster of a verified lab server.
     async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
         let bin_dir = self.bin_dir.as_deref();
         if self.data_dir.is_none() {
@@ -348,7 +348,7 @@ async fn run_forecast(
     Ok(ExitStatus::Done)
 }
 
-/// Uses only facts from before the trial.
+/// Uses only facts known before the trial.
 fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &str) -> anyhow::Result<WrittenForecast> {
     let calibration_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
     let directory = asked.place.directory();
@@ -374,14 +374,15 @@ fn write_forecast(calibration: &Calibration, asked: &StudyAsked, popularity: &st
     })
 }
 
-/// Limits in force with the latency from `doctor --probe`, or a common cloud volume. Also returns a description.
+/// Combines the limits in force with the latency from `doctor --probe`, or assumes a common cloud volume. Also returns
+/// a description.
 fn read_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
     let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
     let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());
     read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory))
 }
 
-/// Returns `None` for other studies than warm-up, and without limits in force or a measurement by `doctor --probe`.
+/// Returns `None` unless this is a warm-up study with limits in force or figures from `doctor --probe`.
 fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
     let disk = sweep.is_warmup.then(|| choose_in_force(directory, sweep.disk(&sweep.point(0))))?;
     let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
@@ -393,9 +394,9 @@ fn find_device(sweep: &Sweep, directory: &Path) -> Option<Device> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
     WhereItStopped,
-    /// The next run may resume it.
+    /// A later run may resume this run.
     Anew,
-    /// No later run resumes it.
+    /// No later run resumes this run.
     Once,
 }
 
@@ -427,7 +428,7 @@ async fn run_studies(
     Ok(finished)
 }
 
-/// The lock permits running the study.
+/// Returns the lock that permits running the study.
 async fn begin_study(
     asked: StudyAsked,
     begin: Begin,
@@ -464,7 +465,7 @@ async fn keep_and_show(
         match &event {
             Event::SweepOpened { run, kept } => {
                 store.open_sweep(run).await?;
-                // If the sweep was stopped, no receiver waits.
+                // If the sweep was stopped, nothing receives this.
                 let _ = kept.try_send(());
                 opened = Some(run.id.clone());
             }
@@ -505,12 +506,12 @@ fn status_of(finished: &[SweepFinished]) -> ExitStatus {
     }
 }
 
-/// Finds and locks an unfinished run of the study on this host. `parent` contains its clusters.
+/// Finds and locks an unfinished run of the study on this host. `parent` contains the run's clusters.
 async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Result<Option<(SweepLock, Earlier)>> {
     let hostname = read_machine()?.hostname;
     let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };
     let lock = SweepLock::take(&lock_directory(store), &run.id, parent)?;
-    // The former holder of the lock may have ended it meanwhile.
+    // The former holder of the lock may have ended the run meanwhile.
     let Some(run) = store.find_sweep(&run.id).await?.filter(|run| run.ended_at.is_none()) else { return Ok(None) };
     let finished = store.read_finished(&run.id).await?;
     Ok(Some((lock, Earlier { run, finished })))
@@ -536,7 +537,7 @@ where
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
     let (runtime, study_stop) = (Handle::current(), stop.clone());
-    // Uses a thread of its own, because a study blocks on processes.
+    // A study blocks on processes, so it runs on its own thread.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
     let heard = hear(events).await;
     if heard.is_err() {
@@ -548,7 +549,7 @@ where
     Ok(finished??)
 }
 
-/// The study needs some seconds to clean up.
+/// Requests a clean stop on a signal.
 fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
     let heard = hear_signals()?;
     Ok(async move {

@@ -108,7 +108,7 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Whether it is a JSON file. Pipes are not, because they can be read only once.
+/// Whether the path is a JSON file. A pipe is not, because it can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
@@ -165,7 +165,7 @@ fn worst(codes: impl Iterator<Item = u8>) -> u8 {
     codes.max_by_key(gravity).unwrap_or(NO_LEVEL)
 }
 
-/// pgbench writes no longer line.
+/// pgbench writes no line longer than this.
 const LONGEST_LINE: u64 = 64 << 10;
 const LONG_LINE: &str = "it has a line of more than 65536 bytes, which pgbench never writes";
 
@@ -197,8 +197,8 @@ impl Explain for Unreadable {
     }
 }
 
-/// Reads a file, or standard input for `-`, by line to limit memory. Adds the logs of other threads, named or beside
-/// it.
+/// Reads a file, or standard input for `-`, by line to limit memory. Adds the logs of the run's other threads, named or
+/// in the same directory.
 fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
     let mut reader = Reader::default();
     let (mut paths, mut remarks) = (paths.to_vec(), Vec::new());

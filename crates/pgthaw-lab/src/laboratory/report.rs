@@ -13,7 +13,7 @@ use command::document;
 use host::units::counted;
 use terminal::Progress;
 
-/// Beyond it, a page has no curves. `pgthaw serve` still shows them.
+/// With more trials, a page has no curves. `pgthaw serve` still shows them.
 const TRIALS_MAX: usize = 1000;
 
 /// Spans of all curves in a page, and of one trial.

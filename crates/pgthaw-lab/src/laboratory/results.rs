@@ -165,14 +165,14 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// JSON of a study up to its trials.
+/// JSON of a study, up to its trials.
 #[derive(Serialize)]
 struct Head<'a> {
     sweep: &'a SweepRun,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_cluster: Option<&'a Path>,
     headline: &'a str,
-    /// Null if no end is known.
+    /// Null if the run's end is unknown.
     total_seconds: Option<f64>,
     points: &'a [PointSummary],
     ratios: &'a [WarmerRatio],
@@ -183,7 +183,7 @@ struct Head<'a> {
 /// End of the serialized head, where trials are inserted.
 const END: &str = "]\n}";
 
-/// The table needs only a few figures of each trial.
+/// Reads outlines only: the table needs few figures of each trial.
 async fn show_sweep(
     store: &Store,
     run: &SweepRun,
@@ -221,7 +221,7 @@ pub async fn show_sweeps(
     Ok(())
 }
 
-/// One trial at a time: a large sweep does not fit into memory.
+/// Reads one trial at a time, because a large sweep does not fit into memory.
 async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option<&Path>) -> anyhow::Result<()> {
     let StudyData { sweep, headline, total_seconds, points, ratios, traffic, .. } = study;
     let total_seconds = *total_seconds;
@@ -252,7 +252,7 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> an
     Ok(terminal::print_answer(&time, output.json, text)?)
 }
 
-/// Without a second side, compares the equal sides of a sweep in every figure.
+/// Without a second side, compares the equal sides of a sweep in every metric.
 async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> anyhow::Result<()> {
     let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
@@ -308,7 +308,7 @@ async fn import(store: &Store, what: &[String], output: OutputArguments) -> anyh
     show_sweep(store, &run, None, output).await
 }
 
-/// A word with an unknown key is a path. `./scale=1` is always a path.
+/// Treats a word with an unknown key as a path. `./scale=1` is always a path.
 fn parse_import(what: &[String]) -> Result<ImportOptions, study::Error> {
     let mut options = ImportOptions::default();
     for word in what {
@@ -351,14 +351,14 @@ fn refuse(word: &str, problem: &str) -> study::Error {
     }
 }
 
-/// Also drops a server's study from the local `copy`, which could be resumed and sent again.
+/// Also drops the local `copy` of a server's study, which could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
         // A damaged local study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // The local copy first: a study left on the server alone can still be found.
+    // Drops the local copy first: a study that remains only on the server can still be found.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

@@ -107,7 +107,7 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
             Error::OtherVersion(_) | Error::Damaged { .. } | Error::DamagedStudy { .. } => ErrorKind::Failed,
             Error::Away { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
-            // Fixed by another name or place.
+            // The user can fix these by another name or place.
             _ => ErrorKind::Usage,
         }
     }

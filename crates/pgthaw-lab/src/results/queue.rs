@@ -16,13 +16,13 @@ use super::write::{insert_sweep_trial, upsert_sweep};
 use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
-/// After a failure to connect or send.
+/// Pause after a failure to connect or send.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Timeout for one study or trial, because the server may be stopped or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Only if unchanged since it was read.
+/// Removes a mark that is unchanged since it was read.
 const UNMARK: &str = "
 DELETE FROM unsent
 WHERE server = $1 AND kind = $2 AND id = $3 AND number = $4 AND repeat = $5 AND changes = $6";

@@ -29,7 +29,7 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
 
 /// A damaged sweep does not hide the others.
 pub(super) struct KeptSweep {
-    /// `None`: even the id is unreadable.
+    /// `None` if even the id is unreadable.
     pub id: Option<String>,
     pub sweep: Result<SweepRun, Error>,
 }
@@ -64,7 +64,7 @@ impl Store {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
 
-    /// A damaged study has an id too.
+    /// Finds an id, even of a damaged study.
     pub async fn read_study_id(&self, wanted: &str) -> Result<String, Error> {
         let ids = self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.id).collect();
         choose(ids, String::as_str, wanted)?.ok_or_else(|| self.unknown(wanted))
@@ -85,7 +85,7 @@ impl Store {
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
-    /// Sweeps that could be resumed: the newest of each study and host, if unfinished. Includes damaged ones.
+    /// Ids of sweeps that could be resumed: the newest of each study and host, if unfinished. Includes damaged sweeps.
     pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
         let mut known = HashSet::new();
         let mut sweeps = self.read_kept_sweeps().await?;
@@ -219,7 +219,7 @@ impl Store {
         Ok((run, trials))
     }
 
-    /// With seconds, which some figures need.
+    /// Reads trials with seconds, which some metrics need.
     async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
         self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;
@@ -274,7 +274,7 @@ pub struct StudyLine {
     // Empty if unreadable.
     pub id: String,
     pub question: String,
-    /// `None` if damaged.
+    /// `None` if the study is damaged.
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub host: String,
@@ -282,7 +282,7 @@ pub struct StudyLine {
     pub varied: Vec<String>,
     pub points: u32,
     pub repeats: u32,
-    /// Ended trials, and those of them that failed.
+    /// Number of ended trials, and of those that failed.
     pub trials: u64,
     pub failures: u64,
     /// Why the study is unreadable.
@@ -292,7 +292,7 @@ pub struct StudyLine {
 type Counts = HashMap<String, (u64, u64)>;
 
 impl Store {
-    /// Newest first. Damaged ones have only id and trials.
+    /// Lists studies, newest first. Damaged studies have only id and trials.
     pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
         let counts = self.read_counts().await?;
         Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
@@ -302,7 +302,7 @@ impl Store {
         let query =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
         let count = |row: &Row| -> Result<_, sqlx::Error> {
-            // Trials of a study whose id is unreadable.
+            // The trials belong to a study whose id is unreadable.
             let Ok(id) = row.get("id") else { return Ok(None) };
             Ok(Some((id, (row.get("trials")?, row.get("failures")?))))
         };

@@ -23,7 +23,7 @@ pub(super) trait Column: Sized {
 
 /// A record as columns.
 pub(super) trait Columns: Sized {
-    /// Appends its columns.
+    /// Appends the record's columns.
     fn put(&self, values: Values) -> Values;
     fn read(row: &Row) -> Result<Self, sqlx::Error>;
 }
@@ -104,7 +104,7 @@ impl Column for String {
     }
 }
 
-/// Nothing can be computed from NaN and infinities: they read as NULL.
+/// Reads NaN and infinities as NULL, because nothing can be computed from them.
 impl Column for f64 {
     fn bound(number: Option<&f64>) -> Value {
         Value::Float(number.copied())
@@ -142,7 +142,7 @@ impl Column for Bytes {
     }
 }
 
-/// Always nine digits, so that the text sorts by time.
+/// Stored with nine decimals, so that the text sorts by time.
 impl Column for Timestamp {
     fn bound(time: Option<&Timestamp>) -> Value {
         Value::Text(time.map(|time| format!("{time:.9}")))
@@ -194,7 +194,7 @@ pub(super) struct Unsent {
     /// Point and repeat; 0 for a study.
     pub number: u32,
     pub repeat: u32,
-    /// How often it was marked.
+    /// How often the item was marked as unsent.
     pub changes: i64,
 }
 
@@ -213,12 +213,12 @@ columns!(TrialOutline {
     ; apart judgement, no_verdict, steady_tps
 });
 
-/// Flattened, with the group's name as prefix.
+/// Groups whose members become columns with the group's name as prefix.
 const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 type Document = Map<String, serde_json::Value>;
 
-/// Measures are stored by name, so that a new one needs no column. Lists are apart, because SQL queries them
+/// Stores measures by name, so that a new measure needs no column. Lists are stored apart, because SQL queries them
 /// differently.
 impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {
@@ -258,7 +258,7 @@ fn flatten(sample: &OsSample) -> Document {
     flat
 }
 
-/// Only the group of pressure exists without values.
+/// Restores the groups. Only `pressure` exists without values.
 fn nest(flat: Document) -> serde_json::Value {
     let mut nested = Map::from_iter([("pressure".to_owned(), Map::new().into())]);
     for (name, value) in flat {

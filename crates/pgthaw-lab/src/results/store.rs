@@ -21,9 +21,9 @@ use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_stri
 /// "thaw" in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
-/// Finds schema objects with pgthaw's names that differ from its statements ($1), and triggers. A view may never end;
-/// a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim and ignores the case of
-/// names.
+/// Finds schema objects with pgthaw's names that differ from its statements ($1), and triggers. A foreign view may
+/// never end; a virtual table or computed column (`AS`) may run code. SQLite keeps statements verbatim and ignores the
+/// case of names.
 const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
     (SELECT count(*) FROM sqlite_schema) AS objects, (SELECT type || ' ' || name FROM sqlite_schema \
      WHERE sql IS NOT NULL AND instr($1, sql) = 0 \
@@ -31,17 +31,17 @@ const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_applicati
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 
-/// A trial is written in well under a second.
+/// Timeout for reading. Writing a trial takes well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Giving up would lose measured results. SQLite's limit is 24 days.
+/// A timeout would lose measured results. SQLite's limit is 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
 /// Creating the schema takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
-/// Ends waits for foreign locks, and abandoned statements.
+/// Limits waits for other sessions' locks, and abandoned statements.
 const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
 
 #[derive(Clone, Debug)]
@@ -98,8 +98,8 @@ impl Store {
     }
 
     async fn connect_file(path: &Path, timeout: Duration) -> Result<Store, Error> {
-        // Not WAL: a rollback journal leaves a single file at rest and works on every file system, also in read-only
-        // directories. Trials are seconds apart, so slow commits do not matter.
+        // Not WAL: with a rollback journal, a closed store is a single file. It works on every file system, even in
+        // read-only directories. Trials are seconds apart, so slow commits do not matter.
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(false)
@@ -108,8 +108,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
         require_own_journals(path)?;
-        // A single permanent connection: its thread keeps its user id. SQLite opens file and journal by name, so root
-        // must not act as root in another user's directory.
+        // One permanent connection, because its thread keeps its user id. SQLite opens file and journal by name, so
+        // root must not act as root in another user's directory.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let runtime = tokio::runtime::Handle::current();
         let pool = match has_foreign_owner(path) {
@@ -144,7 +144,7 @@ impl Store {
         Ok(store)
     }
 
-    /// On a server, first checks which code could run in the transaction.
+    /// Begins a transaction. On a server, first checks which code could run in it.
     pub(super) async fn begin(&self) -> Result<Transaction, Error> {
         let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
         if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
@@ -260,7 +260,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place, Error> {
         let told = |error: postgres::Error| Error::Address(error.to_string());
-        // Any string can be a file name, except a possible server address with a password.
+        // Any string can be a file name, unless it may be a server address with a password.
         let parameters = match parse_connection_string(text) {
             Ok(Some(parameters)) => parameters,
             Err(error) if hide_password(text).is_some() => return Err(told(error)),
@@ -305,7 +305,7 @@ impl Place {
     }
 }
 
-/// SQLite trusts journals beside the file, whoever created them.
+/// SQLite trusts a journal beside the file, whoever created it.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {
@@ -313,7 +313,7 @@ fn require_own_journals(path: &Path) -> Result<(), Error> {
         name.push(suffix);
         let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(&path));
         let (Ok(journal), Ok(file)) = (journal, file) else { continue };
-        // A shared file may have a journal from this user's own writes.
+        // A shared file may have a journal from this user's writes.
         let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
         if !journal.is_file() || !is_own {
             let reason = "another user created a journal beside the results store; remove it, or store results where only you can write";
@@ -324,7 +324,7 @@ fn require_own_journals(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// SQLite would make it readable by others.
+/// SQLite would make the file readable by other users.
 fn make_file(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = Directory::create(directory_of(path))?;
@@ -337,7 +337,7 @@ fn make_file(path: &Path) -> io::Result<()> {
 
 const SCHEMA_SQL: &str = include_str!("migrations/0001.sql");
 
-/// Once released, a migration never changes.
+/// A released migration never changes.
 fn migrator() -> Migrator {
     let first =
         Migration::new(1, "studies and their trials".into(), MigrationType::Simple, SCHEMA_SQL.into_sql_str(), false);

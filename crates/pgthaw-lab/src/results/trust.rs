@@ -14,7 +14,7 @@ use super::error::{Finding, Place, ServerPlace};
 /// Also the whole search_path. The SQL files repeat it.
 const SCHEMA: &str = "pgthaw";
 
-/// For answers, and for foreign transactions that may change the schema.
+/// Timeouts for answers, and for foreign transactions that may change the schema.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const UNFINISHED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNFINISHED_PAUSE: Duration = Duration::from_millis(50);
@@ -96,7 +96,7 @@ async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sql
     Ok(finding)
 }
 
-/// Its locks prevent new triggers until the transaction ends.
+/// Locks the tables, so that no trigger can be added until the transaction ends.
 pub(super) async fn check_before_writing(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     use_path(transaction, "").await?;
     let tables: Option<String> =

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use host::files::{Directory, read_open_at_most};
 
-/// Weeks, at 100 bytes a second.
+/// Room for weeks, at 100 bytes a second.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";
@@ -35,7 +35,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Errors are ignored.
+/// Writes the running trial to memory. Ignores errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 
@@ -126,7 +126,7 @@ fn remove_left(directory: &Directory) {
 
 /// Removes a board that no process holds.
 fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
-    // Other files may belong to others.
+    // Other files may not be pgthaw's.
     if Path::new(name).extension() != Some(OsStr::new(BOARD)) {
         return None;
     }
@@ -138,8 +138,7 @@ fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     None
 }
 
-/// A new board may have the name by now. Under an exclusive lock nobody else removes or takes over the file, so a
-/// name that it still has stays.
+/// A new board may already have the name. Under the exclusive lock, this file keeps a name that it still has.
 fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
         let _ = directory.remove_file(name);

@@ -16,18 +16,18 @@ pub const DATABASE: &str = "pgthaw_bench";
 const INITIALIZE_OPTIONS: [&str; 5] =
     ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
-/// Part of the server's database name, which is limited to 63 bytes.
+/// Maximum length, because the server's database name is limited to 63 bytes.
 const NAME_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatabaseSpec {
-    /// Whether `pgbench -i` creates its tables first.
+    /// Whether `pgbench -i` creates pgbench's tables first.
     pub pgbench: bool,
     pub initialize: Vec<String>,
-    /// SQL for psql after that.
+    /// SQL that psql runs after `pgbench -i`.
     pub setup: Option<PathBuf>,
-    /// Programs with arguments, run last.
+    /// Programs with arguments that run last.
     pub commands: Vec<Vec<String>>,
 }
 
@@ -38,7 +38,7 @@ impl Default for DatabaseSpec {
 }
 
 impl DatabaseSpec {
-    /// Other databases have an unknown size before they are created.
+    /// Whether the size is known before the database is created.
     pub fn has_known_size(&self) -> bool {
         self.pgbench && self.initialize.is_empty() && self.setup.is_none() && self.commands.is_empty()
     }
@@ -120,13 +120,13 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
     }
     let program =
         command.first_mut().filter(|program| !program.is_empty()).ok_or_else(|| wrong("a program is missing"))?;
-    // `env` would parse it as an option or a variable.
+    // `env` would parse this word as an option or a variable.
     if program.starts_with('-') || program.contains('=') {
         return Err(wrong(&format!("{program:?} is not a program")));
     }
     if program.contains('/') {
         let file = find_file(key, directory, Path::new(&*program))?;
-        // Keeps the name of a symbolic link: some programs depend on it, such as Debian's psql.
+        // Keeps the name of a symbolic link, because programs such as Debian's psql depend on it.
         let named = directory.join(&*program);
         let place = named.parent().and_then(|parent| parent.canonicalize().ok()).zip(named.file_name());
         *program = place.map_or(file, |(parent, name)| parent.join(name)).display().to_string();
@@ -134,7 +134,7 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
     Ok(command)
 }
 
-/// Excludes databases left by an earlier study.
+/// Creation of a database by this study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct DatabaseMaking {
@@ -143,7 +143,7 @@ pub struct DatabaseMaking {
     pub file_system: String,
     pub server: String,
     pub seconds: f64,
-    /// pgthaw's own work in between is not included.
+    /// Steps without pgthaw's own work between them.
     pub steps: Vec<MakingStep>,
 }
 
@@ -170,22 +170,22 @@ pub enum CopyWay {
 pub struct FreshCopy {
     pub way: CopyWay,
     pub bytes: Bytes,
-    /// Including the flush to disk.
+    /// Duration, including the flush to disk.
     pub seconds: f64,
 }
 
 // ---- sizes ----
 
-/// pgbench's tables with indexes.
+/// Size of pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;
 
-/// With enough memory and disk.
+/// Scale with enough memory and disk.
 const PREFERRED_SCALE: u64 = 50;
 
-/// Fraction of the available memory: the warm database has to stay in the page cache.
+/// A fifth of the available memory: the warm database must stay in the page cache.
 const MEMORY_SHARE: u64 = 5;
 
-/// For tables, WAL and a reserve.
+/// A quarter of the disk: WAL and a reserve need the rest.
 const DISK_SHARE: u64 = 4;
 
 pub fn plan_scale(available_memory: Bytes, free_disk: Bytes) -> u32 {

@@ -16,14 +16,14 @@ use postgres::{Activity, ServerFacts, keep_text};
 #[derive(Clone, Debug)]
 pub enum Event {
     Step(String),
-    /// 0 to 1.
+    /// Completed share of the current step, 0 to 1.
     StepShare(f64),
     /// A remark that does not stop the study.
     Remark(String),
-    /// The warm server was measured.
+    /// The warm server has been measured.
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// A sweep is named, before any lengthy work. `kept` confirms that it is stored and can be resumed after a kill.
+    /// A sweep has its id, before any lengthy work. `kept` confirms that it is stored and can be resumed after a kill.
     SweepOpened {
         run: Box<SweepRun>,
         kept: Sender<()>,
@@ -41,14 +41,14 @@ pub struct SweepTrialStarted {
     pub repeat: u32,
     #[serde(skip)]
     pub repeats: u32,
-    /// From 1, of `trials`, earlier ones included.
+    /// From 1, of `trials`, including those of earlier invocations.
     pub position: u32,
     pub trials: u32,
-    /// `None` if it ends by transactions.
+    /// `None` if the trial ends by transactions.
     pub seconds: Option<u32>,
     #[serde(skip)]
     pub until: Option<Until>,
-    /// Until the end of this sweep and those after it.
+    /// Seconds until the end of this sweep and those after it.
     pub left_seconds: f64,
 }
 
@@ -96,7 +96,7 @@ pub enum UntilWarm {
     Warm,
 }
 
-/// Measured on the warm server without a limit.
+/// Facts measured on the warm server without a disk limit.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     pub tps: Option<f64>,
@@ -104,15 +104,15 @@ pub struct Calibration {
     pub facts: ServerFacts,
 }
 
-// ---- what a race measured ----
+// ---- results of a race ----
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The part that is stored.
+    /// The stored part.
     pub told: StrategyOutcome,
-    /// Processor time of its own processes.
+    /// Processor time of the warmer's own processes.
     pub cpu: Option<Duration>,
-    /// For fio: bytes and seconds by its own account.
+    /// Only for fio: bytes and seconds that it reports.
     pub own: Option<(Bytes, f64)>,
 }
 
@@ -120,21 +120,21 @@ pub struct Outcome {
 pub struct Seen {
     pub resident_after_seconds: Option<f64>,
     pub buffers_after_seconds: Option<f64>,
-    /// At the end, with every page checked again.
+    /// Resident bytes at the end, with every page checked again.
     pub resident_bytes: Bytes,
     pub looks: Vec<LoadSample>,
 }
 
 #[derive(Debug)]
 pub struct Measured {
-    /// Whole seconds since 1970.
+    /// Start of the trial in whole seconds since 1970.
     pub start_unix: i64,
-    /// Since boot.
+    /// Start of the trial since boot.
     pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
     /// Device reads of the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
-    /// Per second, by pgbench's progress.
+    /// Transactions per second in pgbench's progress.
     pub progress: Vec<f64>,
     pub load_began_after: Duration,
     pub ended_after: Duration,
@@ -145,7 +145,7 @@ pub struct Measured {
     pub generator_shares: Vec<f64>,
     pub os_samples: Vec<OsSample>,
     pub time: Option<TrialTime>,
-    /// Read by all processes under the limit before the clock started.
+    /// Bytes read by all processes under the limit before the trial's start time.
     pub head_start_bytes: Option<Bytes>,
     /// Only for a warmer of an idle server.
     pub seen: Option<Seen>,
@@ -165,8 +165,8 @@ impl Measured {
     }
 }
 
-/// pgbench logs by whole seconds of the wall clock, and the trial starts on one. A second without a line served
-/// nothing, as on a cold server.
+/// pgbench logs whole seconds of the wall clock, and the trial starts on one. A second without a line served no
+/// transaction, as on a cold server.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

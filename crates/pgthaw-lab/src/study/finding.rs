@@ -8,13 +8,13 @@ use super::others::Others;
 use host::units::{Bytes, counted};
 use model::Undecided;
 
-/// The error text is the sentence, `message` the remedy, and `detailed_message` the remedy for imports. Ratios are 0 to
-/// 1 unless stated otherwise.
+/// A finding. Its error text is the sentence, `message` the remedy, and `detailed_message` the remedy for imports.
+/// Ratios are 0 to 1 unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Finding {
-    // `verdict`: `not_reached` or `degrading`. `undecided`: why it is open. `start`: as in the study file.
+    // `verdict` is `not_reached` or `degrading`. `undecided` is why no level is known. `start` is as in the study file.
     #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
     NeverSteady {
         verdict: String,
@@ -59,7 +59,7 @@ pub enum Finding {
         message = "make trials long enough to include complete autovacuum runs, or leave autovacuum off (a study's default)"
     )]
     Autovacuum { runs: u32, tables: Vec<String> },
-    // Tables without inserts: shares of their size and rows.
+    // Covers tables without inserts. Ratios refer to their size and their rows.
     #[error(
         "updates and deletes bloated {}: the tables grew by {}, and {} of their rows are dead",
         tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
@@ -68,11 +68,11 @@ pub enum Finding {
         message = "compare trials of the same length, or turn autovacuum on and make trials long enough to include its runs"
     )]
     Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
-    // Empty if the study has one server.
+    // `servers` is empty if the study has one server.
     #[error("{} built with assertions, which cost time", who_was(servers))]
     #[strum(message = "use a server that was built without --enable-cassert (--bin-dir, or [servers])")]
     AssertionsEnabled { servers: Vec<String> },
-    // `level`: last `-O…` of the compiler's flags, empty without one.
+    // `level` is the last `-O…` of the compiler's flags, or empty.
     #[error(
         "{} built for debugging, which costs time: the compiler flags contain {}",
         who_was(servers), if level.is_empty() { "no -O" } else { level }
@@ -85,14 +85,14 @@ pub enum Finding {
     #[error("{what} is not in force: {reason}")]
     #[strum(message = "fix the cause and measure again; the figures are without it")]
     NotInForce { what: String, reason: String },
-    // Shares of all processors' time.
+    // Ratios refer to the time of all processors.
     #[error(
         "server and pgbench share {}, which {} {} busy; pgbench used {} of the processor time",
         counted(*processors, "processor"), if *processors == 1 { "was" } else { "were" }, percent(*busy_ratio), percent(*generator_ratio)
     )]
     #[strum(message = "compare only points of one machine, or run pgbench and the server on separate processors")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
-    // `ratio`: median over the points of largest ÷ smallest.
+    // `ratio` is the median over the points of largest ÷ smallest.
     #[error(
         "in the median point, the fastest of {repeats} repeats is {} faster than the slowest: smaller differences between points may be noise",
         percent(ratio - 1.0)
@@ -144,7 +144,7 @@ pub enum Finding {
     #[error("the kernel pages out idle memory (DAMON): a warm start may not stay warm")]
     #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
     IdleMemoryPagedOut,
-    // These hosts' threads are not visible, and without a rate nothing else shows saturation.
+    // Threads on these hosts are not visible, and without a rate no other figure shows saturation.
     #[error("cannot determine whether pgbench was the limit: its threads on {} are not visible", hosts.join(", "))]
     #[strum(message = "check processor use there, or set a rate (points.rate): late transactions then show saturation")]
     GeneratorsUnseen { hosts: Vec<String> },
@@ -172,12 +172,12 @@ pub enum Finding {
     #[strum(message = "find the cause in the server's log")]
     #[strum(detailed_message = "find the cause in pgbench's messages and in the server's log")]
     NothingServed { lasted_seconds: f64, failed: u64 },
-    // Warm starts only. Without figures, the sentence is the same for all trials and printed once.
+    // Only for warm starts. The sentence has no figures, so it is the same for all trials and printed once.
     #[error("it lasted less than a minute and served fewer than 100,000 transactions: too short to be representative")]
     #[strum(message = "set points.seconds = 60 or more")]
     #[strum(detailed_message = "run pgbench for a minute (-T 60) or longer")]
     ShortRun { lasted_seconds: f64, transactions: u64 },
-    // The script updates a branch in each transaction. `waiting` is a mean.
+    // Only for scripts that update a branch in each transaction. `waiting` is a mean.
     #[error(
         "{clients} clients update {}: on average, {waiting:.1} of them waited for a row lock",
         counted(*scale, "branch")
@@ -193,7 +193,7 @@ pub enum Finding {
     )]
     #[strum(message = "do not rely on its kinds of time, and report this with the kernel's version")]
     ProcessorsExceeded { used: f64, processors: u32 },
-    // Only points that do not start cold.
+    // Only for points that do not start cold.
     #[error(
         "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
         counted(*points, "point")
@@ -230,7 +230,7 @@ impl Finding {
         self.into()
     }
 
-    /// Whether something else was measured than requested.
+    /// Whether the trial measured something other than requested.
     pub fn is_refusing(&self) -> bool {
         matches!(
             self,
@@ -242,7 +242,7 @@ impl Finding {
         )
     }
 
-    /// Distinguishes several findings of one kind.
+    /// Distinguishes several findings of the same kind.
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,
@@ -286,7 +286,7 @@ fn who_was(servers: &[String]) -> String {
     }
 }
 
-/// A warm start cannot get warmer, and waiting does not cure degradation.
+/// A warm start cannot become warmer, and waiting does not cure degradation.
 fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
     let longer = match should_have_run_seconds {
         Some(seconds) => format!("run the trial for {seconds:.0} s ({option})"),
@@ -368,12 +368,12 @@ pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
 pub struct Saturation {
     pub sign: SaturationSign,
     pub threads: u32,
-    /// Medians for the busiest thread: on a processor, and waiting for one.
+    /// Medians for the busiest thread: share of time on a processor, and waiting for one.
     pub cpu_ratio: f64,
     pub run_delay_ratio: f64,
-    /// Share of client backends waiting for pgbench; `None` if not meaningful.
+    /// Share of client backends that wait for pgbench; `None` if not meaningful.
     pub idle_backends_ratio: Option<f64>,
-    /// Share of the response before the begin; `None` without a rate.
+    /// Share of the response time before a transaction began; `None` without a rate.
     pub lag_ratio: Option<f64>,
     pub empty_tps: Option<f64>,
     pub unseen_hosts: Vec<String>,
@@ -382,7 +382,7 @@ pub struct Saturation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SaturationSign {
-    /// Nearly as much of a core as with an empty statement.
+    /// A thread used nearly as much of a core as with an empty statement.
     NearOneCore,
     /// A thread was never idle, and backends waited for it.
     NeverIdle,

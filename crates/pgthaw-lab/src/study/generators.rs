@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// More would need another way to start them.
+/// More hosts would need another way to start pgbench.
 const HOSTS_MAX: usize = 64;
 
 const HOST: &str = "{host}";
@@ -121,7 +121,7 @@ pub struct TrialGenerator {
     pub clients: u32,
     pub jobs: u32,
     pub pgbench_version: String,
-    /// How far its clock is ahead of this host's, and the possible error.
+    /// Lead of the host's clock over this host's, and its uncertainty.
     pub clock_offset_ms: f64,
     pub clock_uncertainty_ms: f64,
     /// Start of pgbench after the agreed instant, by this host's clock.

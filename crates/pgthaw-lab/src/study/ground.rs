@@ -14,7 +14,7 @@ use super::record::Disk;
 use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
 
-/// Options about the place or owner of a mount.
+/// Refused options, about the place or owner of a mount.
 const REFUSED_OPTIONS: &str = "bind device encryption group loop move noauto nofail offset owner rbind remount ro sizelimit subvol \
      subvolid user users norecovery noload";
 
@@ -28,14 +28,14 @@ const SIZE_MAX: Bytes = Bytes(4 << 40);
 pub struct FileSystemSpec {
     #[serde(flatten)]
     pub asked: FileSystemAsked,
-    /// `None` is the expected need.
+    /// `None` chooses the expected need.
     pub size: Option<Bytes>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSpec {
-    /// Searched in Debian's directory.
+    /// Major version, searched in Debian's directory.
     Major(u32),
     Programs(PathBuf),
 }
@@ -230,7 +230,7 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_part)
 }
 
-/// No slash: it would name a file or device outside the study.
+/// A slash could name a file or device outside the study.
 fn is_value(text: &str) -> bool {
     text.chars().all(|one| one.is_ascii_alphanumeric() || "_-.:%+".contains(one))
 }
@@ -337,7 +337,7 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
 
 // ---- disks ----
 
-/// Amazon EBS gp3 at its base price: 3000 reads/s, 125 MiB/s. Read-ahead is Linux's default (VM_READAHEAD_PAGES of
+/// Amazon EBS gp3 at its base price: 3000 reads/s, 125 MiB/s. The read-ahead is Linux's default (VM_READAHEAD_PAGES in
 /// include/linux/mm.h). Some virtual machines have 8 MiB, which makes `cat` unrealistic.
 const GP3: &str = "3000,125MiB,128KiB";
 
@@ -348,8 +348,8 @@ const HDD: &str = "200,87MB,1MiB";
 const BUILT_IN: [(&str, &str); 3] = [("gp3", GP3), ("hdd", HDD), (NATIVE, "")];
 const PAGE_BYTES: u64 = 4096;
 
-/// `20000,1GiB,128KiB`: reads per second, bytes per second, read-ahead. Each may be omitted, as in `,1GiB`. Two more
-/// limit writes: `20000,1GiB,128KiB,5000,250MiB`.
+/// Parses `20000,1GiB,128KiB`: reads per second, bytes per second, read-ahead. Each may be omitted, as in `,1GiB`. Two
+/// more limit writes: `20000,1GiB,128KiB,5000,250MiB`.
 pub fn parse_disk(name: &str, figures: &str) -> Result<Disk, String> {
     let wrong = || {
         format!(
@@ -393,7 +393,7 @@ pub fn find_built_in(name: &str) -> Option<Disk> {
     Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are valid")))
 }
 
-/// Lower bound of any warmer: bytes ÷ bandwidth. `None` without a limit in force.
+/// Lower bound for the time of any warmer: bytes ÷ bandwidth. `None` without a limit in force.
 pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     let is_in_force = disk.not_enforced.is_none();
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))

@@ -27,7 +27,7 @@ struct Counted {
 }
 
 impl Latencies {
-    /// Under a rate, response and service differ.
+    /// With a rate, response and service times differ.
     pub fn new(scripts: Vec<String>, has_rate: bool) -> Latencies {
         let counted = |name| {
             let (response, service) = (empty_histogram(), empty_histogram());
@@ -94,7 +94,7 @@ fn empty_histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
 
-// ---- histograms, as they are kept ----
+// ---- stored histograms ----
 
 /// Error of at most one in a thousand.
 pub const DIGITS: u8 = 3;
@@ -103,11 +103,11 @@ pub const DIGITS: u8 = 3;
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ScriptLatency {
     pub script: String,
-    /// Logged transactions only.
+    /// Number of logged transactions.
     pub answered: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// Measured from the due time under a rate, else from the begin.
+    /// Measured from the due time with a rate, otherwise from the begin.
     pub response: LatencyHistogram,
     /// Measured from the begin. `None` without a rate.
     pub service: Option<LatencyHistogram>,
@@ -127,7 +127,7 @@ pub struct LatencyHistogram {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
-    /// Only percentiles with enough transactions beyond them.
+    /// Percentiles with enough transactions beyond them.
     pub percentiles: Vec<Percentile>,
     /// Omitted in `--json`; the store has it.
     #[serde(skip)]
@@ -136,14 +136,14 @@ pub struct LatencyHistogram {
 
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// Fewer would leave a percentile to a handful of transactions.
+/// Minimum beyond a percentile. With fewer, a handful of transactions would decide it.
 const BEYOND_MIN: f64 = 10.0;
 
 /// For 95 % of a normal distribution.
 const DEVIATIONS_95: f64 = 1.96;
 
-/// A percentile with a 95 % interval from the binomial distribution. It assumes independence, so the spread of trials
-/// is wider.
+/// A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions, so
+/// percentiles of trials vary more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Percentile {
@@ -181,7 +181,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// `None` if too few transactions lie beyond it.
+    /// `None` if too few transactions lie beyond the percentile.
     pub fn percentile(&self, share: f64) -> Option<&Percentile> {
         self.percentiles.iter().find(|percentile| percentile.share == share)
     }
@@ -194,7 +194,7 @@ impl LatencyHistogram {
         let unpacked = unpack(encoded).map_err(UnreadableHistogram)?;
         let histogram: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &unpacked[..]);
         match histogram {
-            // Its quantiles sum up the counts.
+            // Quantiles need the sum of the counts.
             Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
                 Err(UnreadableHistogram("its counts overflow".to_owned()))
             }
@@ -207,11 +207,12 @@ impl LatencyHistogram {
 /// Three digits over 64 bits need 112,000 counts of at most nine bytes.
 const UNPACKED_BYTES_MAX: u64 = 1 << 20;
 
-/// The V2 format and its compressed wrapper begin with a cookie and a length. The inner header has five more numbers.
+/// The V2 format and its compressed wrapper each begin with a cookie and a length. The inner header has five more
+/// numbers.
 const COOKIE_BYTES: usize = 8;
 const HEADER_BYTES: usize = 40;
 
-/// Encoding of the least number of 64 bits.
+/// Encoding of the smallest 64-bit number.
 const LEAST_NUMBER: [u8; 9] = [0xff; 9];
 
 /// HdrHistogram's own reader would allocate any announced size, up to 4 GB.
@@ -225,7 +226,7 @@ fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
     if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
         return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
     }
-    // HdrHistogram's reader negates the number of omitted counts, and this one has no negative.
+    // HdrHistogram's reader negates the number of omitted counts, and the smallest number has no negation.
     if unpacked[HEADER_BYTES..].windows(LEAST_NUMBER.len()).any(|bytes| bytes == LEAST_NUMBER) {
         return Err("it skips more counts than possible".to_owned());
     }

@@ -7,7 +7,7 @@ use host::units::{Bytes, counted};
 /// Tolerable share of processor time or disk throughput: half the difference at which repeats count as noisy.
 const BEARABLE_SHARE: f64 = (NOISE_TOLD - 1.0) / 2.0;
 
-/// Excessive use of the machine by others during a trial. Field names are part of `--json` (docs/formats.md).
+/// Excessive use of the machine by other processes during a trial. Field names are part of `--json` (docs/formats.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Others {
     pub processors: u32,
@@ -63,7 +63,7 @@ impl Others {
     }
 }
 
-/// It may be a server that must not be stopped, so the remedy is to wait.
+/// A program may be a server that must not be stopped, so the remedy is to wait.
 fn wait_for(programs: &[String]) -> String {
     let (who, have) = match programs {
         [] => ("they".to_owned(), "have"),
@@ -73,5 +73,5 @@ fn wait_for(programs: &[String]) -> String {
     format!("wait until {who} {have} ended, or measure at a quieter time")
 }
 
-/// Reported above this ratio between repeats of one point.
+/// Ratio between repeats of one point above which noise is reported.
 pub const NOISE_TOLD: f64 = 1.1;

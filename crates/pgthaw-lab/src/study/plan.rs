@@ -26,11 +26,11 @@ pub struct SweepPlan {
     /// Random unless the study file sets one.
     pub seed: u64,
     pub points: Vec<PlannedPoint>,
-    /// Empty for this host alone.
+    /// Other hosts that run pgbench, if any.
     pub hosts: Vec<String>,
     /// Point numbers by trial.
     pub order: Vec<u32>,
-    /// Including preparation.
+    /// Duration including preparation.
     pub expected_seconds: f64,
     pub database_bytes: Bytes,
     pub needed_bytes: Bytes,
@@ -138,12 +138,12 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
     }
 }
 
-// ---- what it will take ----
+// ---- estimates ----
 
-/// 30 years.
+/// Maximum remaining time: 30 years.
 const LEFT_SECONDS_MAX: f64 = 1e9;
 
-/// Stop, start, vacuum, checkpoint and statistics.
+/// Stop, start, vacuum, checkpoint and statistics of a trial.
 const AROUND_SECONDS: f64 = 4.0;
 
 const RESTART_SECONDS: f64 = 2.0;
@@ -162,7 +162,7 @@ const WRITE_BYTES_PER_SECOND: f64 = 500e6;
 
 const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 
-/// With the default max_wal_size, and a reserve.
+/// Size of WAL with the default max_wal_size, and a reserve.
 const WAL_BYTES: u64 = 1_500_000_000;
 
 /// WAL of an idle server.
@@ -177,7 +177,7 @@ const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Seconds of a trial with its preparation.
+/// Duration of a trial in seconds, with its preparation.
 pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     let bytes = expected_bytes(point.scale).0 as f64;
     let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
@@ -193,8 +193,8 @@ pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     AROUND_SECONDS + start + workload_seconds(point, disk)
 }
 
-/// Seconds of pgbench alone. A number of transactions takes as long as the rate asks or, from cold, the model says.
-/// Otherwise the processors limit it.
+/// Duration of pgbench alone in seconds. With a fixed number of transactions, the rate or, from cold, the model
+/// determines it. Otherwise the processors limit it.
 fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();
@@ -229,7 +229,7 @@ pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
     forecast_cold(point, disk)?.seconds_to_warm()
 }
 
-/// Pages of which each transaction reads one at random.
+/// Class of pages. Each transaction reads one of them at random.
 pub fn uniform_class(name: &str, pages: f64) -> PageClass {
     PageClass { name: name.to_owned(), pages, accesses: 1.0, run_pages: 1.0, popularity: Popularity::Uniform }
 }
@@ -254,7 +254,7 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
 }
 
 impl Sweep {
-    /// A fresh copy counts as written in full, although the file system may share blocks.
+    /// Assumes that a fresh copy is written in full, although the file system may share blocks.
     pub fn expected_seconds_of(&self, point: &Point) -> f64 {
         let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
         expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
@@ -278,7 +278,7 @@ fn preparation_seconds(sweep: &Sweep) -> f64 {
     calibration + servers * (sites * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
 }
 
-/// Counts only pgbench's tables.
+/// Includes only pgbench's tables.
 pub fn database_bytes(axes: &Axes) -> Bytes {
     DatabaseKey::all(axes).iter().map(|key| expected_bytes(key.scale)).sum()
 }
@@ -318,7 +318,7 @@ pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
-/// From the largest max_wal_size. Less for read-only scripts and the short trials of warm-up studies, where only
+/// From the largest max_wal_size. Read-only scripts and the short trials of warm-up studies need less, because only
 /// creating the databases writes.
 fn wal_bytes(sweep: &Sweep) -> u64 {
     let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
@@ -329,7 +329,7 @@ fn wal_bytes(sweep: &Sweep) -> u64 {
     }
 }
 
-/// As PostgreSQL: MB by default, units by 1024, at most an `int` of MB.
+/// As in PostgreSQL: MB by default, units by 1024, at most an `int` of MB.
 fn parse_wal_size(text: &str) -> Option<u64> {
     let megabytes = parse_setting_number(text, Some("MB")).filter(|size| (0.0..=f64::from(i32::MAX)).contains(size))?;
     Some((megabytes as u64) << 20)
@@ -349,7 +349,7 @@ pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     }
 }
 
-/// Remaining time, corrected by the ratio of actual to expected so far.
+/// Remaining time, corrected by the ratio of actual to expected time so far.
 #[derive(Clone, Debug, Default)]
 pub struct TimeLeft {
     expected_of_ended: f64,

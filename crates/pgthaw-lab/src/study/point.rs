@@ -33,7 +33,7 @@ pub struct Point {
     pub file_system: String,
     /// `default`, a major version, or a name from the study file.
     pub server: String,
-    /// Above it a transaction is late.
+    /// A transaction above this latency counts as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
     pub strategy: String,
@@ -72,7 +72,7 @@ fn render_memory(memory: Bytes) -> String {
 pub struct FixedAxis {
     pub name: &'static str,
     pick: fn(&mut Point, &Axes, &mut Picker),
-    /// In the study file's notation; `None` without such an axis.
+    /// Value in the study file's notation; `None` without this axis.
     value: fn(&Point) -> Option<String>,
 }
 
@@ -82,7 +82,7 @@ macro_rules! axis {
     };
 }
 
-/// The slowest first. Variables and settings follow them.
+/// Ordered from the slowest-changing axis. Variables and settings follow them.
 pub static FIXED_AXES: [FixedAxis; 19] = [
     axis!(scale, |p| Some(p.scale.to_string())),
     axis!(clients, |p| Some(p.clients.to_string())),
@@ -112,7 +112,7 @@ fn render_or(word: &str, value: Option<impl ToString>) -> String {
     value.map_or_else(|| word.to_owned(), |value| value.to_string())
 }
 
-/// Splits a point's number into one index per axis, the fastest first.
+/// Splits a point's number into one index per axis, the fastest-changing first.
 struct Picker {
     rest: u128,
     lengths: Vec<usize>,
@@ -144,7 +144,7 @@ pub struct Axes {
     pub jobs: Vec<u32>,
     pub script: Vec<String>,
     pub rate: Vec<Option<f64>>,
-    /// Only one of the three has values. The others have one `None`.
+    /// Only one of these three axes has values. The others have one `None`.
     pub seconds: Vec<Option<u32>>,
     pub transactions: Vec<Option<u32>>,
     pub total_transactions: Vec<Option<u32>>,
@@ -182,7 +182,7 @@ impl Axes {
         self.pick(number).0
     }
 
-    /// Also returns the length of each axis, the fastest first.
+    /// Also returns the length of each axis, the fastest-changing first.
     fn pick(&self, number: u128) -> (Point, Vec<usize>) {
         let (mut point, mut one) = (Point::default(), Picker { rest: number, lengths: Vec::new() });
         let sides = if self.is_twice { SIDES.map(|side| Some(side.to_owned())).to_vec() } else { vec![None] };
@@ -227,7 +227,7 @@ impl Point {
         }
     }
 
-    /// In the study file's notation; `None` without such an axis.
+    /// Value in the study file's notation; `None` without this axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
             return (fixed.value)(self);
@@ -286,13 +286,13 @@ pub enum LoadBegins {
     AfterWarmer,
 }
 
-/// Ends a trial early. The trial's seconds are then an upper limit.
+/// Event that ends a trial early. The trial's seconds are then an upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Until {
     Steady,
-    /// No load runs; it only created the warm state.
+    /// All wanted pages are resident. No load runs in the trial.
     Resident,
 }
 
@@ -300,7 +300,7 @@ pub const PGTHAW: &str = "pgthaw";
 
 pub const NOTHING: &str = "nothing";
 
-/// A warmer or the study's job, as a DBA would type it. Tables use this order.
+/// A warmer, or the study's job. Tables list strategies in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
@@ -366,7 +366,7 @@ impl Strategy {
         matches!(self, Strategy::FioBuffered | Strategy::FioDirect)
     }
 
-    /// Whether it restores the former shared_buffers.
+    /// Whether the strategy restores the former shared_buffers.
     pub fn fills_buffers(self) -> bool {
         matches!(self, Strategy::Pgthaw | Strategy::PgthawGentle | Strategy::PgthawFullSpeed)
     }
@@ -375,7 +375,7 @@ impl Strategy {
         self.fills_buffers() || self.is_fio() || matches!(self, Strategy::PgthawOs | Strategy::Ranges)
     }
 
-    /// Promised minimum share of `nothing`'s transactions in every second.
+    /// Promised minimum throughput in every second, as a share of that of `nothing`.
     pub fn floor(self) -> Option<f64> {
         match self {
             Strategy::Pgthaw => Some(0.3),
@@ -384,7 +384,7 @@ impl Strategy {
         }
     }
 
-    /// Whether its SQL scans relations, so that io workers (PostgreSQL 18) read for it.
+    /// Whether the strategy's SQL scans relations, so that io workers (PostgreSQL 18) read for it.
     pub fn scans_in_server(self) -> bool {
         use Strategy::{Autoprewarm, PrewarmBuffer, PrewarmPrefetch, PrewarmRead, Seqscan};
 
@@ -392,7 +392,7 @@ impl Strategy {
     }
 }
 
-// ---- the order of the trials ----
+// ---- order of trials ----
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<P> {

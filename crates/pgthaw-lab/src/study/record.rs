@@ -17,17 +17,17 @@ use observe::{DeviceUse, OsSample, WaitSample, Waits};
 use pgbench::QueryMode;
 use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_setting, keep_text};
 
-/// One run of a study, across interruptions.
+/// One run of a study, including its continuations after interruptions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepRun {
-    /// Sortable by time: `20261121-233005-4f2a`.
+    /// Sorts by start time: `20261121-233005-4f2a`.
     pub id: String,
     pub started_at: Timestamp,
     /// `None` while trials are missing.
     pub ended_at: Option<Timestamp>,
     pub pgthaw_version: String,
-    /// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+    /// Example: `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
     pub pgbench_version: String,
     pub machine: Machine,
     pub server: ServerFacts,
@@ -35,7 +35,7 @@ pub struct SweepRun {
     #[cfg_attr(test, ts(skip))]
     pub configuration: Vec<ConfiguredSetting>,
     pub question: String,
-    /// SHA-256 of the study's meaning, independent of its layout.
+    /// SHA-256 of the parsed study, independent of its file's layout.
     pub digest: String,
     #[cfg_attr(test, ts(type = "unknown"))]
     pub study: serde_json::Value,
@@ -54,7 +54,7 @@ pub struct SweepRun {
     /// Only for a study of warmers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmupFacts>,
-    /// `None` if pgthaw measured it.
+    /// Source of an import; `None` if pgthaw measured the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -100,7 +100,7 @@ impl SweepRun {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepTrial {
     pub sweep_id: String,
-    /// From 0.
+    /// Number of the point, from 0.
     pub number: u32,
     #[cfg_attr(test, ts(type = "Record<string, unknown>"))]
     pub point: Point,
@@ -109,26 +109,25 @@ pub struct SweepTrial {
     /// Position in the random order, from 1.
     pub position: u32,
     pub started_at: Timestamp,
-    /// Includes the preparation of the start state.
+    /// The start state was prepared after `started_at`.
     pub ended_at: Option<Timestamp>,
-    /// Measured right before the clock started.
+    /// Measured before the load started.
     pub start_state: Option<StartState>,
     pub command: String,
-    /// Outcome of the warmer beside the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy_outcome: Option<StrategyOutcome>,
-    /// Only for trials that were asked to start cold.
+    /// Only for trials with `start = "cold"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warming: Option<Warming>,
     /// `None` if pgbench ran on this host.
     pub generators: Option<TrialGenerators>,
     pub failure: Option<String>,
     pub lasted_seconds: f64,
-    /// By pgbench's own count. Skipped transactions were due too long ago.
+    /// pgbench's counts. It skips transactions already later than the latency limit.
     pub transactions: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// Transactions tried more than once, and retries in total.
+    /// `retried` counts transactions tried more than once; `retries` counts all retries.
     pub retried: u64,
     pub retries: u64,
     pub late: u64,
@@ -136,7 +135,7 @@ pub struct SweepTrial {
     pub tps: f64,
     pub worst_second_tps: Option<f64>,
     pub latency: Option<LatencyHistogram>,
-    /// If only a share of transactions is logged, `transactions` is from pgbench's progress.
+    /// If pgbench logs only a share of transactions, `Sample::transactions` comes from its progress lines.
     #[cfg_attr(test, ts(skip))]
     pub samples: Vec<Sample>,
     #[cfg_attr(test, ts(skip))]
@@ -145,7 +144,7 @@ pub struct SweepTrial {
     pub wait_samples: Vec<WaitSample>,
     #[cfg_attr(test, ts(skip))]
     pub waits: Waits,
-    /// `None` if no account was kept.
+    /// `None` without a time account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
@@ -155,16 +154,16 @@ pub struct SweepTrial {
     /// From the server log.
     pub checkpoints: Vec<Checkpoint>,
     pub checkpoint_begun: Option<CheckpointBegun>,
-    /// Whole cycles, each from one checkpoint's beginning to the next. `cycle_tps` covers only these.
+    /// Whole checkpoint cycles, each from one checkpoint's start to the next. `cycle_tps` covers only these.
     pub checkpoint_cycles: u32,
     pub cycle_tps: Option<f64>,
     pub settings: Vec<(String, String)>,
-    /// By all processes.
+    /// Reads of all processes.
     pub device_read_bytes: Bytes,
-    /// Properties of the file system made for the trial, as read back.
+    /// Actual properties of the file system created for the trial.
     #[cfg_attr(test, ts(skip))]
     pub file_system: Option<FileSystemFacts>,
-    /// Devices with one part of the server each, `rest` first.
+    /// Devices that each hold one part of the server, `rest` first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<TrialDevice>,
     /// `None` if trials share one database.
@@ -273,8 +272,8 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
 
 const FEWEST_WHOLE_SECONDS: usize = 5;
 
-/// Ignores the first and last second, in which clients connect and end. `None` with too few seconds, or if all exceed
-/// the trial's throughput: then the slow part lies in the ignored ones.
+/// Throughput of the slowest second. Ignores the first and last second, in which clients connect and disconnect. `None`
+/// with too few seconds, or if every counted second exceeds `tps`: the slow part then lies in the ignored seconds.
 pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
     let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
@@ -287,12 +286,12 @@ pub struct GeneratorCalibration {
     pub jobs: u32,
     pub query_mode: QueryMode,
     pub tps: f64,
-    /// Medians for the busiest thread, 0 to 1: on a processor, and waiting for one.
+    /// Medians for the busiest thread: its share of time on a processor, and waiting for one.
     pub cpu_ratio: f64,
     pub run_delay_ratio: f64,
 }
 
-// ---- parts of a run and of its trials ----
+// ---- parts of runs and trials ----
 
 impl Disk {
     pub fn limits_writes(&self) -> bool {
@@ -315,8 +314,8 @@ impl Disk {
 pub struct StudyForecast {
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// To half of `steady_tps`, and until fewer than 1 % of transactions read from the device. Spans cover a device and
-    /// processor 15 % better or worse.
+    /// Forecast seconds until half of `steady_tps`, and until fewer than 1 % of transactions read from the device.
+    /// Spans cover a device and processor 15 % better or worse.
     pub to_50_seconds: Option<Span>,
     pub warm_after_seconds: Option<Span>,
 }
@@ -340,7 +339,7 @@ pub struct Device {
     pub major_minor: String,
     pub rotational: bool,
     pub read_ahead_bytes: Bytes,
-    /// Empty if unreported.
+    /// Empty if unknown.
     pub model: String,
     /// From the disk up to its bus. Behind a controller, the last driver is the controller's.
     pub drivers: Vec<String>,
@@ -368,10 +367,10 @@ pub struct Disk {
     pub wiops: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wbps: Option<Bytes>,
-    /// Why a requested limit is not in force.
+    /// Why a requested write limit is not in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_not_enforced: Option<String>,
-    /// Why a requested limit is not in force.
+    /// Why a requested read limit is not in force.
     pub not_enforced: Option<String>,
     /// `None` keeps the device's own setting.
     pub read_ahead: Option<Bytes>,
@@ -388,7 +387,7 @@ pub struct StartState {
     pub verdict: String,
 }
 
-/// Resident share of a warm database or restored snapshot. The kernel may evict pages at any moment.
+/// Minimum resident share of a warm database or restored snapshot. The kernel may evict pages at any moment.
 pub const WARM_START_SHARE: f64 = 0.95;
 /// Maximum resident share of a cold database.
 const COLD_SHARE: f64 = 0.01;
@@ -406,7 +405,7 @@ impl StartState {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// End of the second, since the start of pgbench, from 1.
+    /// Seconds from the start of pgbench to the end of this second, from 1.
     pub second: u32,
     /// Since boot, and since 1970 UTC.
     pub monotonic_ms: u64,
@@ -430,7 +429,7 @@ pub struct Sample {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StrategyOutcome {
     pub command: String,
-    /// Since the start of pgbench. `None` if it outlived the trial, or without a command.
+    /// Seconds from the start of pgbench. `None` if the command outlived the trial, or if there was none.
     pub ended_after_seconds: Option<f64>,
     /// Device reads of the strategy's own processes.
     pub issued_bytes: Option<Bytes>,
@@ -459,7 +458,7 @@ pub struct ResidencyCourse {
     pub shares: Vec<f32>,
 }
 
-/// A page has no pixels for more.
+/// Maximum number of samples that a report page can draw.
 const COURSE_LOOKS: usize = 600;
 
 impl ResidencyCourse {
@@ -471,7 +470,7 @@ impl ResidencyCourse {
     }
 }
 
-/// Resident share, 0 to 1, of equal pieces from the first block to the last.
+/// Resident shares, 0 to 1, of equal pieces of the relation, from the first block to the last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ResidencyStrip {
@@ -492,20 +491,21 @@ pub struct WarmupFacts {
     /// Database size, and its cached part when warm.
     pub database_bytes: Bytes,
     pub wanted_bytes: Bytes,
-    /// Without a limit.
+    /// Throughput of the warm server without a limit.
     pub calibration_tps: Option<f64>,
-    /// For a server that nothing warms. `None` with unknown device figures or own scripts.
+    /// Forecast without a warmer. `None` if the device figures are unknown or the script is the user's own.
     pub forecast: Option<StudyForecast>,
 }
 
-// ---- how a trial that began cold got warm ----
+// ---- warming ----
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
-    /// Device reads of the workload's backends per tenth of a second. They date `warm_after_seconds` within its second.
+    /// Device reads of the workload's backends per tenth of a second. They determine the tenths of
+    /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
     /// Only for trials that ended when the wanted pages were resident.
@@ -517,11 +517,12 @@ pub struct Warming {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmingFigures {
-    /// Seconds measured, or the maximum waited for. A time that was not reached is longer.
+    /// Seconds measured, or the maximum wait. An event that was not reached would take longer.
     pub measured_seconds: u32,
-    /// Until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth.
+    /// Seconds until fewer than 1 % of transactions read from the device, until the end of the trial. Rounded to a
+    /// tenth.
     pub warm_after_seconds: Option<f64>,
-    /// Over the whole trial if it never was warm.
+    /// Counted over the whole trial if the server never became warm.
     pub served_until_warm: u64,
     pub served: u64,
     /// Median of the warm seconds.
@@ -529,10 +530,10 @@ pub struct WarmingFigures {
     pub climb: Vec<Climb>,
     /// Cached part of the database when warm. `None` if no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
-    /// Lower bound for warmers: `wanted_bytes ÷ bandwidth`, or the best merging's seconds if reads are limited. `None`
-    /// if unknown, or if an own script may need fewer bytes.
+    /// Lower bound for the time of any warmer: `wanted_bytes ÷ bandwidth`, or `Bound::seconds` if reads are limited.
+    /// `None` if unknown, or if the user's own script may need fewer bytes.
     pub bound_seconds: Option<f64>,
-    /// `None` for the reason in `no_verdict`.
+    /// If `None`, `no_verdict` has the reason.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
     /// Result of a warmer without a load.
@@ -546,14 +547,14 @@ pub struct WarmingFigures {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Job {
     pub transactions: u64,
-    /// `None` without a warmer, or if it had not ended before the load.
+    /// `None` without a warmer, or if it outlived the load.
     pub warmer_seconds: Option<f64>,
     pub load_seconds: f64,
     /// Includes a warmer before the load.
     pub whole_seconds: f64,
 }
 
-/// Minimum for a throughput curve.
+/// Minimum number of transactions for a throughput curve.
 const CURVE_TRANSACTIONS: u64 = 1000;
 
 impl Job {
@@ -590,30 +591,30 @@ pub struct Brought {
     /// Former contents of shared_buffers, and those with a usage count of 3 or more.
     pub former_buffers_bytes: Bytes,
     pub former_hot_bytes: Bytes,
-    /// `None` without limits.
+    /// `None` unless the disk is limited.
     pub bound: Option<Bound>,
-    /// To `RESIDENT_SHARE` of the wanted pages, each checked. `None` if not reached, or if the warmer fills no page
-    /// cache.
+    /// Seconds until `RESIDENT_SHARE` of the wanted pages were resident, with each page checked. `None` if not reached,
+    /// or if the warmer does not fill the page cache.
     pub resident_after_seconds: Option<f64>,
     /// Only for warmers that restore shared_buffers.
     pub buffers_after_seconds: Option<f64>,
     /// Wanted bytes resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
-    /// Processor time without the server, which reads for the warmer.
+    /// Processor time of the warmer's own processes.
     pub cpu_seconds: Option<f64>,
-    /// By all processes under the limit; without one, of the whole machine.
+    /// Reads of all processes under the disk limit; without a limit, of the whole machine.
     pub device_reads: Option<u64>,
-    /// By fio's own account.
+    /// Figures reported by fio.
     pub own_bytes: Option<Bytes>,
     pub own_seconds: Option<f64>,
 }
 
-/// Best possible merging, regardless of order, heat and other readers.
+/// Best possible merging of reads. Ignores their order, hot pages and other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Bound {
     pub reads: u64,
-    /// Including gaps.
+    /// Includes gaps between pages.
     pub read_bytes: Bytes,
     pub seconds: f64,
 }
@@ -625,7 +626,7 @@ pub struct LoadSample {
     /// Wanted bytes seen so far; an upper bound if not exact.
     pub resident_bytes: Bytes,
     pub is_exact: bool,
-    /// Restored buffers, and hot ones with their former usage count.
+    /// Restored buffers, and former hot ones that are hot again.
     pub buffers_bytes: Option<Bytes>,
     pub hot_bytes: Option<Bytes>,
 }
@@ -676,9 +677,9 @@ fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
     }
 }
 
-// ---- checkpoints, as the server logs them ----
+// ---- checkpoints in the log ----
 
-/// Seconds since 1970 with milliseconds, and the process.
+/// Time in seconds since 1970 with milliseconds, and process id.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
 
 const STARTING: &str = "LOG:  checkpoint starting: ";
@@ -692,7 +693,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// Ignores other lines: a server may log every statement.
+/// Ignores other lines, because a server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }
@@ -720,8 +721,8 @@ fn logged_after_seconds(head: &str, start_unix: i64) -> Option<f64> {
     Some(unix - start_unix as f64)
 }
 
-/// `1763793000.123 [77] LOG:  checkpoint complete: wrote 1040 buffers (6.3%); …; write=1.001 s, sync=0.01 s, total=1.1
-/// s; sync files=9, longest=0.005 s, average=0.001 s; …`. From 18 on, SLRU buffers follow.
+/// Parses `1763793000.123 [77] LOG:  checkpoint complete: wrote 1040 buffers (6.3%); …; write=1.001 s, sync=0.01 s,
+/// total=1.1 s; sync files=9, longest=0.005 s, average=0.001 s; …`. PostgreSQL 18 also reports SLRU buffers.
 fn parse_complete(line: &str, start_unix: i64) -> Option<Checkpoint> {
     let (head, said) = line.split_once(COMPLETE)?;
     let seconds = |name: &str| -> Option<f64> {
@@ -823,7 +824,6 @@ pub mod tests {
             compute_worst_second(&seconds, 45.0)
         };
         assert_eq!(of(&[1, 50, 40, 60, 50, 70, 2]), Some(40.0));
-        // Too few seconds, and none slower than the trial.
         assert_eq!(of(&[1, 50, 40, 60, 50, 2]), None);
         assert_eq!(of(&[1, 50, 46, 60, 50, 70, 2]), None);
         assert_eq!([of(&[1, 2]), of(&[1]), of(&[])], [None; 3]);

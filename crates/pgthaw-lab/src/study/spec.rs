@@ -30,10 +30,10 @@ use postgres::{Length, Load, Script, TransactionLog};
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// With trials of 1 s, more than a day.
+/// Maximum number of trials. With trials of 1 s, they take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
-/// Far above any pgbench or server, without overflow.
+/// Limits far above any pgbench or server, but without overflow.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
 const REPEATS_MAX: u32 = 1000;
@@ -43,7 +43,7 @@ const TRIES_MAX: u32 = 1_000_000;
 pub struct Sweep {
     pub question: String,
     pub repeats: u32,
-    /// `None` is random.
+    /// `None` chooses a random seed.
     pub seed: Option<u64>,
     /// Share of transactions with a logged latency, above 0 to 1.
     pub logged_share: f64,
@@ -57,26 +57,26 @@ pub struct Sweep {
     pub places: BTreeMap<String, Places>,
     pub servers: BTreeMap<String, ServerSpec>,
     pub databases: BTreeMap<String, DatabaseSpec>,
-    /// Smallest scale at which the database must exceed the cache.
+    /// By cache, the smallest scale at which the database must exceed it.
     pub exceeds: BTreeMap<Exceeded, u32>,
     pub is_warmup: bool,
     /// Row choice of the script, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// The pages that the load reads in this time from cold are wanted. `None`: all pages.
+    /// Seconds of a cold load whose page reads define the wanted pages. `None`: all pages are wanted.
     pub wanted_seconds: Option<u32>,
     /// Whether only the pages read by the script in a cold trial are wanted.
     pub is_script_wanted: bool,
-    /// Whether to keep a time account. `None`: while its overhead is small.
+    /// Whether to keep a time account. `None` keeps it while its overhead is small.
     pub time: Option<bool>,
-    /// Includes shared memory and page cache. `None`: set by the points.
+    /// Memory limit, including shared memory and page cache. `None`: set by the points.
     pub memory: Option<Bytes>,
     pub fresh_copy: bool,
-    /// Command that strategies run beside the load; empty without one.
+    /// Command that the job strategies run beside the load; empty without a job.
     pub job: Vec<String>,
-    /// `None`: this host.
+    /// Hosts that run pgbench; `None` for this host.
     pub generators: Option<Generators>,
-    /// An edited script makes a different study.
+    /// Digests of files. An edited script makes a different study.
     pub contents: BTreeMap<PathBuf, String>,
 }
 
@@ -139,7 +139,7 @@ pub fn read_study_text(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Returns the keys, or an error with its line.
+/// Parses a study into its keys. An error states its line.
 pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
     toml::from_str(text).map_err(|error| error.to_string())
@@ -259,7 +259,7 @@ fn is_fixed(name: &str) -> bool {
     FIXED_AXES.iter().any(|axis| axis.name == name)
 }
 
-/// Rejects variables with the name of another axis.
+/// Rejects a variable with the name of another axis.
 fn check_names(axes: &Axes) -> Result<(), String> {
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
     let is_taken = |name: &str| is_fixed(name) || name == SIDE || is_setting(name);
@@ -314,7 +314,7 @@ fn read_share(value: &Value) -> Result<f64, String> {
 }
 
 impl Sweep {
-    /// Axes with more than one value; at least the strategy for a warm-up study.
+    /// Axes with more than one value. A warm-up study has at least the strategy.
     pub fn varied(&self) -> Vec<String> {
         let varied = self.axes.varied();
         if varied.is_empty() && self.is_warmup { vec![STRATEGY.to_owned()] } else { varied }
@@ -364,8 +364,8 @@ impl Sweep {
         scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)))
     }
 
-    /// Whether the warm state's cached bytes bound every warmer. An own script may need only part of them, unless its
-    /// reads were measured.
+    /// Whether every warmer must load all cached bytes of the warm state. The user's own script may need fewer, unless
+    /// its reads were measured.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }
@@ -380,7 +380,7 @@ impl Sweep {
         self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
     }
 
-    /// Independent of layout; includes the contents of scripts.
+    /// Includes the contents of scripts, but not the file's layout.
     pub fn digest(&self) -> String {
         let meaning = serde_json::to_vec(self).unwrap_or_else(|_| unreachable!("maps of text become JSON"));
         render_digest(&meaning)
@@ -412,7 +412,7 @@ pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) 
     Ok(if is_set { study.to_string() } else { text.to_owned() })
 }
 
-/// Sets a dotted key to a TOML value or bare text. An empty value removes it; for an axis, `a,b` is a list.
+/// Sets a dotted key to a TOML value or bare text. An empty value removes the key. For an axis, `a,b` is a list.
 fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
     let (key, value) = assignment
         .split_once('=')
@@ -425,7 +425,7 @@ fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
         let inner = table.entry(name.clone()).or_insert_with(|| Value::Table(Table::new()));
         table = inner.as_table_mut().ok_or_else(|| format!("{key}: {name} is a value, not a table"))?;
     }
-    // Only one of them ends a trial.
+    // A trial has only one length.
     if tables == [POINTS] && LENGTH_AXES.contains(&last.as_str()) {
         LENGTH_AXES.iter().for_each(|axis| drop(table.remove(*axis)));
     }
@@ -440,7 +440,7 @@ fn is_top(key: &str) -> bool {
     TOP_KEYS.split(' ').any(|known| known == key)
 }
 
-/// Splits as TOML does and adds an omitted table name.
+/// Splits a key as TOML does, and adds an omitted table name.
 fn read_path(key: &str) -> Result<Vec<String>, String> {
     let mut rest = toml::from_str::<Table>(&format!("{key} = 0")).map_err(|_| format!("{key:?} is not a key"))?;
     let mut path: Vec<String> = Vec::new();
@@ -491,7 +491,7 @@ fn read_value(path: &[String], text: &str) -> Option<Value> {
     })
 }
 
-// ---- what goes together ----
+// ---- rules ----
 
 const WARMUP: &str = "warmup";
 const FORECAST: &str = "forecast";
@@ -504,7 +504,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
     let is_idle = until == Some(Until::Resident);
-    // Other hosts cannot wait for the warmer, and the load has no fixed duration.
+    // Whether the load waits for the warmer. Other hosts cannot wait, and the load has no fixed duration.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);
@@ -613,7 +613,7 @@ fn check_warmup(kind: &str, axes: &Axes, is_idle: bool) -> Result<(), String> {
     ))
 }
 
-// ---- caches that databases are meant to exceed ----
+// ---- exceeds ----
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
@@ -639,7 +639,7 @@ struct RawJob {
     command: Vec<String>,
 }
 
-/// Also returns the files. A word that names a file in `directory` becomes an absolute path.
+/// Returns the command and its files. A word that names a file in `directory` becomes an absolute path.
 fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {

@@ -1,5 +1,5 @@
-//! Compares two sides of one or two sweeps by pairs of trials, cut to whole checkpoint cycles. Noise is the
-//! difference between equal sides.
+//! Compares two sides of one or two sweeps by pairs of trials, cut to whole checkpoint cycles. Noise is the difference
+//! between equal sides.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, Finding, MeasurementVerdict, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
 use host::units::Bytes;
 
-/// Fewest pairs that can reach p ≤ 0.05: with five the smallest p is 2 ÷ 2⁵.
+/// Minimum number of pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +26,7 @@ pub struct SweepComparison {
     pub a: String,
     pub b: String,
     pub cells: Vec<CellComparison>,
-    /// Ratio above 1 that equal sides reach; `None` unless points are measured twice.
+    /// Ratio above 1 by which equal sides differ; `None` unless points are measured twice.
     pub noise_floor: Option<f64>,
     pub verdicts: Vec<MeasurementVerdict>,
     pub warnings: Vec<String>,
@@ -35,7 +35,7 @@ pub struct SweepComparison {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CellComparison {
-    /// The point's values that vary and are not compared.
+    /// Values of the point that vary and are not compared.
     pub label: String,
     /// B ÷ A over the pairs.
     pub ratio: Ratio,
@@ -45,11 +45,11 @@ pub struct CellComparison {
     pub p_holm: f64,
     /// Ratio above 1 that as many pairs detect in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
-    /// Least number of checkpoint cycles that pairs were cut to; 0: not cut.
+    /// Minimum number of whole checkpoint cycles over the pairs; 0 if a pair was not cut.
     pub cycles: u32,
 }
 
-/// Fails when a side matches no trial, or several of its points fall into one cell.
+/// Fails if a side matches no trial, or if several of its points belong to one cell.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -122,7 +122,7 @@ pub struct Noise {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct NoiseCell {
-    /// The values that vary, without the side.
+    /// Values of the point that vary, except the side.
     pub label: String,
     /// A' ÷ A over the pairs.
     pub ratio: Ratio,
@@ -130,8 +130,8 @@ pub struct NoiseCell {
     /// Ratio above 1: the farther end of the interval. `None` with fewer than three pairs.
     pub floor: Option<f64>,
     pub smallest_detectable: Option<f64>,
-    /// Share of 1000 studies of eight of these pairs with p ≤ 0.05, without a true difference. `None` with eight or
-    /// fewer.
+    /// Share of 1000 simulated studies with p ≤ 0.05, although they have no true difference. Each has eight of these
+    /// pairs. `None` with eight pairs or fewer.
     pub false_share: Option<f64>,
 }
 
@@ -144,7 +144,7 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
     noises.filter(|noise| !noise.cells.is_empty()).collect()
 }
 
-/// Fails when points are not measured twice, or one side has no trial.
+/// Fails if points are not measured twice, or if one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
         return Err(Error::Selection(format!("{} does not measure its points twice; bench --aa does", run.id)));
@@ -191,7 +191,7 @@ fn compute_false_share(logs: &[f64]) -> Option<f64> {
 /// `clients=4,work_mem=64MB`, with an optional sweep before a colon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Selection {
-    /// `None`: the newest.
+    /// Name of the sweep; `None` for the newest.
     pub sweep: Option<String>,
     pub values: BTreeMap<String, String>,
 }
@@ -251,7 +251,7 @@ struct PairedCell {
 
 type Told<'a> = (&'a SweepTrial, &'a TrialOutline);
 
-/// `None` if missing or not above 0.
+/// `None` if the figure is missing or not above 0.
 fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Window>) -> Option<Limits> {
     let figure = match (metric, window) {
         _ if trial.failure.is_some() => return None,
@@ -266,9 +266,9 @@ fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Wind
 struct Pair {
     pub b: Limits,
     pub a: Limits,
-    /// Whole checkpoint cycles; 0: not cut.
+    /// Whole checkpoint cycles that both trials are cut to; 0 if not cut.
     pub cycles: u32,
-    /// Not cut, and the trials have different numbers of checkpoints.
+    /// Whether the trials are not cut and have different numbers of checkpoints.
     pub is_unequal: bool,
 }
 
@@ -291,7 +291,7 @@ impl PairedCell {
         compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
     }
 
-    /// A ratio known only within limits counts as the value nearest to 1, so that a time that was not reached never
+    /// A ratio known only within limits counts as the value nearest to 1. So a time that was not reached never
     /// strengthens a difference.
     pub fn logs(&self) -> Vec<f64> {
         let log = |pair: &Pair| {
@@ -353,13 +353,13 @@ fn is_same(value: &str, asked: &str) -> bool {
 /// Whole seconds between the starts of two checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Seconds above `after`, up to and including `until`.
+    /// The window begins after second `after` and ends with second `until`.
     after: u32,
     until: u32,
 }
 
 impl Window {
-    /// `None` without a whole second.
+    /// `None` if the window has no whole second.
     pub fn of(trial: &SweepTrial, cycles: u32) -> Option<Window> {
         let begins = read_begins(trial);
         let (first, last) = (begins.first()?, begins.get(cycles as usize).filter(|_| cycles > 0)?);
@@ -390,7 +390,7 @@ pub fn count_checkpoints(trial: &SweepTrial) -> u32 {
     trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
 }
 
-/// Seconds after the start of the trial, ascending.
+/// Starts of checkpoints, in seconds after the trial's start, ascending.
 fn read_begins(trial: &SweepTrial) -> Vec<f64> {
     let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
     let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);
@@ -537,7 +537,7 @@ pub(super) mod tests {
     #[test]
     fn cycles_go_from_one_beginning_to_the_next() {
         assert_eq!(compute_cycles(&counting(&[])), (0, None));
-        // The first one began before the trial.
+        // The first checkpoint began before the trial.
         let mut one = counting(&[-0.5, 2.0]);
         assert_eq!(compute_cycles(&one), (0, None));
         one.checkpoint_begun = Some(CheckpointBegun { began_after_seconds: 6.5, reason: "time".into() });

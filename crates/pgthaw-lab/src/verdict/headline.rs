@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_sentence_of_warmers_tells_the_answer_whatever_it_is() {
-        // Within 10 s, with a bound of 5.
+        // Trials measured 10 s, with a bound of 5 s.
         let told = |all: &[Times<'_>]| {
             let point = |(strategy, times): &Times<'_>| {
                 let warm = Spread::of(times.iter().copied());

@@ -41,8 +41,8 @@ pub struct JudgedForecast {
     pub forecast: WrittenForecast,
     pub trial_started_at: Timestamp,
     pub trial_seconds: u32,
-    /// Interpolated between the middles of two seconds, by the logarithm for the miss share. `None`: not within the
-    /// trial.
+    /// Times interpolated between the middles of two seconds; the warm time by the logarithm of the miss share. `None`
+    /// if not reached in the trial.
     pub to_50_seconds: Option<f64>,
     pub warm_after_seconds: Option<f64>,
     /// As in `bench warmup`: the end of the last tenth that was not warm.
@@ -137,7 +137,7 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
     let index = find_first_warm(samples, block_size)?;
     let logarithm = |second: usize| {
         let share = compute_miss_share(&samples[second], block_size).unwrap_or(f64::MAX);
-        // No miss means less than one in all transactions.
+        // Zero misses count as one in all transactions.
         share.max(1.0 / samples[second].transactions.max(1) as f64).ln()
     };
     let Some(before) = index.checked_sub(1) else { return Some(0.0) };

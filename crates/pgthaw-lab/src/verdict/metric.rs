@@ -103,7 +103,7 @@ metrics! {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct MetricFacts {
-    /// For the command line and page addresses.
+    /// Name on the command line and in page addresses.
     pub name: &'static str,
     /// Field in `--json` (docs/formats.md).
     pub key: &'static str,
@@ -166,7 +166,7 @@ impl FromStr for Metric {
     }
 }
 
-/// A value for each metric. In JSON, unknown ones are null.
+/// A value for each metric. Unknown values are null in JSON.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByMetric<T>(BTreeMap<Metric, T>);
 
@@ -206,7 +206,7 @@ impl<T: Serialize> Serialize for ByMetric<T> {
     }
 }
 
-/// Those that follow from the trial alone.
+/// Computes the metrics that need only this trial.
 pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
     let device = || trial.os_samples.iter().filter_map(|sample| sample.device);

@@ -25,7 +25,7 @@ pub struct TrialOutline {
     /// `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
-    /// The level that shares refer to; `None` until a trial that decides it was warm.
+    /// Steady level of the trial's group; `None` until one of its trials was warm.
     pub steady_tps: Option<f64>,
     /// Published by point, in `PointSummary`.
     #[serde(skip)]

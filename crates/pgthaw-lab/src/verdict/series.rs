@@ -9,13 +9,13 @@ use model::{StallSpan, find_stalls};
 use observe::{OsSample, WaitSample, Waits};
 use postgres::Wait;
 
-/// A trial's curves, by column. Minimum and maximum keep a stall of one second visible.
+/// A trial's curves, by column. Minima and maxima keep a stall of one second visible.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialSeries {
-    /// Seconds in a span.
+    /// Number of seconds in a span.
     pub width: u32,
-    /// The end of each span, since the start of pgbench.
+    /// End of each span in seconds since the start of pgbench.
     pub second: Vec<u32>,
     pub tps: Envelope,
     /// Microseconds; `None` in a span without transactions.
@@ -23,13 +23,13 @@ pub struct TrialSeries {
     pub latency_us_min: Vec<Option<u64>>,
     pub latency_us_max: Vec<Option<u64>>,
     pub latency_us_deviation: Vec<Option<f64>>,
-    /// Bytes per second: the workload's own backends, and the whole device.
+    /// Bytes per second, read by the workload's own backends and from the whole device.
     pub foreground_read_bytes: Vec<f64>,
     pub device_read_bytes: Envelope,
     pub device_reads: Vec<f64>,
-    /// Minimum of each span.
+    /// Minimum in each span.
     pub os_resident_bytes: Vec<u64>,
-    /// The columns of `MEASURES`; `None` if the machine was not gauged.
+    /// The columns of `MEASURES`; `None` without measurements of the machine.
     pub machine: Option<BTreeMap<String, Column>>,
     pub waits: Vec<WaitSeries>,
     pub stalls: Vec<Stall>,
@@ -84,7 +84,7 @@ impl TrialSeries {
     }
 }
 
-/// Samples of each span, by the seconds at which spans end. Samples must be ordered.
+/// Returns the samples of each span. `ends` has the last second of each span. Samples must be ordered.
 fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -> Vec<&'a [T]> {
     let mut from = 0;
     let mut span = |end: &u32| {
@@ -116,7 +116,7 @@ fn latency_deviation(span: &[Sample]) -> Option<f64> {
 
 pub type Column = Vec<Option<f64>>;
 
-/// To three decimals, to limit the page's size.
+/// Rounds to three decimals, to limit the page's size.
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -130,7 +130,7 @@ fn rounded_mean(values: impl Iterator<Item = f64>) -> f64 {
     mean(values).map_or(0.0, round)
 }
 
-/// `None` in a span that was not gauged.
+/// Values are `None` in a span without measurements.
 fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
     let mut series = BTreeMap::new();
     for measure in MEASURES {
@@ -153,7 +153,7 @@ const KINDS_MAX: usize = 7;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WaitSeries {
-    /// `IO`, for example; `None`: running or ready to run. `Others` is the sum of the rest.
+    /// Type of the wait, such as `IO`. `None`: running or ready to run. `Others` is the sum of the remaining waits.
     pub kind: Option<String>,
     pub event: Option<String>,
     /// Mean number of backends.
@@ -211,7 +211,7 @@ impl BackendWaits {
     }
 }
 
-/// Excludes background processes, which also wait for work.
+/// Excludes background processes, which also wait when idle.
 fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
@@ -228,7 +228,7 @@ pub struct Stall {
     /// The stall begins at the end of `from_second`.
     pub from_second: u32,
     pub until_second: u32,
-    /// Transactions of the slowest second, and the usual number.
+    /// Transactions of the slowest second, and the usual number per second.
     pub least_tps: f64,
     pub usual_tps: f64,
     /// Possible causes seen only during the stall: a wait, a checkpoint.
@@ -282,10 +282,10 @@ fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Opti
     (!did.is_empty()).then(|| format!("a checkpoint{reason} {}", did.join(" and ")))
 }
 
-/// PostgreSQL's default.
+/// PostgreSQL's default for commit_siblings.
 const COMMIT_SIBLINGS: &str = "5";
 
-/// WAL flushes, counted by the server and observed.
+/// WAL flushes, counted by the server and seen in observations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct FlushFigures {
@@ -294,7 +294,7 @@ pub struct FlushFigures {
     /// Observations, and those that saw a flush in progress.
     pub looks: u32,
     pub seen: u32,
-    /// Mean number of other transactions that had written and waited for no lock.
+    /// Mean number of other transactions that had written and were not waiting for a lock.
     pub others: Option<f64>,
     pub commit_siblings: String,
 }

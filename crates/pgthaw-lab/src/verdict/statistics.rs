@@ -10,7 +10,7 @@ pub use model::compute_median;
 
 pub const MIN_PAIRS: usize = 3;
 
-/// Least probability that an interval contains the true median, given enough pairs.
+/// Minimum probability that an interval contains the true median, given enough pairs.
 const CONFIDENCE: f64 = 0.95;
 
 /// Known limits of a non-negative quantity.
@@ -27,7 +27,7 @@ impl Limits {
         Limits { at_least: value, at_most: Some(value) }
     }
 
-    /// A time that was measured, or exceeds `observed` seconds.
+    /// A measured time. Without `value`, the time exceeds `observed` seconds.
     pub fn reached(value: Option<f64>, observed: f64) -> Limits {
         value.map_or(Limits { at_least: observed, at_most: None }, Limits::exactly)
     }
@@ -42,23 +42,23 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Ratio {
-    /// Its limits differ if some times were not reached.
+    /// The two limits differ if some times were not reached.
     pub median: Limits,
     /// `None` with fewer than `MIN_PAIRS` pairs.
     pub interval: Option<Limits>,
-    /// Probability that the interval contains the true median: 0.97 with six pairs. Fewer cannot reach 0.95; their
-    /// interval is the range, with 0.75 (three pairs) to 0.94 (five).
+    /// Probability that the interval contains the true median: 0.97 with six pairs. Fewer pairs cannot reach 0.95.
+    /// Their interval is the range, with 0.75 (three pairs) to 0.94 (five).
     pub coverage: f64,
     pub pairs: u32,
 }
 
-/// The ratio of dividends to divisors, each pair from one round.
+/// Computes the ratio of dividends to divisors. Each pair is from one round.
 ///
 /// The interval is that of the sign test: the number of ratios below the true median is binomial. The percentile
-/// bootstrap was rejected: with twelve uniform values its interval held the true median in only 275 of 300 cases.
+/// bootstrap was rejected: with twelve uniform values, its interval contained the true median in only 275 of 300 cases.
 ///
 /// Median and interval increase with each ratio. Computed from lower and from upper limits, they enclose the values
-/// of longer trials.
+/// that longer trials would show.
 pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     let ratios = pairs.iter().map(|(dividend, divisor)| dividend.divided_by(*divisor));
     let (mut lowest, mut highest): (Vec<f64>, Vec<f64>) =
@@ -92,11 +92,11 @@ pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
 pub struct MedianInterval {
     pub low: f64,
     pub high: f64,
-    /// Probability that it contains the true median, for any distribution.
+    /// Probability that the interval contains the true median, for any distribution.
     pub coverage: f64,
 }
 
-/// As in `compute_ratio`; `None` with fewer than three figures.
+/// Computes an interval as in `compute_ratio`; `None` with fewer than three figures.
 pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> {
     let count = figures.len();
     if count < MIN_PAIRS {
@@ -107,8 +107,8 @@ pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> 
     Some(MedianInterval { low: figures[left_out], high: figures[count - 1 - left_out], coverage })
 }
 
-/// A repeat that did not reach the event counts as the longest: the median is `None` if half of them did not, `max`
-/// if any did not.
+/// A repeat that did not reach the event counts as the longest. So `median` is `None` if half of the repeats did not
+/// reach it, and `max` if any did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Spread {
@@ -117,7 +117,7 @@ pub struct Spread {
     pub max: Option<f64>,
     pub reached: u32,
     pub repeats: u32,
-    /// `None` with fewer than three repeats, or if one did not reach it.
+    /// `None` with fewer than three repeats, or if one did not reach the event.
     pub interval: Option<MedianInterval>,
 }
 
@@ -150,12 +150,12 @@ pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// With more pairs, permutations are sampled.
+/// Maximum for the exact test. With more pairs, permutations are sampled.
 const EXACT_PAIRS: usize = 16;
 const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
-/// Quantiles of Student's t, 97.5 % and 80 %, by degrees of freedom from 1: a two-sided test at 5 % with a power of
-/// 80 %.
+/// Quantiles of Student's t, 97.5 % and 80 %, by degrees of freedom from 1. They give a two-sided test at 5 % with a
+/// power of 80 %.
 const T_975: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086,
@@ -166,7 +166,7 @@ const T_80: [f64; 20] = [
 ];
 const NORMAL: (f64, f64) = (1.960, 0.842);
 
-/// Permutation test: the share of sign changes whose sum is at least as far from 0.
+/// Permutation test: computes the share of sign changes whose sum is at least as far from 0 as the observed sum.
 pub fn compute_p(logs: &[f64]) -> f64 {
     let seen = logs.iter().sum::<f64>().abs();
     // The order of summation changes the last digits.
@@ -186,7 +186,7 @@ pub fn compute_p(logs: &[f64]) -> f64 {
     (far.count() as f64 + 1.0) / (f64::from(SAMPLED_PERMUTATIONS) + 1.0)
 }
 
-/// The ratio that as many pairs with this scatter detect in 80 % of studies.
+/// Smallest ratio that as many pairs with this scatter detect in 80 % of studies.
 pub fn compute_smallest_detectable(logs: &[f64]) -> Option<f64> {
     let freedom = logs.len().checked_sub(2)?;
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -334,7 +334,7 @@ mod tests {
         for count in [3, 8, 12, 20, 101] {
             let coverage = places(count).2;
             let mut holds = || {
-                // Skewed, as latencies are; its median is 1.
+                // The median is 1.
                 let figures = (0..count).map(|_| random.random_range(-3.0_f64..3.0).exp()).collect();
                 let interval = compute_median_interval(figures).unwrap();
                 interval.low <= 1.0 && interval.high >= 1.0
@@ -382,14 +382,13 @@ mod tests {
             compute_p(&logs) <= 0.05
         };
         let found = (0..1000).filter(|_| is_found()).count();
-        // At most 50 expected; three standard deviations are 21.
+        // At most 50 are expected; three standard deviations are 21.
         assert!((20..=71).contains(&found), "{found} of 1000");
     }
 
     #[test]
     fn what_is_detectable_is_found_in_most_studies() {
         let mut random = StdRng::seed_from_u64(4);
-        // About normal, with a standard deviation of 0.02.
         let mut noise = || (0..12).map(|_| random.random_range(-0.5..0.5)).sum::<f64>() * 0.02;
         let found = (0..300).filter(|_| {
             let still: Vec<f64> = (0..8).map(|_| noise()).collect();

@@ -20,7 +20,7 @@ pub struct PointVerdict {
     pub trials: u32,
     pub sentence: String,
     pub remedy: String,
-    /// Whether something other than the request was measured.
+    /// Whether the trial measured something other than requested.
     pub is_refusing: bool,
 }
 
@@ -40,20 +40,20 @@ impl PointVerdict {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PointSummary {
     pub number: u32,
-    /// The values that vary.
+    /// Values of the point that vary.
     pub label: String,
     /// In the order of `SweepRun::varied`.
     pub values: Vec<String>,
-    /// Ended trials, and those of them without figures.
+    /// Number of ended trials, and of those without figures.
     pub trials: u32,
     pub failures: u32,
     /// A time that was not reached counts as longer than all others.
     #[serde(flatten)]
     pub figures: ByMetric<Spread>,
-    /// Lower limit of times that were not reached.
+    /// Lower limit for times that were not reached.
     pub measured_seconds: Option<u32>,
     pub background: Option<BackgroundWrites>,
-    /// Mean of its trials, if available; published as `TimedPoint`.
+    /// Mean over the point's trials, if available; published as `TimedPoint`.
     #[serde(skip)]
     pub time: Option<TimeFigures>,
     pub verdicts: Vec<PointVerdict>,
@@ -66,13 +66,13 @@ impl PointSummary {
         self.figures.get(metric)
     }
 
-    /// `None` also if half of the trials did not reach it.
+    /// `None` also if half of the trials did not reach the event.
     pub fn median(&self, metric: Metric) -> Option<f64> {
         self.figure(metric)?.median
     }
 }
 
-/// By number, or fastest first if only the warmer varies.
+/// Points by number, or fastest first if only the warmer varies.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
@@ -85,7 +85,7 @@ pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<P
     points
 }
 
-/// By median, fastest repeat, then transactions.
+/// Compares medians, then fastest repeats, then transactions.
 fn soonest_first(a: &PointSummary, b: &PointSummary) -> Ordering {
     let reached = |point: &PointSummary, of: fn(&Spread) -> Option<f64>| {
         let metrics = [Metric::Whole, Metric::ResidentAfter, Metric::WarmAfter];
@@ -128,7 +128,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     }
 }
 
-/// The trial ended early as steady, but its whole curve is not: pgbench's progress differs slightly from the samples.
+/// Reports a trial that ended early as steady although its whole curve is not. pgbench's progress differs slightly from
+/// the samples.
 fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
@@ -140,12 +141,12 @@ fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     })
 }
 
-/// One for each kind and subject.
+/// Returns one verdict for each kind and subject.
 fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
     for trial in trials {
-        // A trial counts once.
+        // Each trial counts once.
         let mut seen = BTreeSet::new();
         for verdict in &trial.verdicts {
             let key = (verdict.finding.kind(), verdict.finding.subject());
@@ -193,17 +194,17 @@ pub struct TimedPoint {
     pub number: u32,
     /// `None` for imports.
     pub clients: Option<u32>,
-    /// Varying values other than clients.
+    /// Varying values except clients.
     pub others: String,
-    /// Medians. The response of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
+    /// Medians. The response time of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
     pub tps: Option<f64>,
     pub response_us: Option<f64>,
-    /// Per client backend.
+    /// Seconds per client backend.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Time waiting for commands and receiving them.
+    /// Time in which backends wait for commands and receive them.
     pub reading_seconds: f64,
     /// Mean number of processors.
     pub processors_used: f64,

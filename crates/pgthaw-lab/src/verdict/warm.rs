@@ -1,7 +1,7 @@
-//! A trial is warm from the first second in which fewer than 1 % of transactions read from the device, if the same
-//! holds for any three seconds from then to its end. Three, so that a vacuum or a reclaimed page is no relapse.
-//! Throughput cannot decide: a cold plateau is as steady as a warm one. Misses count blocks, so the share is an upper
-//! bound.
+//! Determines when a trial became warm: from the first second in which fewer than 1 % of transactions read from the
+//! device, if the same holds for any three consecutive seconds until the end. Over three seconds, a vacuum or a
+//! reclaimed page is no relapse. Throughput cannot decide, because a cold plateau is as steady as a warm one. Misses
+//! count blocks, so the share is an upper bound.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
@@ -21,11 +21,11 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
     (sample.transactions > 0).then(|| misses / sample.transactions as f64)
 }
 
-/// Seconds until it was warm; `None` if the last `SUSTAINED_SECONDS` were not.
+/// Seconds until the trial was warm; `None` if the last `SUSTAINED_SECONDS` were not.
 ///
-/// `tenths` (bytes read in each 0.1 s, counted at issue) refine `find_first_warm` within the last cold and the first
-/// warm second: the end of the last tenth with misses for at least 1 % of an earlier second's transactions per tenth.
-/// Rather late than early.
+/// `tenths` (bytes read in each 0.1 s, counted when issued) refine `find_first_warm` within the last cold and the first
+/// warm second. The result is the end of the last tenth with misses for at least 1 % of an earlier second's
+/// transactions per tenth. So it may be late but never early.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -39,7 +39,7 @@ pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Byte
     Some(last_cold.map_or(0.0, |tenth| (tenth + 1) as f64 / TENTHS as f64))
 }
 
-/// Seconds that served nothing are not warm.
+/// Seconds without a transaction are not warm.
 pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
     let is_warm = |seconds: &[Sample]| {
         let misses: f64 =
@@ -54,7 +54,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// Over three seconds, so that a single lucky second does not count.
+/// Median over three seconds, so that a single lucky second does not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -74,30 +74,30 @@ pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
 
 const PACE_SECONDS: usize = 4;
 
-/// Above this share of the growth, the workload warms itself.
+/// If the workload reads more than this share of the growth, it warms itself.
 const OWN_SHARE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug)]
 pub struct WarmGoal {
-    /// Size of the warm server's page cache.
+    /// Size of the page cache of the warm server.
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
     pub warm_tps: Option<f64>,
-    /// Unknown for the user's own scripts.
+    /// Whether all pages are equally likely; unknown for the user's own scripts.
     pub is_uniform: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassedSecond {
     pub transactions: f64,
-    /// Read by the workload.
+    /// Bytes read by the workload.
     pub read_bytes: Bytes,
     /// At the end of the second.
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates the last seconds. With a warmer, growth continues at its pace. A workload that warms itself keeps its
-/// pace until the device is no bottleneck; then its miss share decays exponentially (docs/model.md).
+/// Extrapolates from the last seconds. With a warmer, growth continues at its pace. A workload that warms itself keeps
+/// its pace until the device is no longer the bottleneck. Then its miss share decays exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;
@@ -139,7 +139,7 @@ pub(super) mod tests {
 
     const BLOCK: Bytes = Bytes(8192);
 
-    /// 1000 transactions each.
+    /// Seconds with 1000 transactions each.
     fn seconds(misses: &[u64]) -> Vec<Sample> {
         (1..).zip(misses).map(|(second, misses)| sample(second, 1000, misses * BLOCK.0)).collect()
     }
@@ -265,7 +265,7 @@ pub(super) mod tests {
     const BLOCK_BYTES: f64 = 8192.0;
     const WARM_TPS: f64 = 40_000.0;
 
-    /// Scale 50 on a common cloud volume.
+    /// Forecast for scale 50 on a common cloud volume.
     fn forecast(is_warmed: bool) -> (WarmGoal, Vec<PassedSecond>, f64) {
         let class = |name: &str, pages| PageClass {
             name: name.into(),

@@ -14,7 +14,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
 const BOUND: &str = "bound";
 
-/// Multiple of the bound at which transactions are compared.
+/// Multiple of the bound after which served transactions are compared.
 const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// `dividend ÷ divisor`, from trials of the same round.
@@ -26,7 +26,7 @@ pub struct WarmerRatio {
     pub dividend: String,
     /// A warmer, or `bound`.
     pub divisor: String,
-    /// Metrics of dividend and divisor.
+    /// Metrics of the dividend and the divisor.
     pub of: Metric,
     pub to: Metric,
     #[serde(flatten)]
@@ -66,7 +66,7 @@ impl Cell<'_> {
         let mut known = BTreeSet::new();
         names.retain(|(_, name)| known.insert(*name));
         let has = |name: &&str| names.iter().any(|(_, one)| one == name);
-        // pgthaw also fills shared_buffers, so without a load pgthaw-os is its fair stand-in.
+        // pgthaw also fills shared_buffers, so without a load, pgthaw-os is the fair peer.
         let owns = if self.is_idle { [Strategy::PgthawOs.name(), PGTHAW] } else { [PGTHAW, Strategy::PgthawOs.name()] };
         let own = owns.into_iter().find(has);
         let mut peers = vec![BOUND];
@@ -87,7 +87,7 @@ impl Cell<'_> {
         match (self.is_idle, peer == BOUND, name.parse::<Strategy>()) {
             (true, true, _) => vec![(ResidentAfter, Bound)],
             (false, true, _) => vec![(WarmAfter, Bound)],
-            // fio leaves nothing in the page cache. Warmers of shared_buffers are done when those are back.
+            // fio leaves nothing in the page cache. Warmers of shared_buffers are done when the buffers are restored.
             (true, false, Ok(one)) if one.is_fio() => vec![(LoadRate, LoadRate)],
             (true, false, Ok(one)) if one.fills_buffers() && own != Some(name) => vec![(BuffersAfter, ResidentAfter)],
             (true, false, _) => vec![(ResidentAfter, ResidentAfter)],
@@ -124,9 +124,9 @@ pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Traffic {
-    /// 1.25 × the bound; `None` if unknown or longer than a trial.
+    /// 1.25 × the bound; `None` if the bound is unknown or this exceeds a trial.
     pub deadline_seconds: Option<f64>,
-    /// All warmers but `nothing`; empty if that was not measured.
+    /// All warmers except `nothing`; empty if `nothing` was not measured.
     pub warmers: Vec<Interference>,
 }
 
@@ -135,19 +135,20 @@ pub struct Traffic {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Interference {
     pub strategy: String,
-    /// The second with the least share, by the median over the rounds.
+    /// Least share of any second: by the median over the rounds, and in a single round.
     pub lowest: Option<LeastShare>,
     pub least: Option<LeastShare>,
-    /// The least share that the warmer guarantees.
+    /// Least share that the warmer promises.
     pub floor: Option<f64>,
     pub is_floor_held: Option<bool>,
-    /// The first second after which the total exceeds that of `nothing` to the end (medians over rounds).
+    /// First second after which the total stays above that of `nothing` (medians over rounds).
     pub ahead_from_second: Option<u32>,
-    /// Transactions within this warmer's median warm time, or the trial. `None` if `nothing` was measured for less.
+    /// Transactions of `nothing` within this warmer's median warm time, or within the trial. `None` if `nothing` was
+    /// measured for less.
     pub nothing_served_by_then: Option<Spread>,
-    /// Total ÷ that of `nothing`, over the shorter trial.
+    /// Total ÷ the total of `nothing`, over the shorter trial.
     pub served_ratio: Option<Ratio>,
-    /// Transactions by the deadline; their ratio to those of `nothing`; and pgthaw's ratio to them.
+    /// Transactions by the deadline, their ratio to those of `nothing`, and pgthaw's ratio to them.
     pub served_by_deadline: Option<Spread>,
     pub deadline_ratio: Option<Ratio>,
     pub pgthaw_ratio: Option<Ratio>,
@@ -163,7 +164,7 @@ pub struct LeastShare {
     pub share: f64,
 }
 
-/// Empty for studies that vary anything else.
+/// Empty for studies that vary anything besides the warmer.
 pub fn compute_traffic(
     run: &SweepRun,
     points: &[PointSummary],
@@ -211,7 +212,7 @@ impl Beside<'_> {
         let longest = self.own.values().chain(self.nothing.values()).map(|one| one.len()).max().unwrap_or(0);
         let needed = warm.map_or(longest, |warm| warm.ceil() as usize);
         let then = warm.unwrap_or(f64::INFINITY);
-        // A trial that ended early, when steady, has no later seconds.
+        // A trial that ended early has no later seconds.
         let is_long = self.nothing.values().all(|one| one.len() >= needed);
         let by_deadline = |one: &Rounds<'_>, other: &Rounds<'_>| {
             let at = deadline?;
@@ -252,7 +253,7 @@ fn common_seconds(rounds: &[Pair<'_>]) -> usize {
     rounds.iter().map(|(_, one, other)| one.len().min(other.len())).min().unwrap_or(0)
 }
 
-/// The least share by the median over rounds, and over all rounds.
+/// The least share by the median over rounds, and of a single round.
 fn find_least(rounds: &[Pair<'_>]) -> (Option<LeastShare>, Option<LeastShare>) {
     let share = |index: usize, (_, one, nothing): &Pair<'_>| {
         (nothing[index] > 0).then(|| one[index] as f64 / nothing[index] as f64)
@@ -342,7 +343,7 @@ mod tests {
                 ("scale 1", "pgthaw-os", "bound", exactly(2.0)),
                 ("scale 1", "pgthaw-os", "cat", exactly(0.5)),
                 ("scale 1", "pgthaw", "bound", exactly(2.5)),
-                // Buffers are back after 10 s.
+                // Buffers are restored after 10 s.
                 ("scale 1", "pgthaw", "cat", exactly(1.25)),
                 ("scale 1", "pgthaw", "pgthaw-os", exactly(2.5)),
                 // 400 bytes in 2 s, and 0.99 × 1000 in 8 s and in 4 s.
@@ -385,7 +386,7 @@ mod tests {
         let to_cat = to(Metric::WarmAfter, "cat");
         assert_eq!(to_cat.median, Limits::exactly(0.5));
         assert_eq!(to_cat.interval, Some(Limits { at_least: 3.0 / 9.0, at_most: Some(0.75) }));
-        // One of its last three seconds was cold.
+        // One of the trial's last three seconds was cold.
         assert_eq!(to(Metric::WarmAfter, "nothing").median, Limits { at_least: 0.0, at_most: Some(0.5) });
         assert_eq!(to(Metric::WarmAfter, BOUND).median, Limits::exactly(1.75));
         assert_eq!(to(Metric::To50, "cat").median, Limits::exactly(0.5));

@@ -1,4 +1,4 @@
-//! How cold trials became warm. Pure functions.
+//! Determines how cold trials became warm. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use model::{Collector, Facts, Judgement, Series, judge};
 #[derive(Debug)]
 pub struct ColdTrial<'a> {
     pub samples: &'a [Sample],
-    /// Read by the workload in each tenth of a second.
+    /// Bytes read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
     /// The server's block size.
     pub block_size: Bytes,
-    /// Size of the warm page cache, and the shortest time in which the disk can load it.
+    /// Size of the warm page cache, and the minimum time in which the disk can load it.
     pub wanted_bytes: Option<Bytes>,
     pub bound_seconds: Option<f64>,
     pub residency: Vec<RelationResidency>,
@@ -78,7 +78,7 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
 /// A trial that is warm sooner did not need all the bytes of the bound.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
-/// Steady throughput is common to trials that differ only in their warmer: the median of their `warm_tps`.
+/// Trials that differ only in their warmer have one steady throughput: the median of their `warm_tps`.
 pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     let mut warm: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.failure.is_none()) {
@@ -122,7 +122,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::Bound, bound),
         ]);
     }
-    // These bounds cover the same bytes, so one beaten bound refutes all.
+    // The bounds of a group cover the same bytes, so one beaten bound refutes all.
     let is_beaten = |trial: &&TrialOutline| {
         let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
         ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
@@ -133,7 +133,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
-/// fio's direct reads leave nothing in the cache, so its own figures are used.
+/// fio's direct reads leave nothing in the cache, so fio's own figures are used.
 fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
@@ -176,7 +176,7 @@ pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// The value, or a lower limit if it was not reached.
+/// Returns the value, or a lower limit if the event was not reached.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
@@ -184,7 +184,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
-        // One of its last three seconds was cold, so it was not warm before these.
+        // One of the trial's last three seconds was cold, so the server was not warm before these.
         let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,
@@ -193,17 +193,17 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
         };
         return Some(Limits::reached(None, observed.max(0.0)));
     }
-    // A ratio of 0 to 0 is undefined.
+    // A ratio with a value of 0 is undefined.
     value.filter(|value| *value > 0.0).map(Limits::exactly)
 }
 
-/// All values of a point except warmer and side.
+/// Identifies all values of a point except warmer and side.
 pub fn group_of(point: &Point) -> String {
     let of_all = point.values().into_iter().filter(|(axis, _)| axis != "strategy" && axis != "side");
     of_all.map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Without `block_size`, reads are unknown.
+/// Without `block_size`, the reads are unknown.
 fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Series, model::Error> {
     let mut collector = Collector::new(1.0);
     for sample in samples {
@@ -214,7 +214,7 @@ fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -
     collector.finish(facts, Vec::new()).check()
 }
 
-/// Fails with too few seconds, or if none served anything.
+/// Fails with too few seconds, or if no second served a transaction.
 pub fn judge_samples(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Judgement, model::Error> {
     Ok(judge(&compute_series(samples, block_size, facts)?, None))
 }
@@ -294,7 +294,7 @@ mod tests {
             warm_after_seconds: Some(2.4),
             // 100 + 200 + 0.4 × 400.
             served_until_warm: 460,
-            // Of 400, 420 and 380, which began after 2.4 s.
+            // Median of 400, 420 and 380, whose seconds began after 2.4 s.
             warm_tps: Some(400.0),
             climb: climb.to_vec(),
             wanted_bytes: Some(Bytes(9000)),
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(bounds.collect::<Vec<_>>(), [(None, None), (None, None), (None, None), (Some(1.2), None)]);
         let missed = [Metric::WarmAfter, Metric::To50, Metric::BoundRatio].map(|metric| figure(3, metric));
         assert_eq!(missed, [None; 3]);
-        // Its last three seconds were not all warm.
+        // The trial's last three seconds were not all warm.
         let at_least = limits_of(&outlines[3], Metric::WarmAfter);
         assert_eq!(at_least, Some(Limits::reached(None, 3.0)));
         assert_eq!(limits_of(&outlines[3], Metric::To50), None);

@@ -40,7 +40,7 @@ impl DeviceRates {
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
     }
 
-    /// Assumes that all their reads fell into this window and were as small as possible.
+    /// Deducts reads by `others`. Assumes that all of them fell into this window and were as small as possible.
     fn without(self, others: Bytes) -> DeviceRates {
         let others = others.0 as f64 / RATE_SECONDS as f64;
         DeviceRates {

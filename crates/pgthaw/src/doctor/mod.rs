@@ -100,7 +100,6 @@ fn check_all(checked: Checked) -> Vec<Capability> {
     capabilities
 }
 
-/// Whether `--require` or a named server or directory requires the check.
 fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
     let named = arguments.named();
     match name {

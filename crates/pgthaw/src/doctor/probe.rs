@@ -56,7 +56,7 @@ fn measure(
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
     let server_pid = directory.find_postmaster_pid();
-    // The limit is then the same as for restore.
+    // In the server's cgroup the limit is the same as for restore.
     server_pid.and_then(join_memory_cgroup);
     let limit = own_limit(&device);
     let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();

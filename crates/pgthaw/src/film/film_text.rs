@@ -10,7 +10,7 @@ use command::document::{class_of, escape_text, render_document};
 use host::units::counted;
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, without_advice};
 
-/// Fits the time and number (22 cells) and part of the label.
+/// Fits the film's time and number (22 cells) and part of its label.
 const NAME_SHORTEST: usize = 40;
 
 #[derive(Debug)]
@@ -45,10 +45,10 @@ fn render_content(header: &FilmHeader) -> String {
     parts.join(", ")
 }
 
-/// A shortened system identifier keeps its ends, or the part that differs.
+/// A shortened system identifier keeps both ends, or the part that differs.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// Marks the films of `own`, which names prefer.
+/// Marks the films of the cluster `own`: a name selects them first.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
@@ -60,7 +60,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
     let marks = texts(&|line| if Some(of(line)) == own { "*" } else { "" }.to_owned());
     let mut columns: Vec<Column> = has_own.then(|| Column::word("", 0, marks)).into_iter().collect();
     columns.extend([
-        // The name must survive; the job is shortened first, then counts are dropped.
+        // On a narrow terminal the job is shortened first, then counts are dropped.
         Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
         Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
         Column::number("came", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
@@ -101,7 +101,6 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
         lines.extend(render_columns(relation_columns(header, &touched), canvas.width, canvas.mark()));
     }
     lines.extend(render_in_buffers(header, &others));
-    // Skips moments without new blocks.
     let moments: Vec<&Moment> = summary.moments.iter().filter(|one| one.recent_blocks > 0).collect();
     if !moments.is_empty() {
         lines.push(String::new());
@@ -215,7 +214,7 @@ pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &Film
     json
 }
 
-/// In SVG units.
+/// Chart sizes in SVG units.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
@@ -272,7 +271,7 @@ fn render_picture(header: &FilmHeader, RelationTouches { relation, picture, .. }
     format!("<h3>{name}</h3>{}", drawing(PICTURE_HEIGHT, &format!("positions in {name} over time"), &(inside + &axis)))
 }
 
-/// `label` turns a share of the width into a number.
+/// `label` formats the value at a share of the width.
 fn axis_below(bottom: f64, label: impl Fn(f64) -> String) -> String {
     let number = |line: u32| {
         let share = f64::from(line) / f64::from(GRID);
@@ -295,7 +294,7 @@ fn axis_beside(label: impl Fn(f64) -> String) -> String {
     (0..=GRID).map(number).collect()
 }
 
-/// Points are 0 to 1 from the left and from below.
+/// Coordinates are 0 to 1, from the left and from below.
 fn polyline(series: usize, points: impl Iterator<Item = (f64, f64)>) -> String {
     let point = |(x, y)| format!("{:.1},{:.1} ", LEFT + (WIDTH - LEFT) * x, TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - y));
     format!(r#"<polyline class="curve {}" points="{}"/>"#, class_of(series), points.map(point).collect::<String>())
@@ -326,7 +325,7 @@ fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
     if sufficient == 0 {
         return format!("{title}<p>Almost no block was requested again, so more page cache would not have helped.</p>");
     }
-    // Doubling sizes from about a megabyte on.
+    // Memory sizes double from about a megabyte on.
     let most = curve.most_blocks().max(256);
     let (first, last) = (7.0, (most as f64).log2().ceil().max(8.0));
     let mut points = vec![(0.0, curve.miss_ratio(128).unwrap_or_default())];

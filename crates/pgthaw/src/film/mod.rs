@@ -184,7 +184,7 @@ fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
     (store.root() != FilmStore::open().root()).then_some(store)
 }
 
-/// Points to the owner's film.
+/// Adds the path of the owner's film to the error.
 pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -> Error {
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
@@ -263,7 +263,7 @@ impl RecordedAs<'_> {
         }
     }
 
-    /// `job` is the command line, empty for sessions.
+    /// `job` is the command line; it is empty for sessions.
     pub async fn begin(
         &self,
         target: &Target,
@@ -330,7 +330,7 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
     Ok(ExitStatus::Done)
 }
 
-/// Rejects other processes: nothing would ever be recorded.
+/// Rejects a PID that is no backend of this server.
 fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     let reason = match target.find_postmaster() {
         Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
@@ -342,7 +342,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Rejects a missing database. Sessions by name may still appear.
+/// Rejects a missing database. Sessions of an application_name may still start.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
@@ -383,7 +383,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Loads the BPF programs early, as that takes long. Needs a cluster directory that is known without its server.
+    /// Loads the BPF programs early, as loading takes long. Needs a cluster directory that is known without its server.
     pub fn begin_ahead(self, connection: &ConnectionArguments) {
         if self.source == Some(SourceKind::Polling) {
             return;
@@ -402,10 +402,10 @@ impl SourceArguments {
     }
 }
 
-/// The source with the reasons for a coarser film. Its clock is not running yet.
+/// A source, and the reasons if its film is coarser. Its clock is not running yet.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// `draft` comes with its path for messages. `progress` is that of the job, if monitored.
+/// `path` is the draft's, for messages. `progress` is the job's, if pgthaw monitors it.
 pub fn begin_film(
     target: &Target,
     map: &Map,
@@ -460,10 +460,10 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
 }
 
-/// Works from any thread. Each query counts as `own`.
+/// Function that reads the server's sessions from any thread. `own` counts its queries.
 pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, postgres::Error> {
     let mut connection = server.connect_to(&server.database).await?;
-    // Flushes the statistics of connecting before anybody counts.
+    // Flushes this connection's statistics before transactions are counted.
     tell_statistics(&mut connection).await?;
     let runtime = tokio::runtime::Handle::current();
     Ok(Box::new(move || {

@@ -25,14 +25,14 @@ const TALL: usize = 16;
 
 const CHANGES: &str = "+-";
 
-/// Indexed as the map's relations.
+/// Changes by relation, in the map's order.
 type Changes = [Vec<(Fork, Changed)>];
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapView<'a> {
     /// The previous sample; adds columns of changes.
     pub before: Option<&'a Map>,
-    /// 0 for all.
+    /// Number of rows; 0 for all.
     pub top: usize,
     pub rolled_up: RolledUp,
     pub with_forks: bool,
@@ -69,7 +69,6 @@ fn is_there(titles: &str, title: &str) -> bool {
     titles.split_whitespace().any(|one| one == title)
 }
 
-/// Explains columns whose titles do not suffice.
 fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
@@ -238,7 +237,7 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Long lines wrap.
+/// Height of the tier states, with wrapped lines.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
@@ -261,7 +260,7 @@ fn short_kind(kind: RelationKind) -> &'static str {
     }
 }
 
-/// The highest number is dropped first on a narrow terminal.
+/// Columns with the highest number are dropped first on a narrow terminal.
 fn columns(map: &Map, rows: &[Row<'_>], has_changes: bool, canvas: Canvas) -> Vec<Column> {
     let texts = |text: &dyn Fn(&Row<'_>) -> String| -> Vec<String> { rows.iter().map(text).collect() };
     let block_size = u64::from(map.source.block_size);
@@ -326,7 +325,7 @@ fn render_percent(ratio: f64) -> String {
     }
 }
 
-/// The two most frequent counts: `u5 12% u1 80%`.
+/// The two most frequent usage counts: `u5 12% u1 80%`.
 fn render_usage(residency: &Residency) -> String {
     let mut levels: Vec<(usize, u64)> = residency.usage_counts.iter().copied().enumerate().collect();
     levels.retain(|(_, blocks)| *blocks > 0);
@@ -341,18 +340,18 @@ fn render_usage(residency: &Residency) -> String {
 
 // ---- bar ----
 
-/// Mostly in shared_buffers; the height is the cached share.
+/// Cells mostly in shared_buffers. The height is the cached share.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
 
-/// Mostly in the OS page cache alone; the density is the cached share.
+/// Cells mostly in the OS page cache alone. The density is the cached share.
 const OS: [char; 3] = ['░', '▒', '▓'];
 const OS_ASCII: [char; 3] = ['-', '~', '='];
 
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// Not in the measured tier; the other may hold it.
+/// The measured tier has no block of the cell; the unmeasured tier may.
 const UNKNOWN: char = '?';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,7 +366,7 @@ impl Seen {
     }
 }
 
-/// By the tier that holds most of a cell's cached blocks.
+/// Look of a cell, by the tier that holds most of its cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellLook {
     Cold,
@@ -395,7 +394,6 @@ impl CellLook {
     }
 }
 
-/// Glyph and colour show the tier.
 fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
     let look = |cell: &BarCell| CellLook::of(*cell, seen);
     let run = |cells: &[BarCell]| {
@@ -439,7 +437,7 @@ fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
     }
 }
 
-/// The last glyph is for a ratio of 1 alone.
+/// The last glyph stands for a ratio of 1 alone.
 fn step(glyphs: &[char], ratio: f64) -> char {
     let place = (ratio * (glyphs.len() - 1) as f64).floor() as usize;
     glyphs[place.min(glyphs.len() - 1)]

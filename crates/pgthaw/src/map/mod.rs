@@ -105,8 +105,8 @@ struct Look {
     at: Zoned,
 }
 
-/// Repeats the map until a key, a signal or closed output. The first sample must succeed; on a terminal later ones
-/// may fail, as servers restart.
+/// Refreshes the map until q, a signal or closed output. The first sample must succeed. On a terminal later ones may
+/// fail, as servers restart.
 async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
     let mut shown = watch.look().await?;
     let (mut before, mut failure): (Option<Look>, Option<String>) = (None, None);

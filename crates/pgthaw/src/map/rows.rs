@@ -88,7 +88,6 @@ async fn read_databases(
                 tables.extend(counted);
                 unknown.extend(uncounted);
             }
-            // An inaccessible database does not stop the others.
             Err(error) if error.is_about_database() && databases.len() > 1 => {
                 closed.push(format!("cannot read the tables of database \"{}\": {error}", database.name));
             }
@@ -122,7 +121,7 @@ async fn read_tables(
             (Some(count), Some(now)) => tables.push(CountedTable {
                 database: database.name.clone(),
                 name,
-                // As the planner does: scales the counted rows to the current number of blocks.
+                // Scales the counted rows to the current number of blocks, as the planner does.
                 rows: count.rows * (*now as f64 / count.blocks as f64),
                 blocks: *now,
                 index_blocks: count.index_oid.and_then(|oid| blocks.get(&oid).copied()),
@@ -140,12 +139,12 @@ pub struct RowsTable {
     pub database: String,
     pub reads_per_second: f64,
     pub hit_seconds: f64,
-    /// Largest first.
+    /// Sorted, largest first.
     pub relations: Vec<RowsOfTable>,
     pub remarks: Vec<String>,
 }
 
-/// Without indexes and TOAST.
+/// A table without its indexes and TOAST.
 #[derive(Debug, Serialize)]
 pub struct RowsOfTable {
     pub database: String,
@@ -191,7 +190,6 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
 mod table_tests {
     use super::*;
 
-    /// The legend refers to this column.
     #[test]
     fn rows_a_second_are_there_at_80_columns_beside_databases() {
         let row = |database: &str| RowsOfTable {

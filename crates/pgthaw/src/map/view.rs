@@ -58,7 +58,7 @@ impl SelectionArguments {
 }
 
 impl ViewArguments {
-    /// Ignores the terminal's height.
+    /// Prints all lines, whatever the terminal's height.
     pub fn print(&self, map: &Map, output: OutputArguments) -> anyhow::Result<()> {
         if output.json {
             let (places, rolled_up) = (self.select(map)?, self.rolled_up("relation"));
@@ -82,7 +82,7 @@ impl ViewArguments {
         Ok(render_map(map, &places, view, canvas))
     }
 
-    /// Defaults to `usually`.
+    /// The value of `--by`, or `usually`.
     fn rolled_up(&self, usually: &str) -> RolledUp {
         match self.by.as_deref().unwrap_or(usually) {
             "table" => RolledUp::ToTable,

@@ -61,13 +61,13 @@ pub struct PredictArguments {
 }
 
 impl PredictArguments {
-    /// From an option or a positional argument.
+    /// Connection by options and positional arguments.
     pub fn named(&self) -> ConnectionArguments {
         let names = self.words.iter().filter(|word| is_name(word)).cloned();
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Includes a surplus name, which parsing then rejects.
+    /// Includes a third name, which parsing then rejects.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

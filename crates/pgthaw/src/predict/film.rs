@@ -1,5 +1,5 @@
-//! `pgthaw predict --film`: a job with other memory. Requests and times come from the film, shared_buffers from the
-//! server.
+//! `pgthaw predict --film`: forecasts a job with other memory sizes. Requests and times come from the film,
+//! shared_buffers from the server.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ fn make_prediction(
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),
         alone_seconds: device.latency_at(1.0),
-        // Reads within the limits overlap; beyond them the limits decide.
+        // Reads overlap within the device's limits.
         overlap: 1.0,
         ..DeviceProfile::default()
     };
@@ -154,7 +154,7 @@ struct Forecast<'a> {
 }
 
 impl Forecast<'_> {
-    /// Without a known memory: one case with all that the job can use.
+    /// Without a known memory size, one case has all that the job can use.
     fn cases(&self, memories: Vec<(String, Bytes)>, buffers: Bytes) -> Result<Vec<JobCase>, Error> {
         if memories.is_empty() {
             let most = self.header.bytes(self.curve.most_blocks());
@@ -184,7 +184,8 @@ impl Forecast<'_> {
     }
 }
 
-/// Prices a missed block by the counted device reads, or else by the film's stretches, capped if others read too.
+/// Cost of a missed block: by the counted device reads, or by the film's runs of blocks, capped if other processes used
+/// the device.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();

@@ -8,15 +8,15 @@ use terminal::{Canvas, Column, pasted_path, printable, render_columns, render_se
 
 #[derive(Debug, Serialize)]
 pub struct JobPrediction {
-    /// The job is empty for recorded sessions.
+    /// `job` is the recorded command line; it is empty for sessions.
     pub film: PathBuf,
     pub job: String,
     pub assumptions: Vec<String>,
     pub recorded: JobAsRecorded,
-    /// Of these, `first_requests` are a block's first.
+    /// All requests, and those that were the first for their block.
     pub requests: u64,
     pub first_requests: u64,
-    /// Requests of one block in 2^`sampling` are known.
+    /// The film holds the requests of one block in 2^`sampling`.
     pub sampling: u32,
     /// Least page cache that misses at most 1 % of repeated requests; 0 if any suffices.
     pub sufficient_bytes: Bytes,
@@ -37,22 +37,22 @@ pub struct JobCosts {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct JobAsRecorded {
     pub seconds: f64,
-    /// Fetched at the first request.
+    /// Missing in the page cache at the first request.
     pub fetched_bytes: Bytes,
-    /// By any process; `None` if not counted.
+    /// Device reads by all processes; `None` if not counted.
     pub device_reads: Option<u64>,
     pub device_bytes: Option<Bytes>,
 }
 
-/// Starts with none of its blocks cached.
+/// The job at one memory size, with no block cached at first.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobCase {
     pub name: String,
-    /// All cached data, and the part in the page cache.
+    /// Memory for all cached data, and its part for the page cache.
     pub memory_bytes: Bytes,
     pub page_cache_bytes: Bytes,
     pub missed_requests: u64,
-    /// 0 to 1.
+    /// Share of requests that miss, 0 to 1.
     pub miss_ratio: f64,
     pub device_reads: u64,
     pub device_bytes: Bytes,

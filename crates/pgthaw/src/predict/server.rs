@@ -62,7 +62,7 @@ struct Known {
     hit_seconds: f64,
     cores: f64,
     memory_pages: f64,
-    /// Infinite if unknown.
+    /// Pages of shared_buffers; infinite if unknown.
     buffers_pages: f64,
     geometry: Geometry,
     directory: Option<PathBuf>,
@@ -104,7 +104,7 @@ impl Known {
     }
 }
 
-/// `None` without a usable snapshot, which is optional.
+/// `None` without a usable snapshot.
 ///
 /// # Errors
 /// If no existing snapshot is readable.
@@ -141,14 +141,14 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// With fewer transactions, cumulative statistics are used.
+/// With fewer observed transactions, cumulative statistics are used.
 const FEWEST_TRANSACTIONS: u64 = 200;
 
 struct Watched {
     activity: Activity,
     /// Transactions per second and active clients; `None` if idle.
     pace: Option<(f64, f64)>,
-    /// Beyond those of a warm server.
+    /// Description of reads that a warm server does not need.
     cold_reads: Option<String>,
 }
 
@@ -273,10 +273,10 @@ fn describe_normal(is_told: bool, watched: &Watched) -> String {
     }
 }
 
-/// Blocks read from the device per transaction; more means not warm.
+/// Maximum blocks per transaction that a warm server reads from the device.
 const DEVICE_READS: f64 = 0.01;
 
-/// Without device counters: share of blocks missing in shared_buffers above which it is not warm.
+/// Without device counters: maximum share of blocks that a warm server misses in shared_buffers.
 const READ_SHARE: f64 = 0.05;
 
 #[derive(Debug)]
@@ -298,14 +298,13 @@ impl DeviceReads {
         }
     }
 
-    /// `None` if no process could be read.
     fn bytes(&self) -> Option<u64> {
         let fetched = || self.looks.values().map(|(first, last)| last.saturating_sub(*first)).sum();
         (!self.looks.is_empty()).then(fetched)
     }
 }
 
-/// `device_bytes` are the clients' device reads, if visible; page cache hits count as warm.
+/// `device_bytes` are the clients' device reads, if visible. Page cache hits then count as warm.
 fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
     let Some(bytes) = device_bytes else {
         let asked = (activity.blocks_hit + activity.blocks_read).max(1);
@@ -326,13 +325,13 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
 /// Blocks per transaction unless given: a table's block and an index leaf.
 const ACCESSES: f64 = 2.0;
 
-/// Large enough that a rare relation still counts.
+/// Assumed transactions: enough for a rarely read relation to count.
 const TRANSACTIONS: f64 = 1e6;
 
 /// With fewer lookups, relations of a kind are weighted by size.
 const FEWEST_LOOKUPS: u64 = 1000;
 
-/// 32 TB in files of 1 GB.
+/// Segments of the largest relation: 32 TB in files of 1 GB.
 const MOST_SEGMENTS: u32 = 32_768;
 
 async fn forecast_stopped(
@@ -377,7 +376,7 @@ async fn forecast_stopped(
     known.forecast(figures, assumptions)
 }
 
-/// Needs the server's programs.
+/// Reads the configuration, with the server's programs.
 pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
     let text = read_configured_setting(directory, "shared_buffers").ok()?;
     let blocks = text.parse::<u32>().ok().map(u64::from);
@@ -386,11 +385,11 @@ pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Division {
-    /// By counted lookups.
+    /// Divides accesses by the counted lookups.
     Lookups,
-    /// Without counts: by the sum of heat.
+    /// Divides accesses by heat, without lookup counts.
     Heat,
-    /// Too few lookups: a lookup reads a leaf and a row, so both kinds weigh alike.
+    /// Weights tables and indexes alike: there are too few lookups, and each reads a leaf and a row.
     Kinds,
 }
 
@@ -454,7 +453,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
             kind: relation.kind,
             blocks: read_blocks(one, directory),
             requests,
-            // Leaves only; the upper levels are warm at once.
+            // Only leaves count; the upper levels are warm at once.
             scans: if relation.kind == RelationKind::Index { requests } else { 0 },
             // Each table block is requested separately.
             rows: RowCounts { fetched: requests, ..RowCounts::default() },
@@ -468,7 +467,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
     (activity, division)
 }
 
-/// From the files, or from the snapshot if they are gone.
+/// Size of the files, or of the snapshot's relation if they are gone.
 fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     let path = &relation.relation.path;
     let size = |segment| {
@@ -522,7 +521,7 @@ pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer
     Some(Warmer { steps, depth: RESTORE_DEPTH, read_bytes, begins_after_seconds: RESTORE_BEGINS_SECONDS })
 }
 
-/// Classes without a fork are inner index pages, which are read with the hottest.
+/// Classes without a fork are inner index pages; a restore reads them with the hottest blocks.
 fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmStep> {
     let is_wanted = |class: usize| wanted.iter().any(|one| one.class == class);
     let all = (0..classes.len()).filter(|class| !is_wanted(*class));
@@ -576,7 +575,7 @@ impl<'a> Pieces<'a> {
             for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
                 self.steps.push(WarmStep {
                     class: one.class,
-                    // Levels are coldest first, bins hottest first; unwanted blocks follow.
+                    // Levels are sorted coldest first, bins hottest first. Unwanted blocks follow.
                     bin: Some(one.levels.len() - 1 - level),
                     share: *count as f64 / one.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,

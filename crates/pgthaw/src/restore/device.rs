@@ -10,10 +10,10 @@ use command::find_profile_of;
 use host::linux::block_device::read_block_device;
 use host::units::Bytes;
 
-/// For a device that was not measured.
+/// Threads for a device without a profile.
 const THREADS: u32 = 16;
-/// Bounds on a measured depth. Fewer threads get too small a share beside the server's misses; 32 of the largest
-/// reads keep any device busy.
+/// Bounds on a measured depth. Fewer threads get too small a share beside the server's reads. 32 of the largest reads
+/// keep any device busy.
 const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 
 /// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
@@ -29,15 +29,14 @@ pub struct DeviceArguments {
     rbps: Option<Bytes>,
 }
 
-/// Whether the disk is rotational, as it claims and as measured: many virtual disks only claim it.
+/// Whether the disk is rotational by its own report and by measured latency: many virtual disks only report it.
 pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
     let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
     profile.is_slow_to_seek() && directory.is_some_and(says_so)
 }
 
 impl DeviceArguments {
-    /// Returns the profile and the reason if a stored one is unusable. A given price means a device other than the
-    /// measured one.
+    /// Returns the device, and the reason if a stored profile is unusable. Limits given as options replace the profile.
     pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
         let is_of_use = !is_told && !ProfileStore::open().is_empty();

@@ -115,7 +115,7 @@ pub struct RestoreArguments {
     pub device: DeviceArguments,
 }
 
-/// `best`, but without a snapshot there is nothing to do.
+/// Like `best`, but without a snapshot the restore does nothing.
 const ANY: &str = "any";
 
 /// Value of `--tier`: both tiers, without duplicate blocks.
@@ -163,10 +163,10 @@ fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
     })
 }
 
-/// A lower rate is a forgotten unit.
+/// A lower rate probably lacks its unit.
 const RATE_MIN: Bytes = Bytes(64 << 10);
 
-/// `50MB`, `50MB/s`.
+/// Parses `50MB` and `50MB/s`.
 fn rate(text: &str) -> Result<Bytes, String> {
     match Bytes::parse_rate(text) {
         Ok(rate) if rate < RATE_MIN => {
@@ -176,7 +176,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Completes killed runs. Unreadable journals are ignored.
+/// Completes the clean-up of killed runs. Unreadable journals are ignored.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -208,7 +208,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let control = end_in_good_order();
     let pid = source.postmaster_pid();
     let (journals, finished) = finish_left(source.directory.as_ref(), &arguments).await;
-    // The journal is optional.
+    // The restore works without a journal.
     let restoring = journals.and_then(|journals| Some((journals.begin_restore().ok()?, journals)));
     let others = restoring.as_ref().and_then(|((_, others), _)| remark_others(others));
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
@@ -265,7 +265,7 @@ impl RestoreArguments {
             no_double: self.tier == EXCLUSIVE,
             is_dry_run: self.dry_run,
             same_cluster: source.is_same_cluster,
-            // The server may bypass the page cache; only it knows.
+            // With debug_io_direct only the server knows whether it bypasses the page cache.
             awaits_server: source.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct")),
         }
     }
@@ -285,13 +285,13 @@ fn remark_others(others: &[u32]) -> Option<String> {
 
 // ---- source ----
 //
-// Found before the server answers if possible.
+// If possible, pgthaw finds the source before the server answers.
 
 #[derive(Default)]
 struct Source {
     pub directory: Option<DataDirectory>,
     directory_refusal: Option<Refusal>,
-    /// Whether a server ran in the directory at first.
+    /// Whether a server ran in the directory at the beginning.
     had_server: bool,
     pub is_same_cluster: bool,
     /// `None` before the server was queried.

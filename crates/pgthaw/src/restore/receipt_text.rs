@@ -197,7 +197,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     lines
 }
 
-/// The budget that would load the rest, if worth the evictions.
+/// Option that loads the rest, if that is worth the evictions.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
@@ -209,7 +209,7 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     }
 }
 
-/// Share of the request that is not worth evictions.
+/// Smaller shares of the request are not worth evictions.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {
@@ -260,7 +260,6 @@ fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     })
 }
 
-/// Blocks evicted soon after and read again.
 fn render_reread(reread_bytes: Bytes) -> Option<String> {
     (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} were evicted soon after the read and were read again"))
 }

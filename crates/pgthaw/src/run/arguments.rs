@@ -115,7 +115,7 @@ impl RunArguments {
     }
 }
 
-/// Quoted for a shell, without secrets.
+/// The command line, quoted for a shell, without secrets.
 pub fn describe_job(words: &[OsString]) -> String {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let kept = keep_words(&words);

@@ -26,16 +26,16 @@ const INTERRUPT_LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// With the handle that signals the job's end.
+    /// Task that follows the job, and the handle that signals the job's end.
     attended: Option<(JoinHandle<Attended>, Going)>,
     progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
-    /// pgthaw's reads are charged to the job's cgroup.
+    /// Whether pgthaw's reads are charged to the job's cgroup.
     pub is_set_apart: bool,
 }
 
 impl Beside {
-    /// `job` is its process. `own` counts pgthaw's queries; isolation problems are added to `remarks`.
+    /// `job` is the job's process. `own` counts pgthaw's queries. Isolation problems are added to `remarks`.
     pub fn begin(
         arguments: &RunArguments,
         (target, own): (&Target, &OwnTransactions),
@@ -61,7 +61,7 @@ impl Beside {
         let isolation = arguments.isolates().then(isolates).flatten();
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
-            // Preloads count as the job's reads.
+            // From here on, preloads count as the job's reads.
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!("pgthaw's reads for the job are not isolated: {error}")),
@@ -151,10 +151,10 @@ fn set_apart(
     }
 }
 
-/// Backends report statistics once a second; this covers two reports.
+/// Backends report statistics once a second. This time covers two reports.
 const BEFORE: Duration = Duration::from_millis(2100);
 
-/// A shorter job gets no figure: the count may cover the second before, or nothing.
+/// Shorter jobs get no figure: the count may cover the second before, or nothing.
 const TOLD_FROM: Duration = Duration::from_secs(3);
 
 const NAMES_INTERVAL: Duration = Duration::from_millis(50);
@@ -162,11 +162,11 @@ const NAMES_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Others {
     connection: PgConnection,
-    /// Concurrent queries of pgthaw's sessions.
+    /// Counts the queries of pgthaw's sessions.
     own: OwnTransactions,
     own_per_count: u64,
     before_tps: Option<f64>,
-    /// Start of the job, with the count.
+    /// Start of the job, and the count of transactions then.
     begun: (Instant, u64),
 }
 
@@ -193,7 +193,7 @@ impl Others {
         Ok(())
     }
 
-    /// Returns transactions without pgthaw's, and active clients.
+    /// Counts transactions without pgthaw's, and active clients.
     async fn count(&mut self) -> Result<(u64, u64), Error> {
         let (_, own) = self.own.counts();
         let (all, clients) = read_all_transactions(&mut self.connection).await?;

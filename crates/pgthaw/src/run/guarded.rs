@@ -12,14 +12,14 @@ use super::{JobEnd, refuse};
 use crate::ExitStatus;
 use crate::cli::find_command;
 
-/// Runs `pgthaw run` in a child process and returns its status. `None` in the child and for other commands.
+/// Runs `pgthaw run` in a child process and returns its status. Returns `None` in the child and for other commands.
 pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     let dashes = arguments.iter().position(|word| word == "--")?;
     let (before, job) = (&arguments[..dashes], &arguments[dashes + 1..]);
     if job.is_empty() || find_command(before)? != "run" {
         return None;
     }
-    // The command line of the waiting process may contain secrets.
+    // The waiting process's arguments may contain secrets.
     let hide = |word: &str| (arguments[0] != *word && word != "run").then(|| "*".to_owned());
     let status = match work_behind_guard(|| hide_arguments(hide)).transpose()? {
         Ok(Ended::AsMeant(status)) => Some(status),

@@ -117,7 +117,7 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
     let recording = if is_failed { recording.without_name() } else { recording };
     match asked.keep(recording, output).await {
         Ok(text) => terminal::print_aside(&text, output.json),
-        // The job's own failure takes precedence.
+        // If the job failed, its exit status takes precedence.
         Err(error) if is_failed => terminal::print_complaint(&format!("the film was not kept: {error}")),
         Err(error) => return Err(error),
     }
@@ -127,7 +127,7 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
 /// A signal to the process group arrives twice: directly, and through the waiting parent.
 const SAME_SIGNAL: Duration = Duration::from_millis(100);
 
-/// Shell exit statuses for a missing command, and for one that cannot be run.
+/// The shell's exit statuses.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
@@ -145,7 +145,7 @@ pub struct JobEnd {
 }
 
 impl Job {
-    /// Signals to pgthaw are passed to the job from here on.
+    /// Starts the job; from now on pgthaw passes signals to it.
     pub fn start(words: &[OsString]) -> io::Result<Job> {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -173,7 +173,7 @@ impl Job {
         self.child.id().unwrap_or_default()
     }
 
-    /// Passes signals on. Terminal signals have reached the job already.
+    /// Passes signals on, except terminal signals, which have reached the job already.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {

@@ -31,7 +31,7 @@ use postgres::{DataDirectory, Database, quote_argument};
 /// Limit for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Many files take time, and clean-up needs the map.
+/// Mapping many files takes time, and the clean-up needs the map.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
 const FAILED: &str = "the film was not kept, because the job failed: its other reads are unknown";
@@ -49,7 +49,7 @@ pub enum Ended {
 
 #[derive(Debug)]
 pub enum Unprepared {
-    /// The job runs anyway.
+    /// Without preparation the job runs anyway.
     Because(String),
     /// A named film is unusable, so the job does not run.
     Refused(Error),
@@ -171,7 +171,7 @@ impl Prepared {
         })
     }
 
-    /// Preloads before the job if planned. Returns false if interrupted.
+    /// Preloads before the job, if planned. Returns false if interrupted.
     pub async fn bring_first(&mut self) -> bool {
         let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
         let mut bringing = self.bring(planned, self.target.find_postmaster());
@@ -193,7 +193,7 @@ impl Prepared {
         }
     }
 
-    /// Charges the reads to the server `postmaster`.
+    /// Starts a preload, whose reads are charged to the server `postmaster`.
     fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
@@ -239,7 +239,7 @@ impl Prepared {
 type Reached = (Target, Vec<Database>, Option<Vec<String>>);
 
 async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
-    // Restoring evicted relations requires their names.
+    // Restoring evicted relations requires the names in all databases.
     let asks_all = arguments.protects();
     let which = arguments.which.as_ref().filter(|_| !asks_all);
     let preferred_database = which.and_then(|which| FilmStore::open().first_database(which));
@@ -248,10 +248,10 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     let databases = target.databases().await?;
     let named = which.zip(target.server.as_ref()).and_then(|(which, server)| {
         let told = FilmStore::open().databases(which, server.facts.system_identifier)?;
-        // A film recorded without a server has the database's oid.
+        // A film recorded without a server names databases by oid.
         let is_told = |one: &&Database| told.iter().any(|told| *told == one.name || *told == one.oid.to_string());
         let named: Vec<String> = databases.iter().filter(is_told).map(|one| one.name.clone()).collect();
-        // The job's database is unknown if all are gone.
+        // If all named databases are gone, the job's database is unknown.
         (!named.is_empty()).then(|| [named, vec![server.database.clone()]].concat())
     });
     Ok((target, databases, named))
@@ -278,7 +278,7 @@ async fn named_sessions(
     }
 }
 
-/// `None` without a film.
+/// `None` without a film to use.
 fn plan(
     arguments: &RunArguments,
     target: &Target,
@@ -326,7 +326,7 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Done after the job, so as not to delay it, but before this run's film exists.
+        // Looks for the owner's films after the job, but before this run's film exists.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -364,7 +364,7 @@ impl Prepared {
             Err(error) => Err(error.into()),
         };
         match put_back {
-            // Includes other runs' pages.
+            // The restored pages include those of other runs.
             Ok(done) => {
                 let is_for_others = done.runs > usize::from(is_protected);
                 receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
@@ -375,7 +375,7 @@ impl Prepared {
     }
 }
 
-/// Compares forecast and result. Only for a successful job.
+/// Compares forecast and result of a successful job.
 fn judge(
     arguments: &RunArguments,
     planned: &Planned,
@@ -404,7 +404,7 @@ fn judge(
     Some(judged)
 }
 
-/// Rejects a film that looks like another command's.
+/// Keeps the film, unless it looks like another command's.
 fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
@@ -423,7 +423,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Removes the journal unless interrupted.
+/// Restores the cache, and removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,
@@ -459,14 +459,14 @@ async fn put_back(
     Ok(done)
 }
 
-/// Includes unrecorded cgroups. Returns failures as text.
+/// Includes cgroups without a journal entry. Returns failures as text.
 fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
     let remarks = journals.remove_left_cgroups();
     directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
     remarks
 }
 
-/// Page cache only; the restore does the rest. Returns remarks.
+/// Cleans up the page cache only; the restore does the rest. Returns remarks.
 pub async fn finish_left_runs(
     directory: &DataDirectory,
     journals: &Result<Journals, trace::Error>,
@@ -476,7 +476,7 @@ pub async fn finish_left_runs(
     let failed = |error: String| format!("the cache was not restored after an earlier run: {error}");
     let journals = match journals {
         Ok(journals) => journals,
-        // Without a journal directory there is nothing left.
+        // Without a journal directory there is no unfinished run.
         Err(_) if !Journals::place(&state_directory(), directory.system_identifier).is_dir() => return told,
         Err(error) => return vec![failed(error.to_string())],
     };

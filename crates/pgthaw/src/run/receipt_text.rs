@@ -4,15 +4,15 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Minimum bytes, besides a tenth of the job's reads.
+/// Minimum bytes to report, if also a tenth of those that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
-/// Sessions are sampled every 25 ms; of a shorter job too much may be missed.
+/// Sessions are sampled every 25 ms, so the samples of a shorter job may miss too much.
 const ASKED_SECONDS_MIN: f64 = 0.5;
 
 const SHOWN_MIN: f64 = 0.05;
 
-/// `--json` has more.
+/// A summary; `--json` has more.
 pub fn render_run(receipt: &RunReceipt) -> String {
     let mut said = vec![render_seconds(receipt)];
     said.extend(render_saved(receipt));
@@ -32,7 +32,6 @@ pub fn render_run(receipt: &RunReceipt) -> String {
     text
 }
 
-/// Only the job's time if pgthaw took none.
 fn render_seconds(receipt: &RunReceipt) -> String {
     let RunReceipt { wall_seconds: wall, before_seconds: before, seconds: job, after_seconds: after, .. } = receipt;
     match before + after < SHOWN_MIN {
@@ -77,7 +76,7 @@ fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
     (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job requested only {asked}"))
 }
 
-/// The new film has only the job's own blocks.
+/// The new film has only blocks that the job requested.
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {
@@ -118,14 +117,14 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// New pages that may not be the job's alone.
+/// New pages that stay, because the job wrote them or others may use them.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
     (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))
         .then(|| format!("{unread_bytes} more stay cached, because the job wrote them or other processes may use them"))
 }
 
-/// Rounded down, so 100 % means all.
+/// Share that is cached again, rounded down: 100 % means all.
 fn render_there(done: &PutBack) -> String {
     let before = done.cached_before_bytes.0;
     let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
@@ -154,7 +153,7 @@ fn render_isolated(attended: &Attended) -> Option<String> {
     Some(format!("{who}{workers} had {cache}{mean:.0} % of the disk (at least {least:.0} %){unbounded}"))
 }
 
-/// Without earlier clients, all transactions may be the job's.
+/// `None` without earlier clients: all transactions may then be the job's.
 fn render_others(others: &OthersSeen) -> Option<String> {
     let during = others.during_tps;
     // Shares of tiny rates are meaningless.
@@ -165,7 +164,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     ))
 }
 
-/// For killed runs: nothing is dropped.
+/// Text after a killed run, for which nothing was evicted.
 pub fn render_put_back(done: &PutBack) -> String {
     let others = if done.runs > 1 { format!(" for {} runs", done.runs) } else { String::new() };
     let back = match done.gone_bytes {

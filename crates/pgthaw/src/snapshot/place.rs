@@ -24,7 +24,7 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
-    /// Printed commands then include this store.
+    /// Printed commands then include this directory.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
             terminal::complete_commands_with_store(directory);
@@ -50,7 +50,7 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Points to the owner's snapshots if this user has none.
+    /// Adds the directory of the owner's snapshots, if this user has none.
     pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
         match (error, self.find_owners(connection)) {
             (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {
@@ -60,7 +60,7 @@ impl SnapshotsArguments {
         }
     }
 
-    /// Mentions an owner's snapshot that a restore would prefer.
+    /// Mentions a snapshot of the server's owner that a restore would prefer.
     pub fn remark_owners(
         &self,
         connection: &ConnectionArguments,
@@ -78,7 +78,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Root then finds the snapshots of postgres.
+    /// Snapshots of the server's owner: root finds those of postgres.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -107,7 +107,7 @@ pub struct SnapshotPlace {
 pub struct KnownSituation(Option<(u64, Situation)>);
 
 impl KnownSituation {
-    /// Assumes both tiers; mostly unknown for other clusters.
+    /// Situation for a restore of both tiers; unknown for most other clusters.
     pub fn of(&self, system_identifier: u64) -> Situation {
         let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
         known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
@@ -148,13 +148,13 @@ impl SnapshotPlace {
         Ok(found.map_err(|error| self.snapshots.with_owners(error, &self.connection))?)
     }
 
-    /// By the files' headers alone.
+    /// Reads only the files' headers.
     pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
         let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// Prefers the data directory. Also returns the error of a named server.
+    /// Prefers the data directory to the server. Also returns the error of a named server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);

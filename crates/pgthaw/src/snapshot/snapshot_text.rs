@@ -16,7 +16,7 @@ use terminal::{Canvas, Column, database_column, pasted_path, printable, render_a
 pub struct SnapshotLine {
     pub generation: Generation,
     pub file_bytes: Bytes,
-    /// Or the read error.
+    /// The header, or why it is unreadable.
     pub header: Result<SnapshotHeader, String>,
     /// Only for a snapshot that a restore would use.
     pub restore: Option<Selected>,
@@ -51,7 +51,7 @@ impl Taken {
         Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
     }
 
-    /// The snapshot that a restore prefers, or a clearly warmer one.
+    /// The snapshot that a restore prefers to this one, or a clearly warmer one.
     pub fn warmer(&self) -> Option<&Holding> {
         let selected = self.restore.as_ref()?;
         match selected.holding.path == self.path {
@@ -66,7 +66,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    // Unknown is not 0.
+    // An unmeasured tier is unknown, not 0.
     let bytes = |header: &SnapshotHeader, state: &TierState, blocks: u64| match state {
         TierState::Measured => bytes_of(header, blocks).to_string(),
         TierState::Unknown { .. } => "?".to_owned(),
@@ -97,7 +97,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     table.join("\n")
 }
 
-/// A command is only given if it leads to this cluster.
+/// Names a command only if that would restore this cluster.
 fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
     match (selected.reason, cluster) {
         (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
@@ -217,7 +217,7 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
     };
     let size = |one: &RelationDifference<'_>| match one.blocks() {
         (before, after) if before == after => bytes(after),
-        // Rounding would show equal sizes.
+        // Both sizes would be rounded to the same text.
         (before, after) if bytes(before) == bytes(after) => {
             let sign = if after > before { "+" } else { "-" };
             format!("{} ({sign}{})", bytes(after), bytes(before.abs_diff(after)))
@@ -236,7 +236,7 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
             texts(&|one| printable(&one.relation.name.database).into_owned(), String::new()),
             names.iter().zip(rows).map(|(name, one)| (&**name, &*one.relation.name.database)),
         ),
-        // A dropped relation's blocks are not a loss.
+        // Shows that a dropped relation's blocks were not evicted.
         Column::word("change", 1, texts(&|one| one.change.name().to_owned(), String::new())),
         Column::word("size", 5, texts(&size, String::new())),
     ];

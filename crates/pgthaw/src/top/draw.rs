@@ -49,7 +49,7 @@ pub fn draw_top(live: &mut LiveTop, canvas: Canvas) -> Vec<String> {
 
 fn step_lines(live: &mut LiveTop, width: usize, height: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![status_line(live, width, canvas)];
-    // Reserves the names, the titles and the keys.
+    // Reserves lines for names, titles and keys.
     let most = height.saturating_sub(lines.len() + NAME_LINES + 2);
     lines.extend(fact_lines(live, width, most, canvas));
     // Splits the rest evenly between chart and names, with minimums for both.
@@ -94,7 +94,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
         let rest: usize = parts.iter().map(|part| part.chars().count() + 2).sum();
         width.saturating_sub(rest + "pgthaw top  ".len())
     };
-    // Further facts only if the subject fits.
+    // Adds further facts only if the subject still fits.
     for text in &live.title.beside {
         let more = [&parts[..], &[printable(text).into_owned()]].concat();
         if room(&more) >= subject.chars().count().min(SUBJECT_CELLS) {
@@ -232,7 +232,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
         nice(shown.iter().map(|brief| brief.activity.busy()).filter(|busy| busy.is_finite()).fold(LEAST_TOP, f64::max));
     let mut lines = Vec::new();
     for row in (0..height).rev() {
-        // The top label stands for the whole height.
+        // The top label is the value at the full height.
         let label = match row {
             _ if row + 1 == height && top < 10.0 => format!("{top:.1}"),
             _ if row + 1 == height => format!("{top:.0}"),
@@ -247,7 +247,7 @@ fn chart(briefs: &[&Brief], width: usize, height: usize, canvas: Canvas) -> Vec<
     lines
 }
 
-/// The part that fills most of the cell; the highest cell is drawn to scale.
+/// Draws the part that fills most of the cell. The highest cell is drawn to scale.
 fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     if brief.is_gap {
         return if row == 0 { "x" } else { " " }.to_owned();
@@ -267,7 +267,7 @@ fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     let eighths = (filled * 8.0).round() as usize;
     match most {
         Some((_, part)) if eighths > 0 || row == 0 => {
-            // Small values stay visible.
+            // Small values must stay visible.
             let glyph = match canvas.unicode && canvas.colours {
                 true => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][eighths.clamp(1, 8) - 1],
                 false if eighths >= 4 || row == 0 => part.glyph,
@@ -279,7 +279,7 @@ fn cell(brief: &Brief, row: usize, unit: f64, canvas: Canvas) -> String {
     }
 }
 
-/// 1, 1.5, 2, 3, 5, 7, 10 ...: keeps the axis stable.
+/// Rounds up to 1, 1.5, 2, 3, 5, 7, 10 ...: keeps the axis stable.
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];

@@ -12,7 +12,7 @@ use terminal::{printable, render_ns, wrap_text};
 
 pub(super) const LABEL_CELLS: usize = 11;
 
-/// Older server figures get their time.
+/// Server figures older than this are shown with their time.
 const STALE_MS: i64 = 3000;
 
 /// Each part has a rank: the highest is dropped first, 0 never.
@@ -111,7 +111,7 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
     fact
 }
 
-/// Averaging time of figures beside those of one step.
+/// Averaging time of the rates; other figures are of one step.
 fn window_of(frame: &TopFrame) -> Option<String> {
     match frame.rates.over_ns as f64 / 1e9 {
         0.0 => None,
@@ -174,7 +174,7 @@ fn checkpoint_of(frame: &TopFrame) -> Fact {
         return fact;
     };
     let block_size = frame.server.map_or(8192, |server| server.block_size);
-    // Unknown if the checkpoint was first seen while writing.
+    // The number of buffers is unknown if the checkpoint was first seen while writing.
     let written = |buffers: u64| match buffers {
         0 => String::new(),
         _ => format!(", {} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into()))),
@@ -272,7 +272,6 @@ pub(super) fn missing_line(frame: &TopFrame) -> Option<String> {
     (!what.is_empty()).then(|| format!("not visible (? shows why): {}", what.join("; ")))
 }
 
-/// Groups the digits of large numbers.
 fn number(value: f64) -> String {
     match value {
         ..9.95 => format!("{value:.1}"),

@@ -96,7 +96,7 @@ impl LiveTop {
         self.at.is_some()
     }
 
-    /// Until the next step of a record; `None` when paused.
+    /// Time until the next step of a record; `None` when paused.
     pub fn delay(&self) -> Option<Duration> {
         let next = self.history.briefs(self.place() + 1, self.place() + 2).next().filter(|_| self.is_playing)?;
         let length = Duration::from_nanos(next.length_ns).clamp(Duration::from_millis(50), Duration::from_secs(10));
@@ -216,7 +216,7 @@ impl LiveTop {
         let mut rows: Vec<&TopStatistic> = self.shown.statistics.iter().filter(is_meant).collect();
         rows.sort_by(|one, other| one.named.name.cmp(&other.named.name));
         if let Some(figure) = ORDERS[self.order].1 {
-            // Ties and unknown figures are sorted by time.
+            // Ties and unknown figures are sorted by total time.
             rows.sort_by_key(|one| Reverse((figure(one), one.named.statistic.total_ns)));
         }
         rows

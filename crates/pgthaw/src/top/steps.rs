@@ -72,7 +72,7 @@ impl Steps {
         }
         record.map(RecordWriter::finish).transpose()?;
         if let Some(Answering { end, task, .. }) = endpoint {
-            // Finishes pending requests only.
+            // Lets pending requests finish.
             drop(end);
             let _ = task.await;
         }
@@ -137,7 +137,7 @@ pub struct Endpoint {
 impl Endpoint {
     pub async fn bind(arguments: &TopArguments) -> Result<Option<Endpoint>, Error> {
         let Some(address) = arguments.listen else { return Ok(None) };
-        // Queries and processes would create series without limit.
+        // Grouping by query or process would create series without limit.
         if matches!(arguments.by, By::Query | By::Backend) {
             return Err(Error::TooManySeries);
         }
@@ -210,7 +210,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
     })
 }
 
-/// The WAL may have its own device. Also returns unseen data.
+/// The WAL may have its own device. Also returns figures that pgthaw cannot see.
 fn find_devices(target: &Target) -> (Devices, Option<String>, Vec<Missing>) {
     let missing = |what: &str, why: String, remedy| vec![Missing { what: what.to_owned(), why, remedy }];
     let Some(directory) = &target.data_directory else {

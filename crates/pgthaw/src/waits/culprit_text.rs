@@ -99,7 +99,7 @@ fn query_of(session: &Session) -> Option<String> {
         .map(|query| printable(query).into_owned())
 }
 
-/// PostgreSQL's text for roles without the privilege.
+/// PostgreSQL shows this text to roles without the privilege.
 fn is_hidden(session: &Session) -> bool {
     session.query.as_deref() == Some("<insufficient privilege>")
 }

@@ -81,7 +81,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // The source reports inaccessible files itself.
+    // If files are inaccessible, the source reports it.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
@@ -111,14 +111,14 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let report = TimeReport::new(watched, &source, arguments.by, following.refused, cost, remarks);
     let written =
         file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
-    // The report survives a full disk.
+    // The report is printed even if the disk was full.
     terminal::print_answer(&report, output.json, || render_time_report(&report, Canvas::of_stdout(false).width))?;
     written.transpose()?;
     Ok(status)
 }
 
 impl WaitsArguments {
-    /// Until the timeout, the command's end or an interrupt.
+    /// Measures until the timeout, the command's end or an interrupt.
     async fn wait(
         &self,
         following: &mut Following<'_>,
@@ -145,7 +145,7 @@ impl WaitsArguments {
             command.stdout(Stdio::from(std::io::stderr()));
         }
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
-        // Ctrl-C also reaches the command; the report follows anyway.
+        // Ctrl-C also reaches the command. The report follows anyway.
         let end = async {
             tokio::select! {
                 status = child.wait() => return status,
@@ -171,7 +171,7 @@ struct Here {
     pub who: PgConnection,
     pub roster: Roster,
     pub postmaster_pid: Option<u32>,
-    /// By the server's clock.
+    /// Start of the server, by its clock.
     started_at: f64,
     pub names: WaitNames,
     pub source: Box<dyn TimeSource>,
@@ -253,7 +253,7 @@ impl Following<'_> {
             self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now} UTC"));
         }
         watch.follow(here.who, here.roster);
-        // A source without sessions continued meanwhile.
+        // A source without a session continued during the outage.
         if was_restarted || source.tier() == Tier::Sql {
             self.refused = here.refused;
             source.follow(here.source, here.postmaster_pid)?;

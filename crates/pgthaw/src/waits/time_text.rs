@@ -8,10 +8,10 @@ use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
 use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};
 
-/// `--json` has all.
+/// More names are in `--json`.
 const NAMES_SHOWN: usize = 30;
 
-/// Longer times merge several seconds into a span.
+/// In longer measurements a span covers several seconds.
 const SPANS_SHOWN: usize = 20;
 
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
@@ -63,7 +63,6 @@ fn render_head(report: &TimeReport) -> String {
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
 }
 
-/// Column positions are stable from step to step.
 pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) -> Vec<String> {
     let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
     let mut columns = columns_of("NAME", &rows, |one| &one.name);
@@ -80,7 +79,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
         name.title = format!("{:<wide$}", name.title);
     }
     let mut lines = render_columns(columns, Some(width), mark);
-    // The titles show which columns were dropped.
+    // Removes the list of dropped columns, which the titles show.
     lines.truncate(shown.len() + 1);
     lines
 }
@@ -139,7 +138,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // They overlap the kinds of time.
+    // Commands overlap the kinds of time, so they have no share.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
@@ -245,7 +244,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
 
 // ---- stalls and files ----
 
-/// The worst ones; `--json` has all.
+/// Only the longest are shown; `--json` has all.
 const STALLS_SHOWN: usize = 10;
 
 const FILES_SHOWN: usize = 8;

@@ -114,7 +114,7 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection, Error> {
-    // The startup packet overrides settings of databases and roles. A session without the mark is a pooler's.
+    // The startup packet overrides settings of databases and roles. A session without the mark belongs to a pooler.
     let mark = rand::random::<u64>().to_string();
     let options = candidate.options(resolved, &identity.role, database)?;
     let options = options.options([("search_path", ""), ("pgthaw.session", &mark)]);
@@ -124,7 +124,7 @@ async fn connect_as(
         let failed = |source| Error::Connect { address: address.clone(), source };
         let mut connection = open(&options, identity).await.map_err(failed)?;
         check_version(&connection)?;
-        // A prepared statement would remain in a pooler's session.
+        // Unprepared: a prepared statement would remain in a pooler's session.
         let asked = sqlx::raw_sql(include_str!("../sql/session_path_13.sql")).fetch_one(&mut connection).await;
         let path = asked.and_then(|row| Ok((row.try_get::<String, _>(0)?, row.try_get::<Option<String>, _>(1)?)));
         Ok::<_, Error>((connection, path.map_err(failed)?))
@@ -204,7 +204,7 @@ impl PlainServer {
         Ok(PlainServer { options, shown, resolved, candidate, role, database })
     }
 
-    /// Must precede any data sent.
+    /// Call this before sending any data.
     pub async fn check_peer(&self) -> Result<(), Error> {
         self.resolved.check_peer(&self.candidate, &self.role, &self.database).await
     }

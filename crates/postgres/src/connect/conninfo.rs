@@ -21,7 +21,7 @@ const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
-        // After a `=` it is part of a value.
+        // A `://` after `=` is part of a value.
         None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
             Err(invalid("a URI must begin with postgresql:// or postgres://".into()))
         }
@@ -144,10 +144,10 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
     Ok(parameters)
 }
 
-/// Lists of equal length. IPv6 addresses are in brackets.
+/// Hosts and ports, in lists of equal length. IPv6 addresses are in brackets.
 fn split_hosts(text: &str) -> Result<(String, String), Error> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
-    // An unescaped @ in a password.
+    // The password contains an unescaped @.
     if text.contains('@') {
         return Err(invalid("write @ as %40 and / as %2F in a URI's user and password".into()));
     }
@@ -194,7 +194,7 @@ enum Support {
     Honoured,
     /// Safe to ignore.
     Harmless,
-    /// Rejects other values: ignoring a security setting is dangerous.
+    /// Supports only these values: ignoring others would be a security risk.
     Only(&'static [&'static str]),
 }
 
@@ -316,7 +316,7 @@ impl fmt::Debug for Parameters {
     }
 }
 
-/// Like libpq: empty is unset.
+/// Like libpq, treats an empty variable as unset.
 pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -333,7 +333,7 @@ pub fn variable(name: &str) -> Option<String> {
 pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>, Error> {
     let opened = match open_regular(file) {
         Ok(opened) => opened,
-        // Like libpq: no regular file, no password.
+        // Like libpq: no password without a regular file.
         Err(error)
             if matches!(
                 error.kind(),
@@ -355,7 +355,7 @@ pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>, E
     Ok(lines.filter_map(split_line).find(fits).map(|[.., password]| password))
 }
 
-/// Unescapes backslashes.
+/// Splits at colons and unescapes backslashes.
 pub fn split_line(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let mut at = 0;

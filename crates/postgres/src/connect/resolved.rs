@@ -12,7 +12,7 @@ use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
 use crate::{Address, Error};
 
-/// Per host.
+/// Timeout per host.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
 
 /// psql's options. `None` fields come from the service file, PG* variables, password file and libpq's defaults, in that
@@ -25,7 +25,7 @@ pub struct ConnectOptions {
     pub database: Option<String>,
     /// Override the fields above, as `-d` does in libpq.
     pub parameters: Parameters,
-    /// For peer authentication; requires root.
+    /// User for peer authentication; requires root.
     pub system_user: Option<String>,
     /// Host and port come from a data directory, possibly an attacker's.
     pub address_was_read: bool,
@@ -40,13 +40,13 @@ impl ConnectOptions {
         ResolvedOptions::new(self).ok()?.candidates.first()?.socket_file()
     }
 
-    /// Without defaults and password.
+    /// Address without defaults and password.
     pub fn describe(&self) -> Result<Address, Error> {
         let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
-    /// The first address if every candidate is denied the password.
+    /// First address, if no candidate may get the password.
     pub fn withheld_from(&self) -> Result<Option<String>, Error> {
         let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
@@ -54,7 +54,7 @@ impl ConnectOptions {
     }
 }
 
-/// Requirement of `target_session_attrs`.
+/// Kind of server that `target_session_attrs` requires.
 #[derive(Debug)]
 pub struct Kind {
     name: &'static str,
@@ -97,7 +97,7 @@ pub struct Candidate {
     /// Name, address or socket directory.
     pub host: String,
     pub port: u16,
-    /// The user's host name if `host` is an address.
+    /// Host name that the user gave, if `host` is an address.
     name: Option<String>,
 }
 
@@ -156,7 +156,7 @@ impl ResolvedOptions {
         })
     }
 
-    /// In order.
+    /// Databases to try, in order.
     pub fn databases(&self) -> Vec<String> {
         match &self.database {
             Some(named) => vec![named.clone()],
@@ -166,12 +166,12 @@ impl ResolvedOptions {
         }
     }
 
-    /// Refusal by the preferred database is not final.
+    /// If the preferred database refuses, others are tried.
     pub fn only_prefers(&self, database: &str) -> bool {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
 
-    /// In order. On a socket, root can also act as the server's owner: first if no user is named, else last.
+    /// In order to try. On a socket, root can also act as the server's owner: first if no user is named, else last.
     pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>, Error> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
@@ -280,7 +280,7 @@ impl Candidate {
             .application_name(parameters.get("application_name").unwrap_or("pgthaw"))
             // Connection poolers reject extra_float_digits by default.
             .extra_float_digits(None);
-        // An empty password stops sqlx from using PGPASSWORD, which may be for another server.
+        // An empty password keeps sqlx from using PGPASSWORD, which may be meant for another server.
         let password = resolved.password(self, role, database).ok().flatten();
         options = options.password(password.as_deref().unwrap_or_default());
         // sqlx already applies PGOPTIONS.
@@ -329,7 +329,7 @@ fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
     Ok(pairs)
 }
 
-/// A backslash escapes the next character.
+/// Splits at blanks; a backslash escapes the next character.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut characters = text.chars();
@@ -345,7 +345,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// `hostaddr` must be as long as `host`; `port` may also be single.
+/// `hostaddr` must be as long as `host`. One `port` applies to all hosts.
 fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));

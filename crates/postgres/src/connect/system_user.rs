@@ -34,7 +34,7 @@ impl SystemUser {
         found.ok_or_else(|| NoSuchUser { who: format!("called \"{name}\"") })
     }
 
-    /// Never root, who cannot run PostgreSQL.
+    /// Never returns root, who cannot run PostgreSQL.
     pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
         let uid = fs::symlink_metadata(file).ok()?.uid();
         SystemUser::of_uid(uid).filter(|user| user.uid != 0)

@@ -15,7 +15,7 @@ const REPLACEABLE_FILE: &str = "pgthaw.conf";
 /// Longer lines are split.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Invalid settings are reported as LOG.
+/// The server reports invalid settings as LOG.
 const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
@@ -27,7 +27,7 @@ impl ScratchCluster {
         self.configure(&[("include_if_exists", REPLACEABLE_FILE)])
     }
 
-    /// From the next start or reload. Values must not contain line breaks.
+    /// Applies at the next start or reload. Values must not contain line breaks.
     pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
         if let Some(borrowed) = &self.borrowed {
             settings.clone_into(&mut lock(&borrowed.replaceable));
@@ -56,7 +56,7 @@ impl ScratchCluster {
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// Messages without times and pids, else the log's last lines.
+    /// Messages without times and pids; without messages, the log's last lines.
     pub(super) fn said_since(&self, skipped: u64) -> String {
         let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
@@ -72,7 +72,7 @@ impl ScratchCluster {
         self.directory.directory().facts_of(LOG).map_or(0, |facts| facts.st_size.cast_unsigned())
     }
 
-    /// A log may exceed memory.
+    /// Wanted lines only: a log may exceed memory.
     pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String, Error> {
         let path = self.log_file();
         let mut kept = String::new();
@@ -93,7 +93,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Waits, because the killed owner's server may still run.
+    /// Waits while the killed owner's server is still running.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =

@@ -40,7 +40,7 @@ const SUPERUSER: &str = "postgres";
 const PORT: u16 = 5432;
 /// Recovery of a large cluster is slow.
 const START_LIMIT: Duration = Duration::from_secs(300);
-/// Includes a checkpoint, perhaps to a throttled disk.
+/// Stopping includes a checkpoint, perhaps to a throttled disk.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 
 const START_TRIES: u32 = 20;
@@ -71,10 +71,10 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Owned by this process's user, so that the server's user cannot add files.
     directory: OwnDirectory,
-    /// `None` after adoption.
+    /// `None` for an adopted cluster.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
-    /// Short, because socket paths have at most 107 bytes; private, because the server requires no password.
+    /// Short path, because socket paths have at most 107 bytes. Private, because the server requires no password.
     _sockets: MarkedDirectory,
     /// Owned by the server's user.
     socket_directory: PathBuf,
@@ -183,7 +183,7 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// Waits for connections or `hurry_clusters`.
+    /// Waits for readiness, or until `hurry_clusters`.
     pub fn start(&mut self) -> Result<(), Error> {
         self.start_with(|_| {})
     }
@@ -233,7 +233,7 @@ impl ScratchCluster {
         Err(Error::Program { program: "postgres".into(), output })
     }
 
-    /// Like a power failure. Shared memory stays until the next start or drop.
+    /// Kills the server, like a power failure. Shared memory stays until the next start or drop.
     pub fn crash(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let backends = server.children();
@@ -324,7 +324,7 @@ impl ScratchCluster {
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
         let mut command = self.as_owner(Path::new("/bin/sh"));
-        // pgthaw handles Ctrl-C.
+        // Shields it from Ctrl-C, which pgthaw handles.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
@@ -353,7 +353,7 @@ impl ScratchCluster {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
             if is_given_up() {
-                // Not killed, so that the server removes its shared memory.
+                // Stopped, not killed: the server removes its shared memory.
                 self.stop(if self.borrowed.is_some() { StopMode::Fast } else { StopMode::Immediate })?;
                 return Err(Error::Interrupted);
             }
@@ -498,7 +498,7 @@ impl ScratchCluster {
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Closing the pipe makes the watcher stop the postmaster.
+/// Running server. Closing the pipe makes the watcher stop the postmaster.
 #[derive(Debug)]
 pub struct RunningServer {
     pub postmaster: Child,
@@ -543,7 +543,7 @@ fn as_pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// Line 8 is `ready`, line 1 the pid.
+/// Line 1 is the pid, line 8 `ready`.
 pub fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")

@@ -20,7 +20,7 @@ pub(super) const MARK: &str = ".pgthaw-owner";
 
 pub(super) const SOCKETS: &str = "s";
 
-/// An older empty directory was never marked, because its owner was killed.
+/// An older empty directory counts as abandoned: its owner was killed before marking it.
 const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct OwnerMark {
 
 impl OwnerMark {
     pub fn place(directory: &Directory) -> io::Result<OwnerMark> {
-        // Never visible unlocked.
+        // The mark is locked before it is visible.
         let draft = format!("{MARK}-{}", std::process::id());
         let file = directory.create_file(&draft, 0o600)?;
         file.lock()?;
@@ -40,7 +40,7 @@ impl OwnerMark {
         Ok(OwnerMark { directory: directory.try_clone()?, _file: file })
     }
 
-    /// Keeps the directory.
+    /// Removes the mark, so that the directory stays.
     pub fn remove(&self) -> io::Result<()> {
         self.directory.remove_file(MARK)
     }
@@ -89,7 +89,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let named = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory && is_named(&entry.name));
     let mut removed = Vec::new();
     for directory in named.filter_map(|entry| OwnDirectory::open(&parent.join(entry.name)).ok()) {
-        // Blocks concurrent removers.
+        // The lock blocks concurrent removers.
         let mark = take_abandoned(&directory);
         let is_abandoned = mark.is_some() || is_forgotten(&directory, MARKED_WITHIN);
         if is_abandoned && remove_marked(&directory).is_ok() {
@@ -99,7 +99,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// True if the owner was killed without a mark.
+/// Whether the owner was killed before it placed a mark.
 fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     let path = directory.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -112,13 +112,13 @@ fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     is_made_up && found.st_mode & 0o777 == 0o700 && is_old() && holds_drafts_alone(directory.directory())
 }
 
-/// Only unnamed marks.
+/// Whether it contains only drafts of marks.
 fn holds_drafts_alone(directory: &Directory) -> bool {
     let is_draft = |name: &OsStr| name.to_string_lossy().starts_with(&format!("{MARK}-"));
     directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))
 }
 
-/// Only if the owner is dead.
+/// Takes the lock if the owner is dead.
 fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
     let mark = directory.directory().open_file_with(MARK, OFlags::RDWR).ok()?;
     let is_own = std::os::unix::fs::MetadataExt::uid(&mark.metadata().ok()?) == rustix::process::geteuid().as_raw();
@@ -139,11 +139,11 @@ pub fn has_server(directory: &Path) -> bool {
 
 pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
 
-/// `DATA` is the server's user's, `LOG` this one's.
+/// The server's user owns `DATA`; this process's user owns `LOG`.
 pub const DATA: &str = "data";
 pub const LOG: &str = "server.log";
 
-/// A server refuses to run as root.
+/// Another user, because a server refuses to run as root.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     pub uid: u32,
@@ -158,7 +158,7 @@ impl Owner {
     }
 }
 
-/// Marked; the server's user can only traverse it.
+/// Creates a marked directory. The server's user can only traverse it.
 pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark), Error> {
     let make = || {
         let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;

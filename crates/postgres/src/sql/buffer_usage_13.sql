@@ -1,4 +1,4 @@
--- Before pg_buffercache 1.4. Unused buffers have no usage count.
+-- For pg_buffercache before 1.4. Unused buffers have no usage count.
 SELECT
     usagecount::int AS usage_count,
     pg_catalog.count(*) AS buffers,

@@ -1,5 +1,5 @@
--- Since pg_buffercache 1.4 (PostgreSQL 16), without a row per buffer. Unused buffers are in usage count 0, hence
--- subtracted.
+-- For pg_buffercache 1.4 (PostgreSQL 16) and later, without a row per buffer. Usage count 0 includes unused buffers,
+-- hence the subtraction.
 SELECT
     u.usage_count,
     CASE u.usage_count WHEN 0 THEN greatest(u.buffers - s.buffers_unused, 0) ELSE u.buffers END::bigint AS buffers,

@@ -1,4 +1,4 @@
--- {schema} is pg_buffercache's.
+-- {schema} is the schema of pg_buffercache.
 SELECT
     bufferid,
     reltablespace,

@@ -1,5 +1,5 @@
--- search_path of other sessions: from ALTER ROLE or ALTER DATABASE, the more specific first, else from the
--- configuration files.
+-- search_path of other sessions, from ALTER ROLE or ALTER DATABASE (the more specific first), else from configuration
+-- files.
 SELECT coalesce(
     (SELECT pg_catalog.right(entry, -12)
      FROM pg_catalog.pg_db_role_setting s

@@ -1,5 +1,5 @@
 -- Missing privilege for extension $1 in GRANT's syntax, the most important first. If members of the predefined role $2
--- have it, that role instead; old versions may lack the role.
+-- have the privilege, returns the role. Old versions may lack the role.
 WITH parts AS (
     SELECT d.classid, d.objid, e.extnamespace
     FROM pg_catalog.pg_extension e
@@ -20,7 +20,7 @@ FROM (
     CROSS JOIN members
     WHERE NOT pg_catalog.has_schema_privilege(parts.extnamespace, 'USAGE')
     UNION ALL
-    -- Other objects are for superusers.
+    -- Only superusers may use other objects.
     SELECT
         2,
         pg_catalog.format('EXECUTE ON FUNCTION %s', p.oid::pg_catalog.regprocedure),

@@ -1,4 +1,4 @@
--- relpages is as old as reltuples and needs no lock.
+-- Uses relpages, which is as old as reltuples and needs no lock.
 SELECT
     c.oid,
     i.indrelid,

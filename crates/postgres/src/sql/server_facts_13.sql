@@ -13,7 +13,7 @@ SELECT
     pg_catalog.current_setting('is_superuser') = 'on' AS is_superuser,
     current_user::pg_catalog.text AS role,
     pg_catalog.pg_backend_pid() AS backend_pid,
-    -- A difference, because the server's clock may differ.
+    -- Uptime, because the server's clock may differ from this host's.
     extract(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
         AS uptime_seconds,
     pg_catalog.pg_is_in_recovery() AS in_recovery,
@@ -21,11 +21,11 @@ SELECT
          THEN pg_catalog.pg_last_wal_replay_lsn()
          ELSE pg_catalog.pg_current_wal_lsn()
     END::pg_catalog.text AS lsn,
-    -- A primary's timeline is in its current segment's name; a standby's is that of its last restartpoint.
+    -- A primary's current segment name contains the timeline; a standby's last restartpoint has it.
     CASE WHEN pg_catalog.pg_is_in_recovery()
          THEN (SELECT timeline_id FROM pg_catalog.pg_control_checkpoint())
          ELSE ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::int
     END AS timeline,
-    -- WAL sender of a standby; NULL if hidden or disconnected.
+    -- Source of a standby's WAL; NULL if hidden or disconnected.
     (SELECT sender_host FROM pg_catalog.pg_stat_wal_receiver) AS sender_host,
     (SELECT sender_port FROM pg_catalog.pg_stat_wal_receiver) AS sender_port

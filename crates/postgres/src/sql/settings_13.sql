@@ -1,5 +1,5 @@
--- Explicitly set settings. Runs after session_reset_13, which leaves a few of pgthaw's own: for these, returns the
--- value that RESET would restore.
+-- Explicitly set settings. Runs after session_reset_13, which leaves a few of pgthaw's own settings. For these, returns
+-- the value that RESET would restore.
 SELECT name, CASE source WHEN 'session' THEN reset_val || coalesce(unit, '') ELSE pg_catalog.current_setting(name) END AS value
 FROM pg_catalog.pg_settings
 WHERE source NOT IN ('default', 'override', 'client', 'session')

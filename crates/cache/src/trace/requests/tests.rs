@@ -120,7 +120,6 @@ fn what_was_asked_for_is_told_by_kind_and_neighbours_are_one() {
     ];
     let names: Vec<String> =
         [1, 2].map(|number| relation(number, ForkMap::empty(Fork::Main, 1)).relation.name.name).into();
-    // No fetch is the job's.
     let one = |blocks, kind, claim| (names[0].clone(), blocks, kind, PID, claim == Claim::Others, claim);
     let expected = [
         one(65..67, EventKind::Fetched, Claim::None),
@@ -171,7 +170,7 @@ fn what_others_do_is_left_out_once_the_command_was_seen() {
     let command = Arc::new(AtomicU32::new(0));
     let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     let of = |kind, units, pid| event(kind, 0, units, pid);
-    // Pid 1 is not the server's; there is no command.
+    // Pid 1 is no server process, and the command has not started.
     told.lock().unwrap().events = vec![of(PageEventKind::Fetched, 1, 1), of(PageEventKind::Requested, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
@@ -212,12 +211,10 @@ fn a_command_that_asked_for_nothing_is_told() {
 
 #[test]
 fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_no_other() {
-    // No process has these pids.
     let (short, earlier) = (PID, PID + 1);
     let cases = [
         (vec![], vec![], vec![short]),
         (vec![], vec![1], vec![short, 1]),
-        // It came before the command.
         (vec![earlier], vec![], vec![earlier, short]),
     ];
     for (before, others, expected) in cases {

@@ -9,7 +9,7 @@ const COLD: u8 = 0;
 /// Cached, or read by an earlier step.
 const RESIDENT: u8 = u8::MAX;
 
-/// Cold, resident, or heat level plus one.
+/// Cells, each cold, resident, or heat level plus one.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     cells: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Cells {
 pub struct Run {
     pub start: u32,
     pub end: u32,
-    /// Cold or colder blocks since the last run. `None` without one, or after a resident block, where the kernel
+    /// Unrequested blocks since the previous run. `None` for the first run, or after a resident block, where the kernel
     /// splits reads.
     pub gap: Option<u16>,
 }
@@ -86,7 +86,7 @@ impl Cells {
         self.cells[start as usize..end as usize].fill(RESIDENT);
     }
 
-    /// The slice's end if its last block is not wanted.
+    /// Start of a wanted run at the slice's end, else that end.
     pub fn last_run_start(&self) -> u32 {
         let is_wanted = |cell: &u8| *cell != COLD && *cell != RESIDENT;
         self.cells.iter().rposition(|cell| !is_wanted(cell)).map_or(0, |last| last as u32 + 1)
@@ -135,7 +135,7 @@ impl<'a> Slices<'a> {
         Slices { wanted, fork, segment_blocks: segment_blocks.max(1).into(), largest_read, at: 0 }
     }
 
-    /// Leaves its blocks in `cells`.
+    /// Fills `cells` with the slice's blocks.
     pub fn next(&mut self, cells: &mut Cells) -> Option<Slice> {
         let start = self.next_wanted()?;
         let segment_end = (start / self.segment_blocks + 1) * self.segment_blocks;
@@ -177,7 +177,7 @@ impl<'a> Slices<'a> {
 
 // ---- wanted ----
 
-/// Reading order; any query needs what precedes `ByHeat`.
+/// Reading order. Any query needs the parts before `ByHeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precedence {
     /// Read by every new connection.
@@ -196,15 +196,15 @@ pub struct WantedFork {
     pub is_index: bool,
     /// Current length.
     pub blocks: u64,
-    /// Heat (relative uses, above 0) and its blocks, coldest first; at most 200 levels, as cells are bytes. A block
-    /// in several has the hottest.
+    /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes. A
+    /// block in several levels has the hottest.
     pub levels: Vec<(f32, RoaringBitmap)>,
     pub resident: RoaringBitmap,
     /// In fork order; empty if irrelevant or unknown.
     pub places: Vec<Place>,
 }
 
-/// A fork is contiguous from this block on.
+/// The fork is contiguous on the device from this block on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub first_block: u64,
@@ -213,7 +213,7 @@ pub struct Place {
 }
 
 impl WantedFork {
-    /// Last if unknown.
+    /// Device position; the maximum if unknown.
     pub fn place_of(&self, block: u64, block_size: u32) -> u64 {
         let at = self.places.partition_point(|place| place.first_block <= block);
         let place = at.checked_sub(1).map(|at| self.places[at]);

@@ -5,16 +5,16 @@ use super::merge::Link;
 /// The hot part ends at this drop in heat per second ...
 const DROP_MIN: f64 = 32.0;
 
-/// ... within this share of the plan's seconds (catalogs lie between) ...
+/// ... that occurs within this share of the plan's seconds (catalogs may lie between) ...
 const DROP_WITHIN: f64 = 0.02;
 
 /// ... with at most this share of heat left. An index is much hotter than its table, but useless alone.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// A part behind a drop is hot too with this share of heat: an index may have nearly all.
+/// A part behind a drop is hot too if it has this share of the heat: an index may have nearly all.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
-/// The hot part counts as begun with this share of seconds left: small catalogs may come late.
+/// The hot part counts as begun when this share of its seconds is left: small catalogs may be read late.
 const LEFT_MAX: f64 = 0.06;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
-//! Chooses the gaps to read over in a slice. A gap costs bytes and saves a read, so the best choice is the m
-//! shortest gaps, for some m. All are tried.
+//! Chooses the gaps to read over in a slice. A gap costs bytes and saves a read, so the best choice is the m shortest
+//! gaps, for some m. Every m is tried.
 
 use super::cells::{Cells, Geometry, Slices, WantedFork};
 use crate::warm::DeviceProfile;
@@ -29,12 +29,12 @@ impl Prices<'_> {
         Bytes(blocks * u64::from(self.geometry.block_size))
     }
 
-    /// Blocks in the time of one read.
+    /// Blocks transferred in the time of one read.
     fn price_blocks(&self) -> f64 {
         self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
     }
 
-    /// The next slice consumes some of the plan's ties.
+    /// Prices of the next slice, which uses up some of the plan's ties.
     pub fn next(&mut self, cells: &Cells) -> Self {
         let here = *self;
         if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
@@ -51,7 +51,7 @@ pub struct Cost {
     pub blocks: u32,
 }
 
-/// Gaps shorter than `gap` blocks, and the first `ties` of that length.
+/// Reads over gaps shorter than `gap` blocks, and over the first `ties` gaps of that length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     gap: u16,
@@ -61,7 +61,7 @@ pub struct Merging {
 impl Merging {
     /// One read per run.
     pub const NONE: Merging = Merging { gap: 0, ties: 0 };
-    /// Over every gap.
+    /// Reads over every gap.
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 
     pub fn up_to(gap: u16, ties: u64) -> Merging {
@@ -118,7 +118,7 @@ pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read:
     });
 }
 
-/// Stretches before the cut to the largest read.
+/// Visits stretches before the cut to the largest read.
 pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
     let mut ties = merging.ties;
     let mut stretch: Option<(u32, u32)> = None;
@@ -142,9 +142,9 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
 
 // ---- chain ----
 //
-// Levels of heat form a chain, hottest first. A link gets its own pass if it gains more heat per second than what
-// follows; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes
-// fragment reads, so their extra cost is limited.
+// Levels of heat form a chain, hottest first. A link gets its own pass if it gains more heat per second than the next
+// one; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes fragment
+// reads, so their extra cost is limited.
 
 /// Minimum density ratio to the next pass: each adds reads, which live traffic needs too.
 const PASS_GAIN_MIN: f64 = 2.0;
@@ -155,11 +155,11 @@ pub struct Link {
     pub coldest: u8,
     pub merging: Merging,
     pub cost: Cost,
-    /// Includes colder ones in gaps.
+    /// Includes colder blocks in gaps.
     pub wanted_blocks: u32,
-    /// Sum over them.
+    /// Sum over `wanted_blocks`.
     pub heat: f64,
-    /// Of the untrimmed link.
+    /// Device seconds of the untrimmed link.
     pub seconds: f64,
 }
 
@@ -170,7 +170,7 @@ impl Link {
     }
 }
 
-/// Passes by decreasing density. Hot blocks first may add the share `premium` to the device time.
+/// Passes by decreasing density. Reading hot blocks first may add the share `premium` to the device time.
 pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>, premium: f64) -> Vec<Link> {
     let levels: Vec<u8> = slice.levels().collect();
     let Some(coldest) = levels.last() else { return Vec::new() };
@@ -223,10 +223,10 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 
 // ---- balance ----
 //
-// Gaps of a whole plan, on a device that overlaps both prices.
+// Chooses the gaps of a whole plan, on a device that overlaps both prices.
 //
-// Such a device takes about as long as the larger price, so a plan short of bytes should read over fewer gaps, one
-// short of reads more. Every number m of shortest gaps is tried. The effect of the largest read is then computed
+// Such a device takes about as long as the larger price. So a plan short of bytes should read over fewer gaps, and one
+// short of reads over more. Every number m of shortest gaps is tried. The effect of the largest read is then computed
 // exactly.
 
 /// Longer gaps are read over all together or not at all.

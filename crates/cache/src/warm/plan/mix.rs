@@ -1,6 +1,6 @@
-//! Orders a plan's reads so that both budgets, reads and bytes, are always in use. A limited device grants them per
-//! 0.1 s, and leftovers are lost. So slices dear in reads and slices dear in bytes form two streams in plan order,
-//! and the next read comes from the stream whose budget is behind.
+//! Orders a plan's reads so that both budgets, reads and bytes, are always in use. A limited device grants them per 0.1
+//! s, and leftovers are lost. So steps that cost mainly reads and steps that cost mainly bytes form two streams in plan
+//! order. The next read comes from the stream whose budget is behind.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use host::units::Bytes;
 /// Unspent budget is lost after this time: 0.05 s either way is the kernel limiter's 0.1 s.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Maximum lead of a stream beside others, in reads (4 s on a common volume at the plan's prices). Then it waits
-/// and its budget is lost, so this exceeds what catalogs take beside a cold server's misses.
+/// Maximum lead of a stream beside others, in reads (4 s on a common volume at the plan's prices). Then the stream
+/// waits and its budget is lost, so the lead exceeds the reads of catalogs beside a cold server's misses.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
 pub struct Mix<'a> {
     plan: &'a Plan,
-    /// Slices dear in reads, and slices dear in bytes.
+    /// Steps that cost mainly reads, and steps that cost mainly bytes.
     short: Stream,
     long: Stream,
     scratch: Scratch,
@@ -82,7 +82,7 @@ impl<'a> Mix<'a> {
         self.hot.is_some_and(|hot| hot.is_begun())
     }
 
-    /// Also returns the step's number, from 1. `read_worth` multiplies the price where others take reads.
+    /// Also returns the step's number, from 1. `read_worth` multiplies a read's price if others compete for reads.
     pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
         let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
         let ahead = self.short.starts_at - self.long.starts_at;
@@ -139,7 +139,7 @@ impl Plan {
         &self.steps[self.order[nth] as usize]
     }
 
-    /// Whether a step is dearer in reads than in bytes.
+    /// Whether a step costs more in reads than in bytes.
     fn is_short(&self, step: &Step) -> bool {
         let (of_reads, of_bytes) = self.prices(step.link.cost.reads.into(), step.link.cost.blocks.into());
         of_reads > of_bytes

@@ -56,7 +56,7 @@ impl Forecast {
     }
 }
 
-/// Share of device time that hot blocks first may add, beside others.
+/// Beside others, reading hot blocks first may add this share of device time.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
 /// Price multiplier of a read beside others: eight clients with cold rows take two of three reads, so fewer, larger
@@ -66,7 +66,7 @@ const SHARED_READ_WORTH: f64 = 3.0;
 /// Users of the device while a plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
-    /// Nobody else: prices overlap, and hot blocks may be read with the rest.
+    /// Nobody else uses the device: prices overlap, and hot blocks may be read with the rest.
     Alone,
     /// Others use what a plan saves, and clients wait for the hottest blocks.
     Shared,
@@ -86,7 +86,7 @@ pub struct Plan {
     device: DeviceProfile,
     pub(crate) situation: Situation,
     slices: Vec<Slice>,
-    /// By position; those of a slice are adjacent, in the order of execution.
+    /// By position. The steps of a slice are adjacent, in the order of execution.
     steps: Vec<Step>,
     /// Indexes of `steps` in plan order.
     order: Vec<u32>,
@@ -104,7 +104,7 @@ pub struct Scratch {
 }
 
 impl Plan {
-    /// Hottest first, at most `budget` bytes. Forks must be in device order.
+    /// Plans reads, hottest first, of at most `budget` bytes. Forks must be in device order.
     pub fn new(
         forks: Vec<WantedFork>,
         geometry: Geometry,
@@ -157,7 +157,7 @@ impl Plan {
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
-    /// Its hot part, or the rest of an earlier plan's.
+    /// Hot part of this plan, or the rest of an earlier plan's.
     fn hot(&self) -> Option<Hot> {
         let links = || self.ordered().map(|step| &step.link);
         Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))
@@ -263,8 +263,8 @@ impl Plan {
 
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
-        // On a device that seeks, a small file takes as long as megabytes: no precedence. Without others, one sweep
-        // suffices.
+        // On a device that seeks, a small file takes as long as megabytes, so precedence is ignored. Without others,
+        // one sweep suffices.
         let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };

@@ -1,6 +1,6 @@
 //! Measures a data directory's device with reads of existing relation files past the page cache. The start of each
-//! phase does not count, because limiters let bursts through. No block is read twice while unread ones remain,
-//! because caches below the device would answer.
+//! phase does not count, because limiters allow bursts. No block is read twice while unread ones remain, because caches
+//! below the device would serve the repeat.
 
 mod store;
 
@@ -33,11 +33,11 @@ pub const PROBE_TIME: Duration = Duration::from_secs(10);
 const SMALL_READ: u64 = 8 << 10;
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SEQUENTIAL_READ: u64 = 1 << 20;
-/// Large reads in flight: few suffice, and many take long to stop.
+/// Depths for large reads: few reach the bandwidth, and many delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Share of time and bytes per phase. Bytes add up to at most 1; times leave room for last reads that wait for a
-/// limiter.
+/// Shares of time and bytes of one phase. The bytes add up to at most 1. The times leave room for last reads that a
+/// limiter delays.
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
@@ -66,7 +66,7 @@ impl Probe<'_> {
     /// `None` if interrupted.
     ///
     /// # Errors
-    /// Too little to read, or files without direct reads.
+    /// Too little data, no support for direct reads, or too few completed reads.
     pub fn run(&self) -> Result<Option<Measurement>, Error> {
         let started = Instant::now();
         let mut running =
@@ -98,7 +98,7 @@ impl Probe<'_> {
 }
 
 impl Running<'_> {
-    /// Increases the depth until the gain ends.
+    /// Increases the depth until that gains nothing.
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>, Error> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
@@ -173,11 +173,11 @@ impl Running<'_> {
 
 /// Bytes of a chunk: the largest read.
 const CHUNK: u64 = 1 << 20;
-/// Larger random reads, each with its own chunks.
+/// Sizes of the larger random reads. Each size has its own chunks.
 const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
-/// The largest files, all open at once: at most half of the limit on open files.
+/// Maximum files. All are open at once, so half of the limit on open files applies too.
 const FILES_MAX: u64 = 256;
-/// Fewer chunks say little.
+/// Minimum chunks for a measurement.
 const CHUNKS_MIN: usize = 16;
 /// Sequential reads get a third of the chunks, small reads a sixth of the rest.
 const SEQUENTIAL_PART: usize = 3;
@@ -192,7 +192,7 @@ pub struct SampleFile {
     pub size: Bytes,
 }
 
-/// The largest on the directory's own device, by path.
+/// The largest files on the directory's own device, sorted by path.
 pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, Error> {
     let root = directory.files.root().facts();
     let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
@@ -241,9 +241,9 @@ impl Places {
 
 struct Deck {
     open: Vec<DirectFile>,
-    /// Places a chunk apart.
+    /// Places of sequential reads, a chunk apart.
     sequential: Arc<Places>,
-    /// Random order: those for small reads, then equal shares for the larger sizes.
+    /// In random order: chunks for small reads, then an equal share for each larger size.
     chunks: Vec<Place>,
     random: BTreeMap<u64, Arc<Places>>,
 }
@@ -271,7 +271,7 @@ impl Deck {
         places
     }
 
-    /// Share 0 is for small reads.
+    /// `nth` 0 is the share of small reads.
     fn deal(&self, nth: usize, size: u64) -> Arc<Places> {
         let small = self.chunks.len() / SMALL_PART;
         let share = (self.chunks.len() - small) / SIZES.len();
@@ -304,8 +304,8 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 //
 // A phase has reads of one size at one depth.
 
-/// Start of a phase that does not count, at most this share of it. The kernel's limiter (blk-throttle) uses slices
-/// of 100 ms and lets more than two through at first. Two reads always count: a small budget has four of the
+/// Initial time of a phase that does not count, at most this share. The kernel's limiter (blk-throttle) uses slices of
+/// 100 ms and allows more than two at first. Two reads always count, because a small budget allows only four of the
 /// largest size.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
@@ -399,7 +399,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. If there are bursts, only whole ones count, from the start of one to that of another.
+/// Reads per second. Of bursts, only whole ones count, from the start of one to the start of another.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -407,7 +407,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
     let pause = PAUSE_MIN.max(distances.get(distances.len() / 2)? * PAUSE_RATIO);
     let starts: Vec<usize> = (1..ends.len()).filter(|at| ends[*at] - ends[at - 1] > pause).collect();
     if let [first, .., last] = starts[..]
-        // Bursts span most of the time; otherwise the pauses are single stalls.
+        // Bursts span most of the phase; otherwise the pauses are single stalls.
         && ends[last] - ends[first] > (ends[to] - ends[from]) / 2.0
     {
         (from, to) = (first, last);
@@ -422,7 +422,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     pub profile: DeviceProfile,
-    /// Microseconds of one small read at a time.
+    /// Microseconds of a small read at depth 1.
     pub latency_us_p50: f64,
     pub latency_us_p99: f64,
     /// Bytes per second of 1 MiB reads.
@@ -433,13 +433,12 @@ pub struct Measurement {
     pub by_size: Vec<SizePoint>,
     /// Fit of `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` to `by_size`.
     pub fit: Fit,
-    /// Largest error on `by_size`, relative to the measured time.
+    /// Largest error of `profile` on `by_size`, relative to the measured time.
     pub profile_error_ratio_max: f64,
-    /// Cost of the probe.
     pub reads: u64,
     pub read_bytes: Bytes,
     pub seconds: f64,
-    /// Unread blocks ran out.
+    /// Some blocks were read twice.
     pub has_read_twice: bool,
 }
 
@@ -474,7 +473,7 @@ pub struct Fit {
 
 // ---- fit ----
 
-/// Rates within this share of the best are equal: measurements vary as much.
+/// Rates above this share of the best are equal: measurements vary as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
 /// Minimum gain that justifies a greater depth.
 const GAIN_MIN: f64 = 1.05;
@@ -482,9 +481,9 @@ const GAIN_MIN: f64 = 1.05;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Small {
     pub reads_per_second: f64,
-    /// Smallest depth that reaches it.
+    /// Smallest depth that nearly reaches this rate.
     pub depth: u32,
-    /// Median of single reads: one pause would distort a mean.
+    /// Median latency of single reads: one pause would distort a mean.
     pub alone_seconds: f64,
 }
 
@@ -502,7 +501,7 @@ fn summarize_depths(points: &[DepthPoint]) -> Small {
     Small { reads_per_second: best, depth, alone_seconds: alone.map_or(0.0, |point| point.latency_us_p50 / 1e6) }
 }
 
-/// Median of the three best: the best alone is luck.
+/// Median of the three best rates: the best may be luck.
 fn choose_best(rates: impl Iterator<Item = f64>) -> f64 {
     let mut rates: Vec<f64> = rates.collect();
     rates.sort_by(|one, other| other.total_cmp(one));
@@ -530,7 +529,7 @@ fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> De
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
 
-/// Fits by least squares of the relative errors.
+/// Fits the overlap by least squares of the relative errors.
 fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     let (mut top, mut bottom) = (0.0, 0.0);
     for point in points {

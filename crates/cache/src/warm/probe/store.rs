@@ -17,7 +17,7 @@ const PROFILE: &str = "the device's profile";
 
 const FORMAT: u32 = 1;
 
-/// Above this multiple of the limit, the measurement did not feel it.
+/// A measurement above this multiple of the limit ended before the limit took effect.
 const UNFELT_RATIO: f64 = 1.15;
 
 /// Accepted ranges: a file is untrusted text.
@@ -47,8 +47,8 @@ pub struct StoredDevice {
 }
 
 impl DeviceRecord {
-    /// If the budget ended before the limit was felt, the profile uses the limit: a fast one lets the first tenths
-    /// of a second through.
+    /// If the budget ended before the limit took effect, the profile uses the limit. A fast limit takes effect only
+    /// after tenths of a second.
     pub fn new(
         device: &BlockDevice,
         limit: ReadLimit,
@@ -125,7 +125,7 @@ impl ProfileStore {
         ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
-    /// If empty, nobody needs to identify the device, which is slow on a busy one.
+    /// If empty, the device need not be identified, which is slow on a busy one.
     pub fn is_empty(&self) -> bool {
         match self.directory.read_dir() {
             Ok(mut files) => files.next().is_none(),

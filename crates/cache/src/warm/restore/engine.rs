@@ -23,7 +23,7 @@ use ::host::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
 use ::host::linux::threads::{lock, on_threads};
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Memory and eviction are checked after this time ...
+/// Interval between checks of memory and eviction ...
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// ... or this many bytes.
@@ -42,20 +42,20 @@ pub struct Engine<'a> {
     pub threads: usize,
     pub governor: &'a Governor,
     pub host: &'a Host,
-    /// Bytes cached before that are to stay.
+    /// Bytes cached before this plan that should stay cached.
     pub resident_bytes: Bytes,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub reads: u64,
-    /// Bytes per fork not cached when read, in plan order.
+    /// Bytes that were not cached when read, per fork in plan order.
     pub fork_bytes: Vec<Bytes>,
     /// Bytes reread after eviction, and bytes dropped.
     pub memory: MemoryReceipt,
     /// First error per fork.
     pub failures: BTreeMap<usize, Refusal>,
-    /// Blocks per fork loaded by these reads: none cached before, or read by the server first.
+    /// Blocks per fork that these reads loaded, without those cached before or read by the server first.
     pub brought: Vec<RoaringBitmap>,
     /// The rest needs a new plan.
     pub is_outdated: bool,
@@ -65,7 +65,7 @@ struct Queue<'a> {
     mix: Mix<'a>,
     /// Reads to repeat.
     again: VecDeque<Read>,
-    /// Rest of stretches for reading in order, with slices.
+    /// Unread rests of stretches for reading in order, with slices.
     left: VecDeque<(Option<usize>, Read)>,
     begun: usize,
     looked_at: Instant,
@@ -166,7 +166,7 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // Threads that wait for a turn would wait in vain.
+                // Threads would wait for a turn in vain.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -187,7 +187,7 @@ impl Work<'_> {
         }
     }
 
-    /// Records a read, before or after it is done.
+    /// Reports a read. Repeated ones do not count.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
             self.engine.host.watcher.advance(self.bytes(read.range));
@@ -238,7 +238,7 @@ impl Work<'_> {
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// A plan cut by a budget stays.
+    /// Whether the situation changed. A plan cut by a budget stays valid.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -269,7 +269,7 @@ impl Work<'_> {
         }
     }
 
-    /// Before stopping for lack of memory, drops the blocks read over gaps.
+    /// Before stopping for lack of memory, drops the unrequested blocks of gaps.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -334,7 +334,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // After the wait: the server may be faster, and dropped pages must return at once.
+        // After the wait: the server may have read pages meanwhile, and dropped pages must be reread at once.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
@@ -404,8 +404,8 @@ impl Work<'_> {
 
 // ---- let go ----
 
-/// Drops blocks of `brought` that are not `wanted`, also from the bitmaps. If `may_be_used`, keeps pages used
-/// since, or all if use is invisible.
+/// Drops blocks of `brought` that are not `wanted`, also from the bitmaps. If `may_be_used`, keeps pages used since
+/// their load, or all if use is invisible.
 pub fn let_go(
     files: Files<'_>,
     (forks, wanted): (&[Planned], &[WantedFork]),
@@ -453,9 +453,9 @@ pub fn let_go(
 /// A slice is checked after this many later ones began, so that its last reads are over.
 const SLICES_LATER: usize = 2;
 const SAMPLE_READS: usize = 256;
-/// Smaller samples say nothing.
+/// Minimum sample size for a decision.
 const SAMPLE_READS_MIN: usize = 32;
-/// Larger shares mean lack of memory; other causes take single pages.
+/// Above this share of evicted pages, memory is short; other causes evict single pages.
 const GONE_RATIO_MAX: f64 = 0.1;
 
 #[derive(Debug, Default)]

@@ -20,35 +20,35 @@ use ::host::units::Bytes;
 /// Length of a full-speed bandwidth measurement.
 const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
 
-/// Time skipped before it: a limit or burst credit is faster at first.
+/// Time skipped before a bandwidth measurement, because rate limiters allow bursts at first.
 const BURST_SPAN: Duration = Duration::from_millis(200);
 
-/// Length of a measurement of the scarce price.
+/// Length of one check whether reads or bytes are the bottleneck.
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
-/// A bandwidth beside others counts only below this share of the device's reads.
+/// Beside others, a bandwidth counts only if all reads are below this share of the device's maximum.
 const READS_USED_MAX: f64 = 0.5;
 
-/// With less left, a restore beside waiting traffic uses all threads.
+/// When less reading time is left, a restore beside waiting traffic uses all threads.
 const LAST_STRETCH: Duration = Duration::from_millis(1500);
 
-/// Below this share of the bandwidth, the device is short of reads, not bytes.
+/// Below this share of the bandwidth, reads per second are the bottleneck, not bytes.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Caps a read's worth: a largest read then costs this share of its price in bytes. The rest pays for small reads,
-/// such as catalogs.
+/// Caps `read_worth`: a read costs this share of a largest read's transfer time. The rest is for small reads, such as
+/// those of catalogs.
 const LARGEST_READ_COST_MAX: f64 = 0.85;
-/// Factor of one adjustment.
+/// Factor of one change of `read_worth`.
 const READ_WORTH_STEP: f64 = 1.25;
 
-/// Above this share, it is short of bytes.
+/// Above this share of the bandwidth, bytes per second are the bottleneck.
 const SHORT_OF_BYTES_RATIO: f64 = 0.92;
 
 /// A gentle restore assumes traffic for this long: the server may just have started.
 const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Busy processes, summed over looks less idle ones, that count as traffic. One process takes 0.2 s; the backend of
-/// this restore is busy for less.
+/// Busy processes over successive looks that count as traffic. An idle look subtracts 1. One busy process needs 0.2 s;
+/// this restore's own backend is busy for less.
 const BUSY_MIN: u32 = 8;
 
 /// Polling interval.
@@ -61,7 +61,7 @@ pub struct Governor {
     threads: usize,
     pub pace: Pace,
     device: DeviceProfile,
-    /// The device was configured or probed.
+    /// The device's profile was configured or probed.
     is_told: bool,
     /// The user set a rate.
     is_limited: bool,
@@ -75,9 +75,9 @@ struct Seen {
     given: Given,
     /// Bytes of the plan not yet started.
     left_bytes: u64,
-    /// Bytes per read that use up bytes before reads.
+    /// Bytes per read above which bytes are the bottleneck, not reads.
     needed_per_read: Bytes,
-    /// Price multiplier, above 1 if others compete for reads.
+    /// Multiplier of a read's price, above 1 if others compete for reads.
     read_worth: f64,
     /// All hot blocks have been started.
     is_cold_rest: bool,
@@ -85,15 +85,15 @@ struct Seen {
     /// Others were busy during the reads.
     had_traffic: bool,
     has_no_server: bool,
-    /// The server was visible.
+    /// The server's processes were visible at least once.
     is_seen: bool,
     bandwidth: Bandwidth,
     shared_depth: SharedDepth,
     climb: Climb,
     others: Others,
-    /// Highest reads per second of all users.
+    /// Highest observed reads per second, of all users.
     most_reads: f64,
-    /// Bandwidth was left over for a while.
+    /// In some stretch, reads were the bottleneck.
     was_short_of_reads: bool,
     receipt: TrafficReceipt,
 }
@@ -147,7 +147,7 @@ impl Governor {
         if self.lock().is_alone { Situation::Alone } else { Situation::Shared }
     }
 
-    /// Long stretches need a device without other users and without a rate.
+    /// Reading long stretches in order needs a device without other users and without a rate.
     pub fn may_read_in_order(&self) -> bool {
         self.situation() == Situation::Alone && !self.pace.has_rate()
     }
@@ -156,7 +156,7 @@ impl Governor {
         self.lock().had_traffic
     }
 
-    /// A single busy process may be the backend of this restore.
+    /// Sets the initial situation. A single busy process may be this restore's own backend.
     pub fn begin(&self, traffic: &dyn Traffic) {
         let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
         let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
@@ -253,7 +253,7 @@ impl Governor {
         (looks.add(now, busy, may_flow), busy)
     }
 
-    /// Ignores moments of activity, because a change causes a new plan.
+    /// Ignores short activity, because a change of situation causes a new plan.
     fn judge_situation(&self, load: Load, seen_busy: u32) {
         let mut seen = self.lock();
         if load == Load::Idle {
@@ -270,7 +270,7 @@ impl Governor {
         self.lock().receipt.replanned += 1;
     }
 
-    /// Searches the share beside which the server does the most work.
+    /// Searches the restore's bandwidth share at which the server does the most work.
     fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
         let work = if load == Load::Flowing { traffic.read_work() } else { None };
         let mut seen = self.lock();
@@ -284,7 +284,7 @@ impl Governor {
         }
     }
 
-    /// A gentle restore distrusts idleness if the server is unseen or new.
+    /// In a gentle restore, idle counts as waiting until the server is visible and `GENTLE_PATIENCE` is over.
     fn distrust(&self, load: Load, now: Duration) -> Load {
         let seen = self.lock();
         let is_trusted = seen.has_no_server || (seen.is_seen && now >= GENTLE_PATIENCE);
@@ -292,15 +292,15 @@ impl Governor {
         if distrusts { Load::Waiting } else { load }
     }
 
-    /// Traffic that takes most reads counts as waiting: an early finish helps it more.
+    /// Counts flowing traffic that takes most reads as waiting: an early finish helps it more.
     fn reconsider(&self, load: Load) -> Load {
         let reads = self.expected_reads();
         let is_short = self.sharing == Sharing::Fair && self.lock().others.are_short(reads);
         if load == Load::Flowing && is_short { Load::Waiting } else { load }
     }
 
-    /// The profile's rate, scaled up for a faster device. An unprobed device is limited to the rate it showed when
-    /// short of reads.
+    /// The profile's read rate, scaled up if the device's bandwidth proved higher. For a default profile, at most the
+    /// highest rate observed while reads were the bottleneck.
     fn expected_reads(&self) -> f64 {
         let seen = self.lock();
         let faster = seen.bandwidth.bytes.seconds_at(self.device.bandwidth).max(1.0);
@@ -329,14 +329,14 @@ impl Governor {
         let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes));
         let mut seen = self.lock();
         seen.depth = allowed.depth;
-        // A user's limit is the bottleneck, not the reads.
+        // With a user's limit, that limit is the bottleneck, not the reads.
         seen.needed_per_read = if self.is_limited { Bytes(0) } else { seen.others.balance(part) };
-        // The server's misses use the share too. A gentle share is small already.
+        // The server's misses use the share too, except for a gentle restore, whose share is small already.
         let left = if part.reads.is_none() { part } else { seen.others.leave(part) };
         self.pace.set_rate(allowed.rate.map(|_| left));
     }
 
-    /// `bytes` per second as a share of the device.
+    /// Rate whose reads are the same share of the device as `bytes`.
     fn part(&self, bytes: Bytes) -> Rate {
         if self.sharing == Sharing::Gentle {
             return Rate { bytes, reads: None };
@@ -381,7 +381,7 @@ impl Governor {
             || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
-    /// Takes and returns the start of the stretch, with totals by then.
+    /// Adapts the price and number of reads. Takes and returns the stretch's start and the totals then.
     fn judge_shortage(
         &self,
         stretch: Option<(Instant, Given)>,
@@ -405,7 +405,7 @@ impl Governor {
         let (reads, worth) = (given.device_reads() / elapsed.as_secs_f64(), self.worth_after(share));
         let mut seen = self.lock();
         seen.read_worth = worth;
-        // A limit may stall for 0.1 s, so earlier rates count. A stall says nothing about reads.
+        // A limiter may stall for 0.1 s, so earlier rates count. A stall shows no shortage of reads.
         seen.most_reads = seen.most_reads.max(reads);
         seen.was_short_of_reads |= reads > 0.0 && share < SHORT_OF_READS_RATIO;
         drop(seen);
@@ -418,7 +418,7 @@ impl Governor {
         next
     }
 
-    /// New worth after a stretch that used `share` of the bandwidth.
+    /// New `read_worth` after a stretch that used `share` of the bandwidth.
     fn worth_after(&self, share: f64) -> f64 {
         match (self.situation(), self.read_worth()) {
             (Situation::Alone, _) => 1.0,
@@ -460,9 +460,9 @@ impl Governor {
 //
 // Chooses the bandwidth share beside flowing traffic that maximizes the server's work.
 //
-// Users' throughput is invisible, so CPU time is the measure: a transaction needs the same whether or not it
-// waited. Now and then another share is tried for a second. It is kept if the server works more beside less, or
-// hardly less beside more.
+// Users' throughput is invisible, so CPU time is the measure: a transaction needs the same CPU time whether or not it
+// waited. Every other second, another share is tried. A smaller share is kept if the server works more, a larger one if
+// the server works hardly less.
 
 /// Largest share; the rest keeps the device unsaturated (docs/decisions/below-saturation.md).
 pub const SHARE_MAX: f64 = 0.93;
@@ -473,9 +473,9 @@ const STEP: f64 = 0.75;
 /// Observation time of a share.
 const STRETCH: Duration = Duration::from_secs(1);
 
-/// Minimum work ratio for a smaller share ...
+/// A smaller share is kept above this ratio of the server's work.
 const GAIN_MIN: f64 = 1.05;
-/// ... and for a larger one.
+/// A larger share is kept from this ratio on.
 const LOSS_MAX: f64 = 0.97;
 
 #[derive(Debug)]
@@ -501,7 +501,7 @@ impl Climb {
         self.tried.unwrap_or(self.share)
     }
 
-    /// The share, and the server's work relative to the largest share.
+    /// The share, and the server's work relative to its work at the largest share.
     pub fn chosen(&self) -> (f64, f64) {
         (self.share, if self.work_at_most > 0.0 { self.work / self.work_at_most } else { 1.0 })
     }

@@ -59,7 +59,7 @@ pub struct Restore {
     place: Result<Place, Refusal>,
     host: Host,
     governor: Governor,
-    /// The server has answered, or will not.
+    /// Notified once the server has answered or cannot answer.
     answered: Notify,
 }
 
@@ -77,10 +77,10 @@ impl Restore {
         Restore { request, options, place, host, governor, answered: Notify::new() }
     }
 
-    /// The OS tier does not wait for `server`.
+    /// The OS tier waits for `server` only with `awaits_server`.
     ///
     /// # Errors
-    /// Only that of `server`: other failures are in the receipt.
+    /// Only the error of `server`; other failures are in the receipt.
     pub async fn run<E>(self, server: impl Future<Output = Result<Answer, E>>) -> Result<Receipt, E> {
         let started_at = Timestamp::now();
         let this = Arc::new(self);
@@ -116,7 +116,7 @@ impl Restore {
         Ok(receipt)
     }
 
-    /// Waits for the server, then reads catalogs. Also returns entries not where the snapshot says.
+    /// Waits for the server, then reads catalogs. Also returns entries missing or empty at the snapshot's path.
     async fn late<E>(
         &self,
         server: impl Future<Output = Result<Answer, E>>,
@@ -153,7 +153,7 @@ impl Restore {
         Ok((Answer { server, remarks }, catalog, unresolved))
     }
 
-    /// The server answers, but none of its processes is visible.
+    /// Remark for a server that answers, but has no visible process.
     fn remark_unseen(&self, has_answered: bool) -> Option<String> {
         let shares = self.request.tiers.os && self.place.is_ok() && !self.options.is_dry_run;
         let is_seen = self.governor.has_seen_server() || self.host.traffic.read_busy().is_some();
@@ -178,7 +178,7 @@ impl Restore {
         databases
     }
 
-    /// Unless all `is_cached`, the server reads the shared device.
+    /// Unless all `is_cached`, the server reads the shared device, so limits apply.
     async fn buffers_pass(
         &self,
         is_cached: bool,
@@ -219,7 +219,7 @@ impl Restore {
         self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
     }
 
-    /// Up to half is reserved for the buffers tier.
+    /// Reserves up to half of the budget for the buffers tier.
     fn os_budget(&self) -> Option<Bytes> {
         self.options.budget.map(|budget| minus(budget, self.reserved().min(Bytes(budget.0 / 2))))
     }
@@ -278,7 +278,7 @@ impl Restore {
     }
 }
 
-/// Sends missing files to `tell` and reads the rest. Waits for the server only with `awaits_server`.
+/// Sends missing and empty files to `tell` and reads the rest. Waits for the server only with `awaits_server`.
 async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -> Pass {
     if !this.request.tiers.os {
         return Pass::default();
@@ -286,7 +286,7 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     let entries = this.request.entries();
     let place = match &this.place {
         Ok(place) => place.clone(),
-        // Over SQL alone, the buffers tier loads all that the snapshot knows.
+        // Without a measured page cache, the buffers tier loads all blocks of the snapshot.
         Err(_) if this.request.map.os != TierState::Measured && this.request.tiers.buffers => return Pass::default(),
         Err(why) => {
             let rows = entries.iter().map(|entry| entry.absent_row(why)).collect();
@@ -308,7 +308,7 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     on_a_thread(this, &place, move |tier| tier.load(there, budget)).await
 }
 
-/// Reads files found by name.
+/// Reads unresolved files that the catalog finds by name.
 async fn second_pass(
     this: &Arc<Restore>,
     spent: Bytes,
@@ -431,8 +431,8 @@ impl Room for SystemRoom {
     }
 }
 
-/// Joins the server's memory cgroup, except in a dry run, so that loaded pages are charged there. The remark says
-/// that pgthaw itself is charged instead.
+/// Joins the server's memory cgroup, except in a dry run, so that loaded pages are charged there. A remark says if
+/// pgthaw itself is charged instead.
 pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Option<String>) {
     let own_pid = std::process::id();
     let (pid, remark) = match postmaster_pid {
@@ -458,7 +458,7 @@ impl Lent {
         Lent { room, remark, home }
     }
 
-    /// Child processes are no longer charged to the server.
+    /// Leaves the server's cgroup, so that child processes are not charged there.
     pub fn go_home(self) -> Result<(), Error> {
         match self.home {
             Some(home) if memory_directory_of(std::process::id())? != home => move_memory_to(&home),

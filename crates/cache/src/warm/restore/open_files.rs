@@ -12,7 +12,7 @@ use ::host::linux::threads::lock;
 use ::host::units::{Fork, PageRange};
 use postgres::RelationPath;
 
-/// More than reading threads, fewer than the usual limit of 1024.
+/// Maximum kept files: more than reading threads, fewer than the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
 
 /// Divisor of the limit on open files: connections, directories and reads in order need some too.
@@ -22,7 +22,7 @@ const OPEN_FILES_PART: u64 = 4;
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Closes the least recently used.
+/// Keeps files open and closes the least recently used.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
@@ -38,7 +38,7 @@ impl<'a> OpenFiles<'a> {
         OpenFiles { files, most: most_of(read_limit()), open: Mutex::default() }
     }
 
-    /// `None` if it is gone.
+    /// `None` if the file is gone.
     pub fn get(
         &self,
         key: SegmentKey,
@@ -95,12 +95,12 @@ fn most_of(limit: u64) -> usize {
 // server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, just
 // enough of these pages are dropped right before the read, and read twice.
 
-/// Reads whose surplus or deficit counts: a common limit has 300 reads per 0.1 s.
+/// Number of reads whose surplus or deficit counts: a common limit has 300 reads per 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
 #[derive(Debug)]
 pub struct Splits {
-    /// Longer pieces stay.
+    /// Longer cached pieces are not dropped.
     gap_pages: u64,
     /// Surplus pages of the reads so far.
     credit: Mutex<f64>,
@@ -121,7 +121,7 @@ impl Splits {
         cached: Vec<PageRange>,
         needed_pages: f64,
     ) -> Result<u64, linux::Error> {
-        // The server was faster, or reads are not scarce.
+        // The server has read all pages, or reads are not scarce.
         if counts.cached >= pages.pages() || needed_pages == 0.0 {
             return Ok(0);
         }

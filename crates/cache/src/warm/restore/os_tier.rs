@@ -20,7 +20,7 @@ use ::host::linux::threads::map_on_threads;
 use ::host::units::{Bytes, Fork};
 use postgres::RelationPath;
 
-/// The server needs some memory as well.
+/// Share of the room to fill: the server needs memory as well.
 const ROOM_RATIO: f64 = 0.95;
 
 pub type Measured = (Entry, State);
@@ -43,7 +43,7 @@ pub struct OsTier<'a> {
     pub options: &'a RestoreOptions,
     pub governor: &'a Governor,
     pub host: &'a Host,
-    /// For the buffers tier, whose memory is not in use yet.
+    /// Memory for the buffers tier, not in use yet.
     pub reserved: Bytes,
 }
 
@@ -80,7 +80,7 @@ impl OsTier<'_> {
                     planned.push(one);
                     forks.push(fork);
                 }
-                // The catalog had it a moment ago.
+                // The catalog listed the file a moment ago.
                 State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
                 State::Refused(why) => rows.push(entry.absent_row(&why)),
             }
@@ -177,7 +177,7 @@ impl OsTier<'_> {
         Engine { plan, planning, forks, files, threads: options.threads, governor, host, resident_bytes }.run()
     }
 
-    /// One load may have evicted another.
+    /// Measures again, because one load may have evicted another.
     fn verify(&self, job: &Job) -> Vec<State> {
         self.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
         let forks = job.planned.iter().zip(job.plan.forks());
@@ -185,7 +185,8 @@ impl OsTier<'_> {
         self.read_forks(&forks, &|| None)
     }
 
-    /// `stop` answers for unexamined forks. Parallel, because on a cold disk each fork costs a metadata read.
+    /// `stop` returns why remaining forks are skipped. Parallel, because on a cold disk each fork costs a metadata
+    /// read.
     fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
         let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
             let state = match stop() {
@@ -240,7 +241,7 @@ impl OsTier<'_> {
     }
 }
 
-/// Blocks for shared_buffers pass through the page cache and may go as these fill, so at least `reserved` is
+/// Blocks for shared_buffers pass through the page cache and may be evicted as these fill, so at least `reserved` is
 /// available.
 fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
     Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
@@ -306,7 +307,7 @@ impl Job {
     }
 }
 
-/// PostgreSQL creates all but the main fork on demand, so missing ones are empty.
+/// PostgreSQL creates all but the main fork on demand, so a missing fork is empty.
 fn present(entry: &Entry, state: State) -> State {
     match state {
         State::Missing if entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main => {

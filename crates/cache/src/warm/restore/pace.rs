@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Pace {
     /// The user's limit.
     max_rate: Option<Bytes>,
-    /// When everything granted is done, at the current rate.
+    /// Times when all granted reads end, at the current rate.
     turns: Mutex<Turns>,
     in_flight: AtomicU64,
 }
@@ -35,7 +35,7 @@ struct Turns {
     /// Requested rate, and that rate within the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// When granted bytes, and reads, are used up.
+    /// Times when the granted bytes, and the granted reads, are used up.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -58,8 +58,8 @@ impl Pace {
         done
     }
 
-    /// `None` leaves the user's limit. Unused grants are rescaled. After no rate, reads in progress count too:
-    /// otherwise a full device stays full.
+    /// With `None`, only the user's limit applies. Unused grants are rescaled. A rate after no rate also counts reads
+    /// in progress: otherwise a saturated device stays saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -93,7 +93,7 @@ impl Pace {
         }
     }
 
-    /// Only the user's interrupt ends the wait. Returns whether the turn came.
+    /// Returns false if the user interrupted the wait.
     pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
         if let Some(turn) = self.take_turn(bytes) {
             return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();
@@ -101,7 +101,7 @@ impl Pace {
         true
     }
 
-    /// Unused past time is lost.
+    /// Start time of these bytes. Unused past time is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = lock(&self.turns);
         let rate = turns.rate?;
@@ -133,20 +133,20 @@ impl Turns {
 /// A stretch below this share of the bandwidth read small files.
 const SHARE_MIN: f64 = 0.25;
 
-/// A limit bursts after a lull. Only beyond that is a device faster.
+/// A device is faster only above this ratio: a limiter allows bursts after a lull.
 const FASTER_RATIO: f64 = 1.1;
 
 #[derive(Debug, Default)]
 pub struct Bandwidth {
     /// Bytes per second.
     pub bytes: Bytes,
-    /// Configured, probed or measured; traffic does not lower it.
+    /// `bytes` was configured, probed or measured, so traffic does not lower it.
     is_measured: bool,
     /// Rate of the previous stretch.
     before: Option<Bytes>,
-    /// Same, if its reads were large and undisturbed.
+    /// Rate of the previous stretch, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// Same, if they were large, beside others at the maximum depth.
+    /// Rate of the previous stretch, if its reads were large, beside others and at the maximum depth.
     pushed: Option<Bytes>,
 }
 
@@ -161,9 +161,9 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nobody,
-    /// More reads would gain nothing.
+    /// Others, but more reads would gain nothing.
     OthersPushed,
-    /// They may have taken the reads.
+    /// Others that may have taken the reads.
     Others,
 }
 
@@ -178,9 +178,9 @@ impl Bandwidth {
         }
     }
 
-    /// The first measurement of large reads replaces the profile: undisturbed, or the faster of two beside others
-    /// if more reads would gain nothing. Later, only two in a row count: faster ones, because a limit bursts after
-    /// a lull, or slower undisturbed ones, because credit ran out.
+    /// The first undisturbed stretch of large reads replaces the profile. The faster of two stretches beside others at
+    /// the maximum depth may only lower it. A known value changes only after two stretches in a row, both undisturbed
+    /// or both much faster: one may be a limiter's burst after a lull.
     pub fn learn(&mut self, Stretch { achieved, is_large, beside }: Stretch) {
         let is_measurement = is_large && achieved.seconds_at(self.bytes) >= SHARE_MIN;
         let now = |like| (is_measurement && beside == like).then_some(achieved);
@@ -208,13 +208,13 @@ impl Bandwidth {
 /// Interval between queries.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum share for the restore.
+/// Minimum share of the device for the restore.
 const LEFT_MIN: f64 = 0.25;
 
-/// Minimum share of reads in `balance`: a cold server's misses leave less.
+/// Minimum share of reads in `balance`, lower because a cold server's misses leave few.
 const LEFT_READS_MIN: f64 = 0.1;
 
-/// Above this share of reads, others wait whatever a restore leaves.
+/// Above this share of the device's reads, others wait regardless of the restore's rate.
 const SHORT_ABOVE: f64 = 0.5;
 
 #[derive(Debug, Default)]
@@ -226,7 +226,8 @@ pub struct Others {
 }
 
 impl Others {
-    /// Queries the traffic at most once per `INTERVAL`. Returns the bytes since, without those of ended processes.
+    /// Queries the traffic at most once per `INTERVAL`. Returns the bytes since the last query, without those of ended
+    /// processes.
     pub fn look(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
         if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
             return 0;
@@ -250,7 +251,7 @@ impl Others {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// Bytes per read that use up the restore's bytes before its reads. `all` includes the others.
+    /// Bytes per read above which the restore uses up its bytes before its reads. `all` includes the others' rate.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
@@ -261,7 +262,7 @@ impl Others {
         self.reads_per_second() > reads_per_second * SHORT_ABOVE
     }
 
-    /// Counts the server's misses: otherwise both saturate the device, and each miss waits.
+    /// Subtracts the server's misses. Otherwise server and restore together saturate the device, and each miss waits.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
             bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),
@@ -270,26 +271,26 @@ impl Others {
     }
 }
 
-/// At least the share `least`.
+/// The rest of `all`, at least the share `least`.
 fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
 
 // ---- appetite ----
 //
-// Whether the server waits for the device whatever a restore does.
+// Determines whether the server waits for the device regardless of the restore.
 
 /// Interval between estimates.
 const SPAN: Duration = Duration::from_millis(200);
 
-/// A server that demands this multiple of the device always waits. The estimate gives it all CPUs, of which it has
-/// some.
+/// A server that demands this multiple of the device's reads always waits. The estimate is high: it assumes that the
+/// server has all CPUs.
 const MISSES_MAX: f64 = 4.0;
 
-/// Minimum of a miss.
+/// Minimum bytes of a cache miss.
 pub const MISS_BYTES: f64 = 8192.0;
 
-/// The server's demand without waits, from its CPU time between misses.
+/// Reads that the server would demand without waits, estimated from its CPU time between misses.
 #[derive(Debug, Default)]
 pub struct Appetite {
     /// Last query: time, bytes fetched, CPU time.
@@ -340,7 +341,7 @@ impl Given {
         host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
-    /// Estimated: the server's reads have `MISS_BYTES`.
+    /// Estimated reads of all users: each server read has `MISS_BYTES`.
     pub fn device_reads(self) -> f64 {
         self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
     }

@@ -22,25 +22,24 @@ pub struct RestoreOptions {
     pub device: PlannedDevice,
     /// A rotational device, read in physical order.
     pub seeks: bool,
-    /// Used when alone on the device.
+    /// Reading threads when alone on the device.
     pub threads: usize,
     pub sharing: Sharing,
-    /// Maximum for shared_buffers.
+    /// Maximum connections that load shared_buffers.
     pub connections: usize,
     /// Bytes both tiers may load together.
     pub budget: Option<Bytes>,
-    /// The buffers tier's part; `None` fills the free buffers.
+    /// Budget of the buffers tier; `None` fills the free buffers.
     pub buffers_budget: Option<Bytes>,
     /// Bytes per second from the device.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
     /// Drop pages that end up in shared_buffers.
     pub no_double: bool,
-    /// Plan and report; read nothing.
     pub is_dry_run: bool,
-    /// Only a snapshot of this cluster has valid paths.
+    /// The snapshot is of this cluster, so its paths are valid.
     pub same_cluster: bool,
-    /// Waits because the server may bypass the page cache.
+    /// Waits for the server's answer, because it may bypass the page cache.
     pub awaits_server: bool,
 }
 
@@ -58,8 +57,8 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Includes blocks for shared_buffers: a large read from the device is faster than a load by blocks. A snapshot
-    /// of shared_buffers alone has no others.
+    /// Includes blocks for shared_buffers: large reads from the device are faster than loads by blocks. A snapshot of
+    /// shared_buffers alone has no other blocks.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
@@ -92,8 +91,8 @@ impl Request {
         })
     }
 
-    /// A catalog without buffers counts as unused. If buffers are unknown, a template's does: its hundreds of small
-    /// files would cost reads that users wait for.
+    /// A catalog without buffers counts as unused. If buffers are unknown, catalogs of templates count as unused: their
+    /// hundreds of small files would cost reads that users wait for.
     fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
         let is_used = match self.map.buffers {
             TierState::Measured => !fork.all_buffers().is_empty(),
@@ -106,8 +105,8 @@ impl Request {
         }
     }
 
-    /// Without templates: their buffers stem from catalog queries, and later databases would inherit an extension
-    /// in template1.
+    /// Omits templates: their buffers stem from catalog queries, and later databases would inherit an extension in
+    /// template1.
     pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
         let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
         relations.filter(|(_, one)| !one.relation.name.is_of_template())
@@ -166,7 +165,7 @@ pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool
     }
 }
 
-/// The hot blocks are unknown. All of it is requested if at least half was.
+/// Hot blocks have unknown new positions. The whole fork is requested if at least half was.
 fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
     let asked_blocks = asks.blocks();
     match asks {
@@ -220,7 +219,7 @@ pub struct Planned {
     found: FoundAs,
     /// Requested, but past the current end.
     truncated_blocks: u64,
-    /// Existing, but no longer requested.
+    /// Requested, but left out after a rewrite.
     left_out_blocks: u64,
     grown_blocks: u64,
 }
@@ -235,7 +234,7 @@ pub struct Row {
     pub resident_after: Option<u64>,
     pub read_bytes: Bytes,
     pub grown_blocks: u64,
-    /// With reason and error text.
+    /// Missing blocks with reason and error text.
     pub skips: Vec<(SkipReason, u64, Option<String>)>,
 }
 
@@ -387,7 +386,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Finds by name, else by `file`. Fails if it was dropped or its database was unreachable.
+    /// Finds a relation by name, else by `file`. Fails if it was dropped or its database is unreachable.
     pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Result<&Relation, Refusal> {
         let by_file = || self.relations.get(self.owners.get(file?)?);
         self.relations.get(identity).or_else(by_file).ok_or_else(|| {

@@ -47,7 +47,7 @@ pub struct DeviceLimit {
 }
 
 impl DiskLimit {
-    /// Tests by creating a cgroup.
+    /// Tests whether limits work, by creating a cgroup.
     pub fn available() -> Result<CgroupVersion, Error> {
         let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
         let version = cgroup.files.version;
@@ -66,8 +66,8 @@ impl DiskLimit {
         })
     }
 
-    /// Limits members' I/O and memory, page cache included. `is_own` means that nothing else uses the devices: version
-    /// 1 then limits them as a whole. Version 2 charges write-back to the writer's cgroup.
+    /// Limits members' I/O and memory, including page cache. `is_own` means that nothing else uses the devices, so
+    /// version 1 limits them as a whole. Version 2 charges write-back to the writer's cgroup.
     ///
     /// # Errors
     /// If the kernel applied another limit.
@@ -84,7 +84,7 @@ impl DiskLimit {
         };
         let has_writes = limit.devices.iter().any(|device| device.writes != WriteLimit::default());
         match &limit.own {
-            // Dirty pages are charged to a cgroup with both controllers.
+            // Version 2 charges dirty pages only to a cgroup with both controllers.
             Some(own) if has_writes && limit.files.version == CgroupVersion::V2 => {
                 own.hand_down(&Hierarchy::find(Controller::Memory)?)?;
             }
@@ -137,7 +137,7 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Includes future children, but not present ones.
+    /// Future children of the process join too, but not present ones.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
@@ -198,7 +198,7 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// Earlier reads, as the root counts from the device's creation.
+    /// Reads before the limit, as the root cgroup counts from the device's creation.
     before: ReadUsage,
 }
 

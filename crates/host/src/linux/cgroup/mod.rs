@@ -153,7 +153,7 @@ pub struct MemoryLimit {
     pub used_bytes: Bytes,
     /// Reclaimable part of `used_bytes`.
     pub file_bytes: Bytes,
-    /// Part of `used_bytes`.
+    /// Shared memory in `used_bytes`.
     pub shared_bytes: Bytes,
 }
 
@@ -177,7 +177,7 @@ pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
     Hierarchy::find(Controller::Memory)?.directory_of(pid)
 }
 
-/// Moves this process, so that its page cache is charged there and stays while there is room.
+/// Moves this process into the cgroup of `pid`. Page cache is then charged there and stays while there is room.
 pub fn join_memory_of(pid: u32) -> Result<(), Error> {
     let hierarchy = Hierarchy::find(Controller::Memory)?;
     let target = hierarchy.directory_of(pid)?;
@@ -213,7 +213,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     })
 }
 
-/// Without shared memory, in `memory.stat`.
+/// Words in `memory.stat` for page cache without shared memory.
 const PAGE_CACHE: [&str; 2] = ["active_file", "inactive_file"];
 
 fn sum_statistics(statistics: &str, prefix: &str, words: &[&str]) -> Bytes {
@@ -315,7 +315,7 @@ fn read_limits<E>(
     ))
 }
 
-/// Untouched devices are not listed.
+/// 0 for an unused device, which is not listed.
 fn read_usage<E>(
     version: CgroupVersion,
     device: DeviceNumber,

@@ -27,13 +27,13 @@ const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Dropping it returns its processes to their homes. The next one created removes those of killed makers.
+/// Dropping it moves its processes back to their cgroups. Creating a cgroup removes those of killed processes.
 #[derive(Debug)]
 pub struct OwnCgroup {
     hierarchy: Hierarchy,
     pub(super) files: Cgroup,
     homes: Mutex<HashMap<u32, PathBuf>>,
-    /// Home of processes born here whose parent never joined.
+    /// Cgroup for processes born here whose parent never joined.
     home: PathBuf,
     is_removed: bool,
 }
@@ -45,8 +45,8 @@ impl OwnCgroup {
         OwnCgroup::create_in(hierarchy, &root, root.clone())
     }
 
-    /// Creates one near the cgroup of `pid`: in version 1 below it, so that memory still counts there; in version 2
-    /// beside it, as a cgroup with processes delegates no controller.
+    /// Creates a cgroup near that of `pid`. In version 1 it is below, so that memory still counts there. In version 2
+    /// it is a sibling, as a cgroup with processes delegates no controller.
     pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
         let (parent, home) = place_for(&hierarchy, pid)?;
         OwnCgroup::create_in(hierarchy, &parent, home)
@@ -70,7 +70,7 @@ impl OwnCgroup {
         Ok(OwnCgroup { hierarchy, files, homes: Mutex::default(), home, is_removed: false })
     }
 
-    /// Makes another controller of version 2 available.
+    /// Enables another controller of version 2.
     pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
         enable_controller(other, self.files.directory.parent().unwrap_or(&other.mount_point))
     }
@@ -130,7 +130,7 @@ impl LeftCgroup {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // A link's target has another name.
+        // Checks again, as a link's target has another name.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 delegates a controller only if all above do. It stays enabled, as others may rely on it.
+/// Version 2 delegates a controller only if all cgroups above do. It stays enabled, as others may rely on it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -233,7 +233,7 @@ fn home_of(pid: u32, homes: &HashMap<u32, PathBuf>) -> Option<PathBuf> {
     lineage.find_map(|ancestor| homes.get(&ancestor).cloned())
 }
 
-/// The start time excludes a reused pid, the namespace another container.
+/// Maker of a cgroup. The start time excludes a reused pid, the namespace another container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maker {
     namespace: u64,
@@ -272,12 +272,13 @@ const STATISTICS: &str = "memory.stat";
 const V1_WEIGHT: &str = "cpu.shares";
 const V2_WEIGHT: &str = "cpu.weight";
 
-/// Weight of one server process, or a fifth of the whole server (100) in version 2.
+/// Version 1: weight of one server process. Version 2: a fifth of the whole server's weight (100).
 const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
-/// Limits some of a server's processes until dropped. Never limits memory: a backend's own memory, and shared buffers
-/// that it touched first, cannot be reclaimed. At a limit left by a killed pgthaw the kernel would kill the server.
+/// Limits some of a server's processes until dropped. Never limits their memory: a backend's own memory, and shared
+/// buffers that it touched first, cannot be reclaimed. If a killed pgthaw left such a limit, the kernel would kill the
+/// server.
 #[derive(Debug)]
 pub struct Isolation {
     /// Controller io; in version 2 also memory and cpu.
@@ -307,7 +308,7 @@ impl Isolation {
             let memory = Hierarchy::find(Controller::Memory).ok().filter(|memory| memory.version == CgroupVersion::V2);
             isolation.can_reclaim = memory.is_some_and(|memory| isolation.io.hand_down(&memory).is_ok())
                 && isolation.io.files.file(RECLAIM).exists();
-            // Only where already enabled: enabling it would affect all.
+            // Fails unless the controller is enabled; enabling it would affect all.
             let _ = isolation.io.files.write(V2_WEIGHT, V2_PROCESSOR_WEIGHT);
             return Ok(isolation);
         }
@@ -344,7 +345,7 @@ impl Isolation {
         if !self.can_reclaim || excess == 0 {
             return Ok(());
         }
-        // Linux 6.10: spares anonymous memory.
+        // Spares anonymous memory (Linux 6.10).
         let taken = match self.io.files.write(RECLAIM, &format!("{excess} swappiness=0")) {
             Err(Error::Cgroup { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
                 self.io.files.write(RECLAIM, &excess.to_string())
@@ -372,7 +373,7 @@ impl Isolation {
         self.io.files.read_usage(device)
     }
 
-    /// Reads by processes that stayed in the home cgroup; `None` if unknown.
+    /// Reads by processes in the home cgroup; `None` if unknown.
     pub fn read_home_usage(&self) -> Option<ReadUsage> {
         let home = Cgroup { version: self.io.files.version, directory: self.io.home.clone() };
         home.read_usage(self.device?).ok()

@@ -39,15 +39,15 @@ pub const PLACEHOLDERS: [&str; 4] = ["{device}", "{log_device}", "{directory}", 
 
 pub type Command = Vec<String>;
 
-/// Own commands, run without a shell.
+/// A study's own commands, run without a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnCommands {
     pub make: Vec<Command>,
-    /// Empty if `make` mounts it.
+    /// Empty if `make` also mounts.
     pub mount: Vec<Command>,
     /// `umount` if empty.
     pub unmount: Vec<Command>,
-    /// Size of a second loop device, for its log.
+    /// Size of a second loop device for the log.
     pub log_device: Option<Bytes>,
 }
 
@@ -62,9 +62,9 @@ pub enum Making {
 pub struct FileSystemAsked {
     #[serde(flatten)]
     pub making: Making,
-    /// As in `mount -o`; none with own commands.
+    /// As in `mount -o`; empty with own commands.
     pub options: Vec<String>,
-    /// Of the loop device; `None` is the kernel's choice.
+    /// Scheduler of the loop device; `None` is the kernel's choice.
     pub scheduler: Option<String>,
     pub logical_block_bytes: Option<u32>,
 }
@@ -83,7 +83,7 @@ impl FileSystemAsked {
             Making::Commands(own) => return own.clone(),
             Making::Kind(kind) => kind.name(),
         };
-        // Not lazy: a background initialisation would be measured too.
+        // Disables lazy initialisation: in the background, it would be measured too.
         let made = match kind {
             "ext4" => "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
             _ => "-q -f -K",
@@ -129,7 +129,7 @@ impl OwnCommands {
         let commands = [&self.make, &self.mount, &self.unmount].into_iter().flatten();
         for program in commands.filter_map(|command| command.first()) {
             find(program)?;
-            // The module creates the device.
+            // Only the loaded module creates /dev/zfs.
             if ["zfs", "zpool"].contains(&program.as_str()) && !Path::new("/dev/zfs").exists() {
                 let remedy = "`apt-get install zfs-dkms` (needs the headers of the running kernel), then modprobe zfs";
                 return Err(impossible("the zfs module is not loaded (no /dev/zfs)", remedy));
@@ -160,7 +160,7 @@ impl Names {
 
 // ---- facts ----
 
-/// Options in effect although not shown, unless the opposite is shown.
+/// Options in effect that the kernel does not show, unless it shows the opposite.
 const SILENT: &str = "async auto autodefrag=off barrier datacow datasum defaults delalloc dev exec rw suid";
 
 const ALIASES: [(&str, &str); 6] = [
@@ -236,7 +236,7 @@ impl FileSystemFacts {
 
     fn has(&self, option: &str) -> bool {
         let option = ALIASES.iter().find(|(alias, _)| *alias == option).map_or(option, |(_, name)| name);
-        // `compress=zstd` is shown with its level.
+        // The kernel shows `compress=zstd` with its level.
         let with_more = format!("{option}:");
         let is_shown = |name: &str| self.options.iter().any(|shown| shown == name || shown.starts_with(&with_more));
         let opposite = option.strip_prefix("no").map_or_else(|| format!("no{option}"), str::to_owned);
@@ -300,10 +300,10 @@ pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Limit of a failed program's output in the error.
+/// Limit of a failed program's output in the error message.
 const SAID_BYTES_MAX: u64 = 4096;
 
-/// Runs a program, and kills its process group once `goes_on` is false.
+/// Runs a program. Kills its process group once `goes_on` is false.
 fn run_while<'a>(
     program: &str,
     arguments: impl IntoIterator<Item = &'a str>,
@@ -311,12 +311,12 @@ fn run_while<'a>(
 ) -> Result<String, Error> {
     let failed = |output: String| Error::Program { program: program.to_owned(), output };
     let wrong = |error: io::Error| failed(error.to_string());
-    // Files take any amount of output without a reader.
+    // Files, unlike pipes, take any amount of output without a reader.
     let (mut printed, mut complained) = (tempfile::tempfile().map_err(wrong)?, tempfile::tempfile().map_err(wrong)?);
     let mut command = process::Command::new(find(program)?);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     command.stdout(printed.try_clone().map_err(wrong)?).stderr(complained.try_clone().map_err(wrong)?);
-    // Own group: pgthaw handles Ctrl-C and cleans up.
+    // Its own process group: pgthaw handles Ctrl-C and cleans up.
     let mut child = command.process_group(0).spawn().map_err(wrong)?;
     let status = loop {
         match child.try_wait().map_err(wrong)? {

@@ -1,5 +1,5 @@
-//! Image file, loop device and mount, removed with their owner. Those of a killed owner can be taken over or removed.
-//! The image is fully written beforehand, without discards, so that no allocation below is measured. Direct I/O keeps
+//! Image file, loop device and mount, removed with their owner. A later run can take over or remove those of a killed
+//! owner. The image is fully written beforehand, without discards, so that no allocation is measured. Direct I/O keeps
 //! the page cache from holding all data twice.
 
 mod asked;
@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// Own unmount commands, for the clean-up after a killed run.
+/// File with own unmount commands, to clean up after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -37,7 +37,7 @@ pub const IMAGE_BYTES_MIN: Bytes = Bytes(512 << 20);
 
 /// A stopping server keeps its file system busy.
 const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
-/// Any reader of a loop device holds it briefly.
+/// Any process that reads a loop device holds it briefly.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -53,7 +53,7 @@ impl LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// Creates one in a subdirectory, removed with this one.
+    /// Creates another one in a subdirectory. Both are removed together.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user must reach the mount point.
@@ -69,7 +69,7 @@ impl LoopFileSystem {
         images.map(|path| LoopFileSystem { directory: path, is_removed: true }).collect()
     }
 
-    /// Writes the images, of at least `size`, and of the log. Calls `goes_on` with each one's share, 0 to 1, and stops
+    /// Writes the image, of at least `size`, and the log's image. Calls `goes_on` with the share of each, 0 to 1. Stops
     /// on false.
     pub fn write_images(
         &self,
@@ -90,7 +90,7 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            // Only a failed first try leaves the name.
+            // The name exists only if the first attempt failed.
             let _ = fs::remove_file(&path);
             File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
@@ -109,7 +109,7 @@ impl LoopFileSystem {
     pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let (names, commands) = (self.attach_all(asked)?, asked.commands());
         self.keep_unmount(&commands, &names)?;
-        // Some commands mount on making.
+        // Some own commands mount while making.
         self.make_mount_point()?;
         run_each(&fill_each(&names, &commands.make), goes_on)?;
         self.mount(asked, &names, goes_on)
@@ -174,7 +174,7 @@ impl LoopFileSystem {
         })
     }
 
-    /// A part's name starts with its parent's.
+    /// The name of a part starts with its parent's.
     fn name(&self) -> String {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (name(&self.directory), self.directory.parent()) {
@@ -201,7 +201,7 @@ impl LoopFileSystem {
         let queue = queue_directory(&device);
         // A device without discards refuses.
         let _ = fs::write(queue.join("discard_max_bytes"), "0");
-        // A refused scheduler shows when facts are read back.
+        // Reading the facts back shows a rejected scheduler.
         asked.scheduler.iter().for_each(|scheduler| _ = fs::write(queue.join("scheduler"), scheduler));
         Ok(device)
     }
@@ -248,7 +248,7 @@ impl LoopFileSystem {
     }
 
     fn forget_limits(&self) {
-        // Fails if nothing was left.
+        // Fails if there was no limit.
         let _ = ReadAhead::repair(&self.mount_point());
         let _ = self.read_device().and_then(|device| clear_limits_on_own(device.number));
     }
@@ -260,7 +260,7 @@ impl LoopFileSystem {
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Mounts of the devices elsewhere, which own commands may have made.
+    /// Mounts of these devices at other places, which own commands may have made.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
@@ -292,7 +292,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // The image marks the directory, so it is removed last in case of a kill.
+        // Frees the image even if the directory cannot be removed.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -327,7 +327,7 @@ impl LoopFileSystem {
 impl Drop for LoopFileSystem {
     fn drop(&mut self) {
         if !self.is_removed {
-            // The next run removes the rest.
+            // The next run removes leftovers.
             let _ = self.take_away();
         }
     }
@@ -351,7 +351,7 @@ fn queue_directory(device: &str) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue")
 }
 
-/// A loop device keeps its settings for the next image.
+/// A loop device would keep its settings for the next image.
 fn put_back_queue(device: &str) {
     let queue = queue_directory(device);
     let own = fs::read_to_string(queue.join("discard_max_hw_bytes")).unwrap_or_default();

@@ -73,7 +73,7 @@ impl FakePageCache {
         lock(&self.files).insert(path.into(), Arc::new(Mutex::new(state)));
     }
 
-    /// An open file stays, as with unlink.
+    /// As with unlink, open files stay usable.
     pub fn remove(&self, path: &Path) {
         lock(&self.files).remove(path);
     }
@@ -89,7 +89,7 @@ impl FakePageCache {
         self.change(path, |state| subtract(&mut state.resident, range));
     }
 
-    /// Mapped or locked: never evicted.
+    /// Marks pages as mapped or locked: never evicted.
     pub fn pin(&self, path: &Path, range: PageRange) {
         self.change(path, |state| {
             add(&mut state.resident, range);

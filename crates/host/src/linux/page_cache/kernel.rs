@@ -1,6 +1,6 @@
-//! The kernel's view of a file's pages, for root only. Looking must not count as reading: a fault on one of sixteen
-//! pages maps cached neighbours untouched, and MADV_SEQUENTIAL keeps unmapping from counting. MADV_POPULATE_READ would
-//! mark every page.
+//! The kernel's state of a file's pages, for root only. Looking must not count as a read. So one of sixteen pages is
+//! faulted, which maps cached neighbours untouched, and MADV_SEQUENTIAL keeps unmapping from counting.
+//! MADV_POPULATE_READ would mark every page.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -33,7 +33,7 @@ const FRAME: u64 = (1 << 55) - 1;
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 
-/// Frames per read, and unneeded frames that it may span.
+/// Maximum frames per read, and unneeded frames that one read may include.
 const FRAMES_MAX: u64 = 4096;
 const FRAME_GAP_MAX: u64 = 16;
 
@@ -41,7 +41,7 @@ const FRAME_GAP_MAX: u64 = 16;
 pub struct PageTables {
     pagemap: File,
     flags: File,
-    /// Writing from vanished memory (a truncated file) fails, where reading it would kill this process.
+    /// A write from vanished memory (truncated file) fails; a read of it would kill this process.
     sink: File,
 }
 
@@ -54,7 +54,8 @@ impl PageTables {
         Ok(PageTables { pagemap, flags, sink })
     }
 
-    /// Visits maximal runs of equal activity in order. All of `range` must be cached; an invisible page is idle.
+    /// Visits maximal runs of equal activity in order. All of `range` must be cached. A page without visible state
+    /// counts as idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,
@@ -214,7 +215,7 @@ impl Mapping {
     }
 }
 
-/// Never read: a truncated file would raise SIGBUS.
+/// Its memory is never read: a truncated file would raise SIGBUS.
 struct Mapping {
     memory: *mut c_void,
     bytes: usize,
@@ -238,10 +239,10 @@ impl Drop for Mapping {
 
 // ---- cachestat ----
 
-/// On all architectures (since Linux 5.1); rustix and libc lack it for x86-64.
+/// Number on all architectures (since Linux 5.1); rustix and libc lack it for x86-64.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// `include/uapi/linux/mman.h`; in bytes, length 0 means to the end.
+/// From `include/uapi/linux/mman.h`, in bytes. Length 0 means to the end.
 #[repr(C)]
 struct CachestatRange {
     offset: u64,

@@ -1,4 +1,4 @@
-//! Access to the page cache by file. As a trait, so that a test can have 2 TB or lose pages.
+//! Access to the page cache by file. It is a trait, so that tests can pretend 2 TB or lost pages.
 
 use std::fs;
 use std::path::Path;
@@ -23,12 +23,12 @@ pub struct PageCounts {
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
-    /// Evicted pages; the recently evicted show that the working set does not fit.
+    /// Evicted pages. Recently evicted ones show that the working set does not fit.
     pub evicted: u64,
     pub recently_evicted: u64,
 }
 
-/// Reads since the page was cached. Active pages outlive those read once.
+/// Reads since the page was cached. Active pages stay longer than those read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
     /// None (read-ahead), or unknown.
@@ -53,10 +53,11 @@ pub trait PageCache: std::fmt::Debug + Send + Sync {
 
     fn page_bytes(&self) -> u64;
 
-    /// Window for `open_in_order`. `None` if read-ahead is unknown, too long or too short. Asks the kernel each time.
+    /// Window for `open_in_order`. `None` if read-ahead is unknown, too long or too short. Queries the kernel each
+    /// time.
     fn read_window(&self, file_system: u64) -> Option<Window>;
 
-    /// Whether `visit_activity` shows often read pages: with the multi-generational LRU it does not.
+    /// Tests whether `visit_activity` shows frequent reads. With the multi-generational LRU it does not.
     fn test_activity(&self) -> Result<(), Error>;
 }
 
@@ -92,7 +93,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
 
 // ---- residency ----
 
-/// Most windows need only the count.
+/// Few windows need more than the count.
 const WINDOW_BYTES: u64 = 32 << 20;
 
 /// Returns maximal runs in order. Lists (mincore) only windows that cachestat counts as partly cached. A page still
@@ -124,7 +125,7 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
 
 // ---- window ----
 
-/// Longer windows gain little and outlast a stop. Far below /proc/sys/fs/pipe-max-size.
+/// Longer windows gain little and delay a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
 /// Shorter ones gain little.
@@ -148,12 +149,12 @@ impl Window {
         (WINDOW_MIN..=WINDOW_MAX).contains(&bytes).then_some(Window { bytes, is_doubled })
     }
 
-    /// Largest folio of a window. No folio crosses its multiples, so each is used once.
+    /// Largest folio of a window. No folio crosses a multiple of this size.
     pub fn piece(self) -> Bytes {
         Bytes(1 << self.bytes.0.ilog2())
     }
 
-    /// Maximum bytes loaded beyond the request.
+    /// Maximum bytes loaded beyond a request.
     pub fn reach(self) -> Bytes {
         Bytes(WINDOWS_AHEAD * self.bytes.0)
     }

@@ -102,7 +102,7 @@ impl PageCache for SystemPageCache {
         const PAGES: u64 = 1024;
         let failed = |source| Error::Call { action: "write a scratch file", source };
         let mut scratch = tempfile::tempfile().map_err(failed)?;
-        // A single write may become one large folio.
+        // One page at a time: a single write may become one large folio.
         let page = vec![7; self.page_bytes() as usize];
         (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
         let file = self.adopt(with_facts(scratch).map_err(failed)?, Path::new("a scratch file"));
@@ -137,7 +137,7 @@ fn settle_lists(page: &[u8]) -> io::Result<()> {
 
 #[derive(Debug)]
 pub struct VisibilityTest {
-    /// For a hidden file, mincore(2) reports absent pages as present.
+    /// False for a hidden file, whose absent pages mincore(2) reports as present.
     pub mincore_is_true: bool,
     pub cachestat: io::Result<bool>,
 }
@@ -184,7 +184,7 @@ fn open_without_atime<T>(open: impl Fn(OFlags) -> io::Result<T>) -> io::Result<T
     }
 }
 
-/// Whether cachestat(2) counts a file system's pages, by device number. On overlayfs it returns 0 (Linux 6.18).
+/// Whether cachestat(2) counts a file system's pages, by device number. On overlayfs it counts 0 (Linux 6.18).
 static COUNTED: Mutex<BTreeMap<u64, bool>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
@@ -194,7 +194,7 @@ struct SystemFile {
     size_bytes: u64,
     owner: u32,
     file_system: u64,
-    /// Whether the kernel was advised to read nothing ahead.
+    /// Whether read-ahead was switched off for this file.
     is_advised: Once,
     cache: Facts,
 }
@@ -234,7 +234,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares both calls on a cached page, or on one that it reads and drops. `None` without any page.
+    /// Compares both calls on a cached page, or on a page that it reads and drops. `None` if there is no page.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
@@ -264,7 +264,7 @@ impl CachedFile for SystemFile {
         match self.ask_cachestat(range) {
             Ok(counts) if counts.cached > 0 || self.is_counted(range) => return Ok(counts),
             Ok(_) => {}
-            // EPERM may come from a container's seccomp filter: mincore decides.
+            // A container's seccomp filter may cause EPERM, so mincore decides.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {}
             Err(error) => return Err(Error::file("count the cached pages of", &self.path, error)),
         }
@@ -289,7 +289,7 @@ impl CachedFile for SystemFile {
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        // Readers know their bytes, and limited disks pay for read-ahead.
+        // Callers know their range; read-ahead would cost them part of a limited rate.
         self.is_advised.call_once(|| _ = fadvise(&self.file, 0, None, Advice::Random));
         let mut filled = 0;
         while filled < buffer.len() {
@@ -332,7 +332,7 @@ impl CachedFile for SystemFile {
             {
                 return Ok(());
             }
-            // Dirty pages are never dropped. A sync also flushes the device's cache, which takes milliseconds.
+            // The kernel never drops dirty pages. A sync also flushes the device's cache, which takes milliseconds.
             if none_is_counted || counts.is_some_and(|counts| counts.dirty + counts.writeback > 0) {
                 self.file.sync_data().map_err(|error| Error::file("write out", &self.path, error))?;
             }
@@ -412,7 +412,7 @@ impl InOrder for SystemInOrder {
     }
 }
 
-/// A regular file there would receive the data.
+/// If /dev/null were a regular file, it would receive the data.
 fn open_null() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().write(true).custom_flags(nonblocking).open("/dev/null")?;

@@ -170,7 +170,7 @@ fn cached_pages_are_counted_on_every_file_system() {
     needs_root!();
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let pages = PageRange::new(0, 4 * MEGABYTE / page_bytes());
-    // The kernel would reuse the device number.
+    // Kept mounted, as the kernel would reuse the device number.
     let mut mounts = Vec::new();
     for kind in ["ext4", "xfs", "btrfs", "f2fs", "tmpfs", "overlay"] {
         let Some(mounted) = Mounted::new(kind, &directory.path().join(kind)) else { continue };
@@ -237,7 +237,7 @@ fn residency_is_hidden_from_who_may_not_know_it() {
     });
     let (counts, runs) = answer.join().unwrap();
     assert!(matches!(runs, Err(Error::ResidencyHidden(_))), "{runs:?}");
-    // Kernels before 6.14 count for everybody.
+    // Kernels before 6.14 let everybody count.
     assert!(matches!(counts, Err(Error::ResidencyHidden(_))) || counts.is_ok_and(|counts| counts.cached < 200));
 }
 

@@ -37,7 +37,7 @@ impl Bucket {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     pub width_seconds: f64,
-    /// Without gaps.
+    /// A gap is a bucket without covered seconds.
     pub buckets: Vec<Bucket>,
     pub has_reads: bool,
     pub facts: Facts,
@@ -48,11 +48,11 @@ pub struct Series {
 pub struct Facts {
     pub clients: Option<u32>,
     pub scale: Option<u32>,
-    /// Then the scale says nothing about pages.
+    /// Whether the user's own script ran: the scale then says nothing about pages.
     pub is_own_script: bool,
-    /// The closed form does not apply if something else read the data.
+    /// Whether something else read the data: the closed form then does not apply.
     pub has_warmer: bool,
-    /// `pgbench --rate`: throughput does not show capacity.
+    /// Whether `pgbench --rate` limited throughput.
     pub is_rate_limited: bool,
 }
 
@@ -135,7 +135,7 @@ pub fn tell_rate(rate: f64) -> String {
 //
 // Bounded memory: pairs of buckets are merged.
 
-/// Holds an hour in seconds.
+/// Enough for one-second buckets of an hour.
 const MOST_BUCKETS: usize = 4096;
 
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl Collector {
         }
     }
 
-    /// Drops a last bucket that is covered to less than half.
+    /// Drops buckets at the end that are covered to less than half.
     pub fn finish(mut self, facts: Facts, remarks: Vec<String>) -> Series {
         while self.buckets.last().is_some_and(|last| last.covered_seconds < self.width_seconds / 2.0) {
             self.buckets.pop();
@@ -219,7 +219,7 @@ impl Collector {
             self.buckets = self.buckets.chunks(2).map(Bucket::sum).collect();
             self.width_seconds *= 2.0;
         }
-        // Avoids a bucket of a nanosecond by rounding.
+        // A rounding error must not add a bucket.
         let needed = (end / self.width_seconds - 1e-9).ceil().max(1.0) as usize;
         if needed > self.buckets.len() {
             self.buckets.resize(needed, Bucket::default());

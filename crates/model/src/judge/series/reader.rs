@@ -27,7 +27,7 @@ pub struct Reader {
     prefix: Prefix,
     report: PgbenchReport,
     first: Vec<Sample>,
-    /// The end of a log's interval is known only from the next one.
+    /// Interval of a log; its end is unknown until the next interval begins.
     open: Option<Sample>,
     origin: f64,
     last_time: f64,
@@ -55,7 +55,7 @@ enum Format {
     Columns(Columns),
 }
 
-/// Rates per second or counts; NaN if empty.
+/// One interval, with a rate per second or a count; NaN if empty.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     end: f64,
@@ -130,7 +130,7 @@ impl Reader {
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         let mut facts = Facts::of(&self.report);
         facts.clients = facts.clients.or((self.clients > 0).then_some(self.clients));
-        // Little's law, unless clients are throttled.
+        // Little's law, unless the rate is limited.
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
         }
@@ -144,7 +144,7 @@ impl Reader {
                 tell_rate(served),
                 lag.unwrap_or_default()
             ));
-            // The server's capacity decided, not the rate limit.
+            // The server's capacity limited throughput, not the requested rate.
             facts.is_rate_limited = false;
         }
         collector.finish(facts, remarks).check_length()
@@ -215,7 +215,7 @@ impl Reader {
                 true => format!("left out: the first {start:.1} s, while pgbench connected"),
                 false => format!("the file begins {start:.0} s into the run: times count from there"),
             });
-            // The second line may be early; later ones are regular.
+            // The second sample may be early; later ones are regular.
             let second = first.get(1).map_or(start + width, |second| second.end);
             origin = second - width * ((second - start) / width - ALIGNED).ceil().max(1.0);
         }
@@ -260,7 +260,7 @@ impl Reader {
     fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
         let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
         let Some(whole) = self.open.replace(next) else { return Ok(()) };
-        // Merged, sorted logs repeat intervals for each thread.
+        // Merged, sorted logs repeat each interval for every thread.
         if whole.end == start {
             self.open = Some(Sample { rate: whole.rate + transactions, ..whole });
             return Ok(());
@@ -286,7 +286,7 @@ impl Reader {
         self.check_length(end)?;
         self.last_time = self.last_time.max(end);
         self.clients = self.clients.max(logged.client.saturating_add(1));
-        // Failed and skipped transactions only prove coverage.
+        // Failed and skipped transactions only show that the time is covered.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
@@ -305,7 +305,7 @@ impl Reader {
     }
 }
 
-/// Tolerance, as a share of an interval.
+/// Tolerance of a time, as a share of an interval.
 const ALIGNED: f64 = 0.1;
 
 fn detect(line: &str) -> Format {
@@ -574,7 +574,7 @@ mod tests {
         let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
         assert_eq!(read(&only_nan), Err(Error::NoFigures { intervals: 20 }));
         assert!(matches!(read("1,1e300\n2,1e300\n"), Err(Error::BadNumber { .. })));
-        // Overflows a float.
+        // These numbers overflow a float.
         for absurd in ["1700000005 5e999 1 1 1 1", "1e999 5 1 1 1 1", "0 1 2 0 1e999 7"] {
             assert!(read(&format!("{absurd}\n{absurd}\n")).is_err(), "{absurd}");
         }

@@ -1,4 +1,4 @@
-// Which blocks of a cluster's files are requested and fetched into the page cache.
+// Reports which blocks of a cluster's files are requested and fetched into the page cache.
 //
 // Each file (device and inode) has a range in two bitmaps, one bit per unit (a block, or a page if blocks are smaller).
 // Only the first request and fetch of a unit are reported, so events follow distinct blocks; units selected by a hash
@@ -20,7 +20,7 @@ struct folio {
     struct address_space *mapping;
     unsigned long index;
     unsigned long _flags_1;
-    // Until 6.6, then the lowest byte of _flags_1.
+    // Order until Linux 6.6; later it is the lowest byte of _flags_1.
     u8 _folio_order;
 } CORE;
 enum pageflags { PG_head = 6 };
@@ -31,8 +31,8 @@ enum pageflags { PG_head = 6 };
 
 enum kind { REQUESTED = 1, AGAIN, FETCHED, GROWN };
 
-// By default processes are followed, and user space filters. Of OTHER, only requests for units fetched by others are
-// reported, once per unit.
+// By default processes are followed, and user space filters. For OTHER processes, only requests for units fetched by
+// others are reported, once per unit.
 enum role { FOLLOWED, OTHER, OWN, WANTED };
 
 struct key {
@@ -44,7 +44,7 @@ struct key {
 struct file {
     // From 1.
     u32 number;
-    // Its range in the bitmaps.
+    // Range in the bitmaps: first word and number of units.
     u32 first_word;
     u32 units;
     // Added to the unit's number before hashing.
@@ -58,9 +58,9 @@ struct process {
     u32 file;
     u64 first;
     u64 last;
-    // Read so far, including cached pages.
+    // Pages read so far, including cached ones.
     u64 pages;
-    // Fetched again so far. Briefly too low during a unit's fetch.
+    // Pages fetched again so far. Briefly too low during a unit's fetch.
     s64 again;
 };
 
@@ -169,7 +169,7 @@ __attribute__((noinline)) u64 count_units(u64 units)
     return units * 0x0101010101010101ull >> 56;
 }
 
-// Units from `first` with a hash below the limit. As a global function it is verified only once.
+// Units from `first` with a hash below the limit. Global too, so verified once.
 __attribute__((noinline)) u64 hashed_below(u32 first, u64 below)
 {
     u64 found = 0;
@@ -227,7 +227,7 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
     }
 }
 
-// Returns the number of first fetches.
+// Returns the number of units fetched for the first time.
 INLINE u64 fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
 {
     u64 units = (~0ull << from) & (~0ull >> (63 - to));
@@ -263,7 +263,7 @@ INLINE s64 walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 r
             tell_growth(file, pid);
         if (first >= file->units)
             return 0;
-        // Unknown beyond the range.
+        // Repeated fetches are unknown beyond the range.
         pages = 0;
         last = file->units - 1;
     }
@@ -294,7 +294,7 @@ int pages_requested(u64 *ctx)
     if (role == OWN)
         return 0;
     if (process && role != OTHER) {
-        // The rest of a counted read.
+        // Whether this is the rest of a counted read.
         int goes_on = process->file == file->number && process->last == last && first > process->first;
         if (!goes_on)
             process->pages += last - first + 1;
@@ -315,7 +315,7 @@ int pages_fetched(u64 *ctx)
     if (!file)
         return 0;
     u64 first = folio->index, last = first;
-    // The first member.
+    // The flags are a folio's first member.
     u64 flags = *(u64 *)folio;
     if (flags >> __builtin_preserve_enum_value(*(enum pageflags *)PG_head, 1) & 1) {
         u32 order;

@@ -37,7 +37,7 @@ INLINE u32 bucket_of(u64 ns)
     return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-// Its time is already in the total.
+// Counts a length whose time is already in the total.
 INLINE void count_length(struct statistic *one, u64 ns)
 {
     u32 bucket = bucket_of(ns);
@@ -118,7 +118,7 @@ struct call {
     // The process's count of writes, to distinguish calls of the same kind.
     u64 written;
     struct file_key file;
-    // By all processes between the file's last sync and this call.
+    // Writes by all processes between the file's last sync and this call.
     u64 writes;
     u64 bytes;
 };
@@ -133,7 +133,7 @@ struct known_file {
     // Flushes and writes that slept.
     u64 sleeps;
     u64 slept;
-    // Process and its count of writes.
+    // Last writer and its count of writes.
     u64 last_write;
     char names[NAMES][NAME_BYTES];
 };
@@ -160,7 +160,7 @@ MAP(new_file, MAP_ARRAY, 1, u32, struct known_file);
 
 RING(slow_calls, 1 << 18);
 
-// By file class.
+// Writes by file class.
 MAP(written, MAP_ARRAY, FILE_CLASSES, u32, struct written);
 
 // Shorter calls are counted but not reported.
@@ -303,7 +303,7 @@ INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *ta
     if (!was_in_call && event >> 24 != IO_EVENTS)
         return 0;
     struct pt_regs *registers = bpf_task_pt_regs(task);
-    // Outside system calls it has another value.
+    // Outside system calls, orig_ax has another value.
     u32 kind = EXISTS(registers->orig_ax) ? kind_of((u32)registers->orig_ax) : NO_CALL;
     if (kind) {
         u32 number = (u32)registers->orig_ax, descriptor = (u32)registers->di;

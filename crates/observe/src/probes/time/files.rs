@@ -106,7 +106,7 @@ fn device_of(number: u32) -> (u32, u32) {
 /// As in files.h.
 pub(super) const IO_EVENTS: u32 = 0x0a;
 
-/// With the birth of each process.
+/// Calls, with the birth of each process.
 #[derive(Debug, Default)]
 pub(super) struct CallsBefore(Vec<(u64, FileCall)>);
 

@@ -93,7 +93,7 @@ impl TimeProbe {
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        // If unreadable, no process certainly has an entry.
+        // If the pointer is unreadable, no process certainly has an entry.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader
@@ -187,7 +187,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// The program has reported the end, or the process ended before it had a slot.
+    /// Settles doubts: the program has reported the end, or the process ended before it had a slot.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
             // Read the stage first: once ended, the program has written everything.
@@ -233,7 +233,7 @@ impl TimeProbe {
         self.lost.get(&what, 0).map_err(refused)
     }
 
-    /// Returns also the instant before the first slot was read.
+    /// Also returns the instant before the first slot was read.
     fn read_slots(&self) -> (u64, Vec<(usize, Vec<u64>)>) {
         let at_ns = read_monotonic().as_nanos() as u64;
         let read = |index: usize| {
@@ -313,7 +313,7 @@ impl TimeSource for TimeProbe {
         let is_full = now.len() > FILES / 4 * 3;
         for (key, file) in &now {
             let before = self.known.get(key);
-            // Files that stay are few, unless the map is nearly full.
+            // Remove unchanged temporary files, and all unchanged files if the map is nearly full.
             if before.is_some_and(|before| is_left(file, before) || is_full && file == before) {
                 let _ = self.files.remove(key);
                 self.left.push(file.clone());
@@ -326,7 +326,7 @@ impl TimeSource for TimeProbe {
     }
 
     fn drop_receives(&mut self) -> bool {
-        // It stays loaded, so that its cost remains readable.
+        // The program stays loaded, so that its cost remains readable.
         let program = self.ebpf.program_mut(RECEIVE).and_then(|program| <&mut BtfTracePoint>::try_from(program).ok());
         program.zip(self.receives.take()).is_some_and(|(program, link)| program.detach(link).is_ok())
     }

@@ -3,7 +3,7 @@
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
 
-/// Distinct waits of a process; others share a further statistic.
+/// Distinct waits of a process. Others share a further statistic.
 const EVENTS: usize = 24;
 
 const HEAD: usize = 32;
@@ -12,13 +12,13 @@ pub(super) const CALL: usize = 19;
 /// The C compiler pads a statistic to lines of 64 bytes.
 const STRIDE: usize = STATISTIC.next_multiple_of(8);
 
-/// After the statistic of commands.
+/// The waits follow the statistic of commands.
 const WAITS: usize = HEAD + STRIDE;
 
 /// Receipt of the current command, or 0.
 const RECEIVED: usize = 9;
 
-/// Not yet charged to the wait's statistic, and the scheduler's account at the last switch.
+/// Time not yet charged to the wait's statistic, and the scheduler's account at the last switch.
 const OWED: usize = 2;
 const EXEC: usize = 8;
 
@@ -51,7 +51,7 @@ pub(super) enum First {
     Waiting(Option<u32>),
 }
 
-/// For a process older than the probe. A command in progress counts as received now.
+/// Slot of a process older than the probe. A command in progress counts as received now.
 pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
     const READY: u64 = 2;
     const WAITING: u64 = 3;
@@ -69,7 +69,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words[RECEIVED] = if is_handling { now_ns } else { 0 };
     if let First::Waiting(event) = first {
         let event = event.unwrap_or(UNKNOWN);
-        // As in time.bpf.c.
+        // time.bpf.c chooses the same place.
         let place = event.wrapping_mul(0x9e37_79b1) >> 28;
         words[3] = WAITING | u64::from(place) << 32;
         words[WAITS + place as usize * STRIDE] = u64::from(event) | 1 << 32;
@@ -163,7 +163,6 @@ mod tests {
         assert_eq!((waiting.pid, waiting.birth, waiting.started_ns, waiting.running_ns), (7, 5, 1000, 0));
         assert_eq!(waiting.waits, [(WaitEvent::Number(LOCK), Statistic::of_time(0, 500))]);
         assert_eq!(waiting.open, Some(OpenWait { event: WaitEvent::Number(LOCK), length_ns: 500 }));
-        // The slot changed later.
         assert_eq!(parse_slot(&words, 900).waits[0].1.total_ns, 0);
         // Woken after 300, and ready since 1300.
         let place = (words[3] >> 32) as usize;
@@ -172,7 +171,7 @@ mod tests {
         let ready = parse_slot(&words, 1500);
         assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
         assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");
-        // The waker left this uncharged.
+        // The waker left 100 ns uncharged.
         words[OWED] = 100;
         let owed = parse_slot(&words, 1500);
         assert_eq!((owed.waits[0].1.total_ns, owed.open.unwrap().length_ns), (400, 300));

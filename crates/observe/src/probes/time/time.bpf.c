@@ -35,7 +35,7 @@ INLINE void count_lost(u32 what)
 
 #include "files.h"
 
-// Distinct waits of a process; others share a further place.
+// Distinct waits of a process. Others share a further place.
 #define EVENTS 24
 #define SLOTS 2048
 // The same in PostgreSQL 13 to 19.
@@ -60,12 +60,12 @@ struct slot {
     u64 sequence;
     // Start of the state, CLOCK_MONOTONIC.
     u64 since;
-    // Not yet charged to the wait's statistic. The waker, usually on another processor, touches only this line.
+    // Time not yet charged to the wait's statistic. The waker, usually on another processor, touches only this line.
     u64 owed;
     u16 state;
-    // In a file call, as far as seen.
+    // Whether in a file call, as far as seen.
     u16 is_in_call;
-    // The wait's statistic.
+    // Index of the wait's statistic.
     u32 place;
     // Length of a wait not yet counted.
     u64 wait;
@@ -83,7 +83,7 @@ struct slot {
     // Runs whose start was missed, by the scheduler's account.
     u64 recovered;
     u64 recovered_ns;
-    // They include the time ready to run.
+    // Waits whose wakeup was missed. They include the time ready to run.
     u64 wakes_missed;
     u32 pid;
     u32 padding;
@@ -93,7 +93,7 @@ struct slot {
     // Since boot. Unique together with the pid.
     u64 birth;
     struct call call;
-    // From receipt until the wait for the next command or its receipt.
+    // Commands, each from receipt until the wait for the next command or its receipt.
     struct lined handled;
     struct lined events[EVENTS + 1];
 } __attribute__((aligned(64)));
@@ -109,7 +109,7 @@ struct {
 // Slot numbers from 1, by pid. Array lookups are inlined, which matters at every switch. The loader sets the size.
 MAP(tasks, MAP_ARRAY, 1, u32, u32);
 
-// Zeroed slots.
+// Unused slots, which are zeroed.
 struct {
     __uint(type, MAP_QUEUE);
     __uint(max_entries, SLOTS);
@@ -117,10 +117,10 @@ struct {
     __uint(value_size, 4);
 } unused SEC(".maps");
 
-// The pointer to the event number, and the offset from its target.
+// Address of a pointer, and offset of the event number from the pointer's target.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
-// The pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
+// That pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
 #define NOT_KNOWN (~0ull)
 const volatile u64 pointer_without_entry = NOT_KNOWN;
 const volatile u32 postmaster_pid = 0;
@@ -227,8 +227,9 @@ INLINE u32 place_of(struct slot *slot, u32 event)
 // Reads the event of a process about to sleep, the most expensive step here.
 //
 // A process keeps one shared memory entry nearly all its life, so the event's address is cached. In its last moments it
-// may wait without an entry, which may be another's by then, so the pointer is checked again. The check is skipped for
-// interruptible sleeps with an event: without an entry, these only occur when writing a last line to a blocked log.
+// may wait without an entry. The cached entry may be another process's by then, so the pointer is checked again. The
+// check is skipped for interruptible sleeps with an event: without an entry, these only occur when writing a last line
+// to a blocked log.
 INLINE u32 read_event(struct slot *slot, u32 state)
 {
     u64 pointer = 0, known = slot->event_at;
@@ -238,7 +239,7 @@ INLINE u32 read_event(struct slot *slot, u32 state)
     if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
     slot->event_at = 0;
-    // PostgreSQL 13: no shared memory entry.
+    // In PostgreSQL 13 the process has no shared memory entry.
     if (!pointer)
         return 0;
     if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
@@ -255,7 +256,7 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
     if (slot->state == RUNNING) {
         slot->running += elapsed;
     } else {
-        // The start was missed, as from the idle task. The scheduler knows the length.
+        // The run's start was missed, as after the idle task. The scheduler knows the run's length.
         u64 ran = exec - slot->exec;
         if (ran > elapsed)
             ran = elapsed;
@@ -386,7 +387,7 @@ int time_fork(u64 *ctx)
             *number = index + 1;
             return 0;
         }
-        // No exit would end it.
+        // No exit would end this slot.
         slot->ended = now;
     }
     count_lost(LOST_PROCESSES);

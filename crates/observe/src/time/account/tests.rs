@@ -55,7 +55,6 @@ fn of_another_source_nothing_is_added_up_that_was_before_it_began() {
     accounting.add(next(2 * SECOND, Some(Box::new(begin.clone()))), backend);
     let shares = accounting.seconds[1].shares;
     assert_eq!((shares.lived_ns, shares.running_ns, accounting.processes), (990_000_000, 990_000_000, 2));
-    // The same server keeps its processes.
     accounting.add(next(3 * SECOND, Some(Box::new(begin))), backend);
     assert_eq!(accounting.processes, 2);
 }

@@ -12,7 +12,7 @@ enum Show {
     Median(Write),
     /// The median, if any trial exceeds 0.
     Rare(Write),
-    /// Minimum and maximum. Empty for a single trial, or if none reached it.
+    /// Minimum and maximum. Empty for a single trial, or if none reached the event.
     Ends(Write),
     /// Interval of the median, such as `9800–10200`. Empty with too few trials, whose range is shown anyway.
     Interval(Write),
@@ -23,7 +23,7 @@ use Show::{Ends, Interval, Median, Rare};
 /// Title, priority, metric and format.
 type FigureColumn = (&'static str, u8, Metric, Show);
 
-/// For cold starts under load that differ only by warmer.
+/// Columns for cold starts under load that differ only by warmer.
 const OF_WARMERS: [FigureColumn; 11] = [
     ("warm after, s", 0, Metric::WarmAfter, Median(render_instant)),
     ("from–to", 1, Metric::WarmAfter, Ends(render_instant)),

@@ -37,7 +37,7 @@ pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String
     columns.sort_by_key(|column| !column.starts_with('÷'));
     let cell = |row: &str, column: &str| {
         let one = ratios.iter().find(|one| row_of(one) == row && column_of(one) == column)?;
-        // Names figures other than the usual.
+        // Names metrics other than the usual one.
         let what = match one.of {
             Metric::LoadRate => " loaded",
             Metric::BuffersAfter => " buffers",

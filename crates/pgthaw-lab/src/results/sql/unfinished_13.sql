@@ -1,7 +1,7 @@
 -- A transaction with a lock that may be adding an object to schema pgthaw, or a trigger, rule or foreign key to its
 -- tables, not visible yet.
--- Functions and operators take no lock, but pg_catalog comes first and has them for our types. Requires an empty
--- search_path.
+-- Functions and operators take no lock, but pg_catalog is searched first and has them for all types used. Requires an
+-- empty search_path.
 SELECT
     coalesce(
         'process ' || l.pid::pg_catalog.text, 'prepared transaction ' || prepared.gid, 'a prepared transaction') AS what,

@@ -1,4 +1,4 @@
-//! Groups files into trials: threads' logs by names and clients, a log and its report by their counts.
+//! Groups files into trials. Threads' logs belong together by names and clients, a log and its report by their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,18 +20,18 @@ use pgbench::{
 #[derive(Debug, Default)]
 pub struct TrialFiles {
     pub label: String,
-    /// Server name in pgbench-tools.
+    /// Name of the server in pgbench-tools.
     pub server: Option<String>,
     pub report: Option<Named<PgbenchReport>>,
     pub log: Option<Log>,
     pub tools_seconds: Option<PathBuf>,
-    /// Newest modification time. Replaces an unknown start.
+    /// Newest modification time of the files. Replaces an unknown start.
     pub written_at: Timestamp,
     pub findings: Vec<Finding>,
 }
 
 impl TrialFiles {
-    /// Number named in the log, or implied by client numbers.
+    /// Number of clients in the log, or implied by the highest one.
     pub fn clients(&self) -> Option<u32> {
         let (_, clients) = self.log.as_ref()?.holds.clients();
         (clients > 0).then_some(clients)
@@ -63,7 +63,7 @@ impl<T> Named<T> {
     }
 }
 
-/// Groups each directory separately, and all named files together. Duplicates count once.
+/// Groups the files of each directory separately, and all individually named files together. Duplicates count once.
 pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
     let (mut known, mut scopes, mut named) = (BTreeSet::new(), Vec::new(), Scope::default());
     let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
@@ -92,7 +92,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
         true => vec![take_tools(logs, reports)],
         false => {
             let mut reports = join_progress(reports);
-            // A named file must be a result. In a directory, others are ignored.
+            // An individually named file must be a result. In a directory, other files are ignored.
             reports.retain(|report| directory.is_none() || report.holds.is_result());
             pair(join_threads(logs), reports, directory.is_some())?
         }
@@ -153,7 +153,7 @@ fn split_packed(name: &str) -> (&str, &str) {
     name.strip_suffix(".gz").map_or((name, ""), |bare| (bare, ".gz"))
 }
 
-/// The first thread's log: `pgbench_log.4711` for `pgbench_log.4711.1`.
+/// Path of the first thread's log: `pgbench_log.4711` for `pgbench_log.4711.1`.
 pub fn first_thread(path: &Path) -> Option<PathBuf> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (name, packed) = split_packed(path.file_name()?.to_str()?);
@@ -174,7 +174,7 @@ pub fn threads_of(first: &Path) -> Vec<PathBuf> {
     std::iter::once(first.to_owned()).chain(others).collect()
 }
 
-/// pgbench numbers threads' logs without gaps.
+/// Reports a missing thread's log: pgbench numbers these logs without gaps.
 pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     let first = paths.iter().find_map(|path| first_thread(path).filter(|first| paths.contains(first)))?;
     let others = paths.iter().filter(|path| first_thread(path).as_ref() == Some(&first)).count();
@@ -182,11 +182,11 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     Some(format!("{} is missing, and its transactions are not counted", missing.display()))
 }
 
-/// Joins by name, or by simultaneous and disjoint clients.
+/// Joins threads' logs by name, or by overlapping times and disjoint clients.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
-    // Every run has a client 0.
+    // Every run has a client 0; a part lacks it.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
     // Whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
@@ -221,13 +221,13 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Progress has one decimal, and its last line may be missing.
+/// Tolerates rounding, as progress has one decimal, and a missing last line.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
 }
 
-/// pgbench writes progress and report to different streams, perhaps two files of one run.
+/// Joins progress to its report. pgbench writes them to different streams, perhaps to two files.
 fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     let (streams, mut reports): (Vec<Report>, Vec<Report>) =
         reports.into_iter().partition(|report| report.holds.outcome.is_none());
@@ -252,7 +252,7 @@ fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     reports
 }
 
-/// Mutually nearest pairs. An error returns two equally near ones.
+/// Returns mutually nearest pairs. An error contains two equally near candidates.
 fn choose_partners(
     ones: usize,
     others: usize,
@@ -274,8 +274,8 @@ fn choose_partners(
     (0..ones).map(choose).collect()
 }
 
-/// Distances of a partial log, beyond those of whole logs. A name such as `--log-prefix=a` and `> a.out` decides;
-/// otherwise it is ambiguous.
+/// Distances of a partial log, above those of complete logs. A common name such as `--log-prefix=a` and `> a.out`
+/// decides; otherwise the match is ambiguous.
 const PART_NAMED: f64 = 1e100;
 const PART_NAMELESS: f64 = 1e101;
 
@@ -330,15 +330,15 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
         None => is_counted_by(&report.holds.progress, survey.transactions),
     };
     let off = told.map_or(0.0, |told| (told - lasted).abs());
-    // Runs with a fixed number of transactions have equal counts.
+    // With a fixed number of transactions, all runs have equal counts, so the durations must match.
     let may_differ = report.holds.transactions.is_none() || told.is_none_or(|told| off <= tolerated_seconds(told));
     (is_same && may_differ).then_some(off)
 }
 
-/// Maximum share of transactions in the unlogged last interval.
+/// Maximum share of transactions in the last interval, which pgbench does not log.
 const LAST_SHARE_MAX: f64 = 0.5;
 
-/// Missing transactions, in seconds. pgbench does not log its last interval.
+/// Transactions missing in the log, in seconds. pgbench does not log its last interval.
 fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
     let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
     let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
@@ -369,14 +369,14 @@ fn is_sample(log: &Log, report: &Report) -> bool {
         && report.holds.lasted_seconds().is_some_and(is_as_long)
 }
 
-// ---- what a file holds ----
+// ---- file contents ----
 
 const REPORT_BYTES_MAX: u64 = 64 << 20;
 
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// Visits parsed lines; an unparsable line is an error. Skips a last line without newline: a torn line may still parse.
-/// Returns whether the file was cut.
+/// Visits parsed lines; an unparsable line is an error. Skips a last line without newline, because a truncated line may
+/// still parse. Returns whether the compressed file was truncated.
 pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
@@ -398,13 +398,13 @@ pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: im
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// One month. A longer latency does not give a start time.
+/// One month. pgthaw derives no start time from a longer latency.
 const LATENCY_US_MAX: u64 = 31 * 24 * 3600 * 1_000_000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub is_of_intervals: bool,
-    /// Whether it is compressed and truncated.
+    /// Whether the log is compressed and truncated.
     pub is_cut: bool,
     pub transactions: u64,
     pub failed: u64,
@@ -415,7 +415,7 @@ pub struct Survey {
     pub span_us: Option<(i64, i64)>,
     /// Maximum backward step between lines, in microseconds.
     pub back_us: i64,
-    /// Seconds of an interval; `None` if there is only one.
+    /// Length of an interval in seconds; `None` if there is only one.
     pub width: Option<i64>,
 }
 
@@ -483,7 +483,7 @@ impl Survey {
             survey.widen(begun_us, begun_us);
         })?;
         survey.is_cut = is_cut;
-        // The last interval begins there.
+        // `last` is the start of the last interval.
         let width_us = survey.width.unwrap_or(1).saturating_mul(MICROSECONDS);
         survey.span_us = survey.span_us.map(|(begun, last)| (begun, last.saturating_add(width_us)));
         Ok(survey)
@@ -518,14 +518,14 @@ impl Survey {
         Timestamp::from_microsecond(self.span_us?.0).ok()
     }
 
-    /// First second, and the one after the last, by a clock that is [`Survey::offset_us`] behind.
+    /// First second, and the one after the last. Seconds begin at [`Survey::offset_us`].
     pub fn seconds(&self) -> Option<(i64, i64)> {
         let (begun_us, ended_us) = self.span_us?;
         let ended_us = ended_us.saturating_sub(self.offset_us());
         Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
     }
 
-    /// Clients named, and implied by the highest number. Both are 0 for intervals.
+    /// Number of clients seen, and number implied by the highest client. Both are 0 for intervals.
     pub fn clients(&self) -> (u32, u32) {
         (self.clients.len() as u32, self.clients.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)))
     }
@@ -546,7 +546,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Transactions by the clients' own gapless numbering. Exceeds the lines if some are missing.
+    /// Number of transactions by each client's gapless numbering. Exceeds the lines if some are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)
@@ -560,10 +560,10 @@ impl Survey {
 pub const TOOLS_REPORT: &str = "results.txt";
 const TOOLS_SECONDS: &str = "collected,samples,min_latency,avg_latency,max_latency";
 
-/// `results/SERVER/TEST/`, formerly `results/TEST/`.
+/// pgbench-tools uses `results/SERVER/TEST/`, formerly `results/TEST/`.
 const TOOLS_RESULTS: &str = "results";
 
-/// Default prefix, and the only sign of an empty log.
+/// pgbench's default prefix, by which pgthaw recognises an empty log.
 const LOG_PREFIX: &str = "pgbench_log.";
 
 const REPORT_LINES: [&str; 4] = ["progress: ", "transaction type: ", "pgbench (", "pgbench: error: "];
@@ -573,17 +573,17 @@ struct Scope {
     /// `None` for individually named files.
     directory: Option<PathBuf>,
     is_tools: bool,
-    /// In pgbench-tools, it may be a set of tests.
+    /// In pgbench-tools, this may also be a set of tests.
     server: Option<String>,
     logs: Vec<Log>,
     reports: Vec<Report>,
     tables: Vec<(PathBuf, Timestamp)>,
 }
 
-/// pgbench-tools nests two levels: server and test.
+/// Maximum depth. pgbench-tools nests two levels: server and test.
 const DEPTH_MAX: usize = 8;
 
-/// Returns whether there is any result, even a known one.
+/// Returns whether the directory contains any result, even a known one.
 fn find_below(
     directory: &Path,
     depth: usize,
@@ -600,7 +600,7 @@ fn find_below(
     let is_tools = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
     let mut scope = Scope { directory: Some(directory.to_owned()), is_tools, ..Scope::default() };
     let mut is_any = false;
-    // Pipes are ignored.
+    // Ignores pipes.
     for file in files.iter().filter(|file| file.is_file()) {
         is_any |= scope.add(file, known)?;
     }
@@ -623,7 +623,7 @@ fn read_server_name(trial: &Path) -> Option<String> {
 }
 
 impl Scope {
-    /// Skips a file `known` by any name. Returns false for files that are not pgbench's.
+    /// Skips a file in `known`, whatever its path. Returns false for a file not from pgbench.
     fn add(&mut self, path: &Path, known: &mut BTreeSet<PathBuf>) -> Result<bool, Error> {
         let metadata = open_regular(path).and_then(|file| file.metadata());
         let metadata = metadata.map_err(|source| Error::file("read", path, source))?;
@@ -657,7 +657,7 @@ enum Kind {
     Other,
 }
 
-/// Errors of truncated or not really compressed files.
+/// Errors from truncated files, and from files that are not compressed.
 const TORN: [io::ErrorKind; 3] =
     [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 

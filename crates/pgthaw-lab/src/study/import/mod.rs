@@ -63,7 +63,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
             remedy: "omit rate=: pgbench reports the schedule lag for every rate".to_owned(),
         });
     }
-    // Independent of the order of the paths.
+    // Makes the digest independent of the order of the paths.
     meanings.sort();
     let digest = render_digest(&meanings.concat());
     number_trials(&mut trials, options.rate.is_none());
@@ -72,7 +72,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     Ok(Imported { run, trials, facts })
 }
 
-/// Ignores names and modification times of files and directories.
+/// Hashes a trial without names and modification times of its files.
 fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
     let nameless = SweepTrial {
@@ -127,7 +127,7 @@ fn describe_trial(
         transactions: counted.transactions,
         asked_transactions: report.asked_transactions,
     });
-    // Like a failed trial of a study, it does not count as a repeat.
+    // A failed trial does not count as a repeat, as in a study.
     let failure = abort.as_ref().map(ToString::to_string);
     measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
@@ -162,7 +162,7 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// From the report, else from the log, else from the seconds.
+/// Counts transactions by the report, else by the log, else by the seconds.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
     let by_log = files.log.as_ref().map(|log| {
         let Survey { transactions, failed, skipped, .. } = log.holds;
@@ -172,7 +172,7 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
         transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
         ..PgbenchOutcome::default()
     };
-    // Progress counts the whole run, of which the log is a sample.
+    // The log is a sample, but progress counts the whole run.
     let is_sample = measured.findings.iter().any(|finding| matches!(finding, Finding::LogPartial { .. }));
     report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
 }
@@ -201,7 +201,7 @@ fn describe_point(
         jobs: known("jobs", options.jobs.or(report.threads).or(files.threads()), 1, findings),
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
         rate: if has_rate { choose_rate(options, missed.unwrap_or(due_per_second), findings) } else { None },
-        // pgbench's default.
+        // Simple is pgbench's default.
         query_mode: known("query_mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
         seconds: report.transactions.is_none().then(|| lasted_seconds.round().max(1.0) as u32),
         transactions: report.transactions,
@@ -234,7 +234,7 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
     })
 }
 
-/// pgbench reports no requested rate. Due transactions per second estimate it.
+/// pgbench does not report the requested rate. The due transactions per second estimate it.
 fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<Finding>) -> Option<f64> {
     if options.rate.is_some() {
         return options.rate;
@@ -247,14 +247,14 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     (rate > 0.0).then_some(due_per_second)
 }
 
-/// To two digits, like a requested rate.
+/// Rounds to two digits, like a requested rate.
 fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
 /// Orders points by first appearance; trials of one point are its repeats.
 fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
-    // Point, requested seconds of its first trial, number of trials.
+    // Point, requested seconds of its first trial, and number of its trials.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
     for (position, trial) in (1..).zip(trials) {
         let asked_seconds = trial.point.seconds.take();
@@ -337,7 +337,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// A report states neither an own script's name nor the scale of its tables.
+/// A report states neither the name of the user's own script nor the scale of its tables.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<(), Error> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
@@ -375,7 +375,7 @@ fn refuse(label: &str, said: &str) -> Error {
     }
 }
 
-/// Transactions in flight finish after the requested end.
+/// Transactions in flight finish after the requested duration.
 const LONGER_SECONDS: f64 = 2.0;
 
 /// A run may stall at its end for this long plus its log's length. Beyond that, it was another run.
@@ -389,17 +389,17 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
     Ok(())
 }
 
-/// Deviation from the rate beyond chance: a number of random moments scatters by its square root.
+/// Deviation from the rate beyond chance. The number of random events scatters by its square root.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
 
-/// Between repeats, if computed from the schedule lag.
+/// Deviation between repeats whose rate was computed from the schedule lag.
 const SAME_RATE: f64 = 0.03;
 
 /// Minimum share of the expected lag that the report must show.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects a rate if more transactions were due, or fewer and none late.
+/// Rejects a rate if more transactions were due, or if fewer were due and none was late.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,
@@ -439,7 +439,7 @@ pub struct ImportOptions {
     /// Requested duration.
     pub seconds: Option<u32>,
     pub connect: bool,
-    /// Per second. Ignored for trials without a rate.
+    /// Requested rate per second. Ignored for trials without a rate.
     pub rate: Option<f64>,
     pub start: Option<StartAsked>,
 }

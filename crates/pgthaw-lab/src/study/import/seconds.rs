@@ -16,7 +16,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum seconds for an empty file and per byte. Each second takes memory, however small the file.
+/// Maximum seconds of an empty file, and per byte. Each second takes memory, however small the file.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -29,17 +29,17 @@ pub struct Measured {
     pub samples: Vec<Sample>,
     pub latency: Option<LatencyHistogram>,
     pub scripts: Vec<ScriptLatency>,
-    /// From the first begin to the last end in the log.
+    /// Time from the first begin to the last end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Seconds that the counts refer to, if the end is missing.
+    /// Seconds covered by the counts, if the end is missing.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
-    /// Whether seconds were counted singly, not in longer intervals.
+    /// Whether each second was counted, rather than longer intervals.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
 }
 
-/// `seconds` is the requested duration. `has_rate`: the caller knows of a schedule.
+/// `seconds` is the requested duration. `has_rate` means that the caller knows of a rate.
 pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured, Error> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
@@ -67,7 +67,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
     Ok(measured)
 }
 
-/// Below this share of transactions, a log is partial.
+/// A log with less than this share of transactions is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
 /// Uses the report's count or, without one, the clients' transaction numbers.
@@ -86,7 +86,7 @@ fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Findi
     is_told.then_some(Finding::LogPartial { logged: survey.transactions, transactions, clients, of_clients })
 }
 
-/// Smaller clock steps do not distort whole seconds.
+/// Smaller backward steps do not distort whole seconds.
 const BACK_SECONDS: f64 = 0.5;
 
 fn find_back(seconds: f64) -> Option<Finding> {
@@ -101,7 +101,7 @@ fn read_transactions(
     has_rate: bool,
 ) -> Result<Measured, Error> {
     let survey = &log.holds;
-    // Without a report, only skipped transactions prove a rate: the last column may be lag or retries.
+    // Without a report, only skipped transactions prove a rate, because the last column may be lag or retries.
     let has_rate = has_rate || survey.skipped > 0;
     let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
@@ -121,7 +121,7 @@ fn read_transactions(
     let until = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
     if counted.is_some_and(|counted| survey.transactions >= counted) {
-        // A complete log proves that nothing ended later.
+        // In a complete log, no transaction ended later.
         extent.1 = until;
     }
     let measured = from_intervals(&latencies.intervals, 1, extent, until, &log.paths)?;
@@ -145,7 +145,7 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
         return Ok(Measured::default());
     };
-    // A single interval may cover the run.
+    // A single interval may cover the whole run.
     let width = log.holds.width.or(seconds.map(i64::from));
     let asked = seconds.map_or(i64::MAX, |seconds| first.saturating_add(seconds.into()));
     let end = last.saturating_add(width.unwrap_or(1)).min(asked.max(last.saturating_add(1)));
@@ -165,7 +165,7 @@ fn longest(paths: &[PathBuf]) -> i64 {
     i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// A second with its share of the intervals that cover it.
+/// Figures of a second, from its share of the intervals that cover it.
 #[derive(Clone, Debug, Default)]
 struct Second {
     transactions: u64,
@@ -190,10 +190,10 @@ impl Second {
     }
 }
 
-/// Missing seconds that are normal at an end: the log began late, or transactions were in flight.
+/// Seconds that may be missing at an end: the log began late, or transactions were in flight.
 const END_SECONDS: i64 = 1;
 
-/// `extent`: first second of the log and its end, since 1970. `until`: end of the trial.
+/// `extent` is the log's first second and its end, since 1970. `until` is the end of the trial.
 fn from_intervals(
     intervals: &Intervals,
     width: i64,
@@ -213,7 +213,7 @@ fn from_intervals(
         let until = place.saturating_add(width as usize).min(seconds.len());
         spread(interval, seconds.get_mut(place..until).unwrap_or_default());
     }
-    // Before the first record a transaction was in flight; after the last none ended.
+    // Before the first record, a transaction was in flight. After the last record, none ended.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
     let gaps = find_stretches(&seconds[begins..ends], begins as i64);
@@ -226,7 +226,7 @@ fn from_intervals(
     Ok(Measured { started_at: Timestamp::from_second(first).ok(), told_seconds, ..measured })
 }
 
-/// `asked` exceeds the samples if the end is missing.
+/// `asked` exceeds the number of samples if the end is missing.
 fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: i64) -> Measured {
     let lasted = samples.len() as i64;
     gaps.push((lasted, asked));
@@ -289,7 +289,7 @@ fn spread(interval: &Interval, seconds: &mut [Second]) {
     }
 }
 
-/// `second` from 0; `begun_at` since 1970.
+/// `second` counts from 0; `begun_at` is since 1970.
 fn empty_sample(second: i64, begun_at: i64) -> Sample {
     Sample {
         second: second as u32 + 1,
@@ -353,7 +353,7 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
             continue;
         }
         let from = samples.len();
-        // pgbench reports rather late. Twice the step means missing lines.
+        // pgbench may report late. An interval of two steps means missing lines.
         if until - from as f64 >= 2.0 * step.max(1.0) {
             gaps.push((from as i64, (until - step) as i64));
         }

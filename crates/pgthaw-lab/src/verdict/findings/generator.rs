@@ -4,10 +4,10 @@ use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, Sw
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// Share of the calibrated use, or of a core.
+/// Near the limit from this share of the calibrated use, or of a core.
 const NEAR: f64 = 0.9;
 
-/// With less use, the server was probably the limit.
+/// With less calibrated use, the server was probably the limit.
 const CALIBRATED_MIN: f64 = 0.7;
 
 /// Running or ready for this share, a thread hardly waits for the server.
@@ -29,7 +29,7 @@ pub struct GeneratorSigns<'a> {
     pub are_processors_taken: bool,
 }
 
-/// Reports unseen hosts if the question cannot be decided.
+/// Reports unseen hosts if saturation cannot be determined.
 pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
     let point = &trial.point;
     let (threads, unseen_hosts) = match &trial.generators {
@@ -131,9 +131,9 @@ mod tests {
         assert_eq!(sign(0.6, 0.35, Some(0.8)), Some(SaturationSign::NeverIdle));
         // Thread and backends are all busy: there are too few processors.
         assert_eq!(sign(0.6, 0.35, Some(0.2)), None);
-        // Each waits for the other in turn.
+        // Thread and backends wait for each other in turn.
         assert_eq!(sign(0.3, 0.1, Some(0.8)), None);
-        // By its calibrated maximum.
+        // The thread is near its calibrated maximum.
         assert_eq!(choose_sign(0.75, 0.0, 0.8, None, None), Some(SaturationSign::NearOneCore));
         assert_eq!(choose_sign(0.5, 0.45, 1.0, None, Some(0.3)), Some(SaturationSign::ScheduleLag));
         assert_eq!(choose_sign(0.1, 0.05, 1.0, None, Some(0.9)), None);

@@ -14,21 +14,21 @@ use observe::time::ACCOUNT_DEAR;
 use observe::{DeviceUse, OsSample};
 use postgres::{ServerStatistics, Wait};
 
-/// Percentile shown in tables, and the number of samples that must lie beyond it.
+/// Percentile shown in tables, and the number of samples required beyond it.
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Processors this busy have no reserve; a generator using less than the minimum is not reported.
+/// Processors that are this busy have no reserve. A generator that uses less than the minimum is not reported.
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
-/// Reported only above both limits (seconds, share).
+/// A deviation of the duration is reported only above both limits (seconds, share).
 const DURATION_OFF_MIN: f64 = 0.5;
 const DURATION_OFF_RATIO: f64 = 0.05;
 
 const RATE_MISSED: f64 = 0.1;
 
-/// Either makes a trial long enough.
+/// A trial that reaches either is long enough.
 const LONG_SECONDS: f64 = 60.0;
 const LONG_TRANSACTIONS: u64 = 100_000;
 
@@ -40,13 +40,13 @@ const START_SPREAD_MS_MAX: f64 = 100.0;
 pub struct Circumstances<'a> {
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
-    /// By the part on the device; empty if there is only one device.
+    /// Disks by part; empty if there is only one device.
     pub parts: Vec<(&'static str, Disk)>,
     pub may_end_early: bool,
     pub disk_name: String,
     pub seconds: &'a [Sample],
     pub measured: &'a Measured,
-    /// The model's judgement of its curve; `None` if the curve is too short.
+    /// The model's judgement of the trial's curve; `None` if the curve is too short.
     pub judgement: Option<Judgement>,
     pub may_pause: bool,
     pub calibration: Option<&'a GeneratorCalibration>,
@@ -125,7 +125,8 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// Processor seconds used per second. Sampled accounts cannot distinguish running from runnable processes.
+/// Finds an account with more processor time than available. Sampled accounts cannot distinguish running from runnable
+/// processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
@@ -143,7 +144,7 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
     })
 }
 
-/// By the same rule as `pgthaw judge`.
+/// Applies the same rule as `pgthaw judge`.
 pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     if judgement.is_steady() {
         return None;
@@ -159,7 +160,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
     })
 }
 
-/// The forecast covers only the load as warmer; a measurement takes precedence.
+/// The forecast covers only warming by the load, and a measurement takes precedence.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     let figures = trial.warming.as_ref().map(|warming| &warming.figures);
     if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {
@@ -171,7 +172,7 @@ fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
 
 pub(super) fn find_few(trial: &SweepTrial) -> Option<Finding> {
     let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
-    // With `logged_share`, fewer latencies than transactions are kept.
+    // With `logged_share`, there are fewer latencies than transactions.
     let transactions = trial.latency.as_ref().filter(|_| trial.transactions > 0)?.count;
     (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
 }
@@ -191,13 +192,13 @@ fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
 
 pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     let asked = trial.point.rate?;
-    // pgbench's random start times make their number scatter by its square root.
+    // pgbench starts transactions at random times, so their number scatters by its square root.
     let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
     let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
     is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
 }
 
-/// Cold trials are checked by `find_short` instead.
+/// Does not check cold trials, which `find_short` does.
 pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
     let &SweepTrial { lasted_seconds, transactions, .. } = trial;
     let is_short = lasted_seconds < LONG_SECONDS && transactions < LONG_TRANSACTIONS;
@@ -299,7 +300,7 @@ pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
     asked.into_iter().filter_map(not_in_force).collect()
 }
 
-/// Limits that a device exceeded, not counting reads by other processes.
+/// Returns the limits that a device exceeded, not counting reads by other processes.
 fn find_exceeded_limits(
     trial: &SweepTrial,
     (seconds, others): (&[Sample], Bytes),
@@ -340,7 +341,7 @@ pub struct TableGrowth<'a> {
     pub after: &'a ServerStatistics,
 }
 
-/// Tables with inserts are expected to grow.
+/// Growth of a table without inserts; with inserts, growth is expected.
 struct Table<'a> {
     name: &'a str,
     bytes_before: f64,
@@ -437,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_plateau_beside_a_warmer_is_not_believed() {
-        // Each transaction reads two blocks from the device throughout.
+        // Each transaction reads two blocks from the device in every second.
         let samples = (1..=30).map(|second| sample(second, 400, 800 * 8192)).collect();
         let flat = SweepTrial { samples, ..trial() };
         let beside = |strategy: &str| {

@@ -8,7 +8,7 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share in order that justifies a file of its own.
+/// Minimum share of a stretch in order that justifies opening another file.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -27,7 +27,7 @@ impl Stretch<'_> {
 }
 
 impl Work<'_> {
-    /// Reads until others appear. Returns the rest for ordinary reads, which also report errors.
+    /// Reads a stretch until others appear. Returns the rest for ordinary reads, which also report errors.
     pub(super) fn read_in_order(&self, slice: Option<usize>, read: Read, buffer: &mut Vec<u8>) -> Read {
         if self.has_failed(read.fork) {
             return read;
