@@ -9,9 +9,7 @@ use host::linux::machine::pages_out_idle;
 use postgres::Listening;
 use serde_json::Value;
 
-use crate::films::{
-    JOB, RESIDENT_MIN, assert_gone, assert_resident, brought_stays, make_cold, os_blocks, psql, receipt, server,
-};
+use crate::films::{JOB, assert_gone, assert_resident, brought_stays, make_cold, os_blocks, psql, receipt, server};
 use crate::servers::{self, Output, TestServer, wait_until};
 
 /// Its first half as somebody else reads it, and what part of it that is.
@@ -50,8 +48,8 @@ impl Job {
     }
 }
 
-/// After a job these parts of relations are cached, to 99 %. Some kernels page out what is idle, whoever uses it (DAMON): where no more than
-/// that can be, another job tells.
+/// Checks that these parts of relations are cached after a job, to 99 %. Some kernels evict idle pages (DAMON), on a slow machine a tenth of a
+/// relation: there one of four jobs has to show it. If pgthaw evicted the pages, none would.
 fn assert_kept(server: &mut TestServer, parts: &[(&str, f64)], mut job: impl FnMut(&mut TestServer) -> Value) -> Value {
     let mut tries = if pages_out_idle() { 4 } else { 1 };
     loop {
@@ -65,7 +63,7 @@ fn assert_kept(server: &mut TestServer, parts: &[(&str, f64)], mut job: impl FnM
             return receipt;
         }
         tries -= 1;
-        assert!(tries > 0 && kept.iter().all(|kept| *kept >= RESIDENT_MIN), "{kept:?} of {parts:?}: {receipt:#}");
+        assert!(tries > 0, "{kept:?} of {parts:?}: {receipt:#}");
     }
 }
 
