@@ -243,8 +243,8 @@ fn a_lock_that_stops_the_others_is_told_with_its_holder() {
     let made = server.command_of("pgbench").args(["-i", "-q", "postgres"]).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let script = format!(
-        "{pgbench} -n -c 4 -T 60 postgres >/dev/null 2>&1 & sleep 6; \
-         {} -Xqd postgres -c 'BEGIN; LOCK TABLE pgbench_branches; SELECT pg_sleep(4); COMMIT' >/dev/null; \
+        "{pgbench} -n -c 4 -T 60 postgres >/dev/null 2>&1 & sleep 8; \
+         {} -Xqd postgres -c 'BEGIN; LOCK TABLE pgbench_branches; SELECT pg_sleep(6); COMMIT' >/dev/null; \
          sleep 4; kill $!; wait",
         program(&server, "psql")
     );
