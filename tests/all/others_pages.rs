@@ -1,4 +1,4 @@
-//! What somebody else has asked for stays cached after a protected job, whoever brought it, and however many others are connected.
+//! Pages that other processes requested stay cached after a protected job, also if the job loaded them, beside any number of connections.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -30,7 +30,7 @@ pub struct OutputArguments {
     )]
     pub mode: Option<FileMode>,
 
-    /// Read settings only from this file, whoever owns it
+    /// Read settings only from this file, even if another user owns it
     // Read before the command line.
     #[arg(
         long,

@@ -64,6 +64,13 @@ pub struct Attended {
     pub remarks: Vec<String>,
 }
 
+impl Attended {
+    /// The requested bytes, if less than half of what was preloaded: the preload was not what this job needed.
+    pub fn requested_little(&self, preloaded: Bytes) -> Option<Bytes> {
+        Some(self.requested_bytes).filter(|bytes| self.sessions > 0 && bytes.0 < preloaded.0 / 2)
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Bytes requested from files by the job's sessions.

@@ -150,14 +150,10 @@ impl Requests {
             }
         }
         verdicts.iter().try_for_each(|(pid, verdict)| self.say(*pid, *verdict))?;
-        if !self.whose.is_decided() {
-            return Ok(verdicts);
+        if self.whose.is_decided() && !was_decided {
+            // Those of earlier looks too.
+            self.whose.others().try_for_each(|pid| self.watch.set_role(pid, Role::Other))?;
         }
-        let others: Vec<u32> = match was_decided {
-            true => verdicts.iter().filter(|(_, one)| **one == Verdict::Other).map(|(pid, _)| *pid).collect(),
-            false => self.whose.others().collect(),
-        };
-        others.into_iter().try_for_each(|pid| self.watch.set_role(pid, Role::Other))?;
         Ok(verdicts)
     }
 

@@ -646,6 +646,16 @@ mod tests {
     }
 
     #[test]
+    fn a_block_in_shared_buffers_is_not_missing() {
+        let place = tempfile::tempdir().unwrap();
+        let film = film(&place, "film", &[(1, 0, 10, EventKind::Fetched)]);
+        let mut one = there(1, 10, 2);
+        one.forks[0].buffers[3] = (1..6).collect();
+        let touched = Touched::read(&[&film], &map_of(vec![one]), false).unwrap();
+        assert_eq!((touched.blocks(), touched.missing_blocks()), (10, 4));
+    }
+
+    #[test]
     fn a_film_is_held_against_what_is_there() {
         use EventKind::{Buffers, Fetched};
         let place = tempfile::tempdir().unwrap();

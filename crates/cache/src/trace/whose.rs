@@ -173,7 +173,7 @@ impl Whose {
         self.has_seen_wanted = true;
     }
 
-    /// Whether a process is known to be wanted and works for nobody else.
+    /// Whether a process is known to be wanted and works for no other job.
     pub fn is_certain(&self, pid: u32) -> bool {
         let is_shared = self.io_workers.contains(&pid) || self.unseen.contains(&pid) || self.wants_everybody();
         self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared

@@ -40,7 +40,7 @@ const RUN: &str = "run";
 /// Exits after help or clap's errors. `elsewhere` lists the other program's commands, whose tables are ignored.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
     let file = SettingsFile::find(arguments);
-    let command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
+    let mut command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
         Ok(command) => command,
         // An invalid file prevents neither help nor a job.
         Err(problem) => match make_command::<C>().try_get_matches_from(arguments) {
@@ -54,20 +54,17 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) 
     };
     know_commands(&command);
     let commands: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
-    let parse = |command: Command| {
-        command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches))
-    };
-    let parsed = parse(command.clone()).or_else(|error| {
-        let typed = without_environment(command);
-        match typed.clone().try_get_matches_from(arguments) {
+    let parsed = command.try_get_matches_from_mut(arguments).or_else(|error| {
+        match without_environment(command).try_get_matches_from(arguments) {
             Ok(matches) if matches.subcommand_name() == Some(RUN) => {
                 let problem = first_line(&error);
                 terminal::print_complaint(&format!("note: {problem}; the job runs without the environment's settings"));
-                parse(typed)
+                Ok(matches)
             }
             _ => Err(error),
         }
     });
+    let parsed = parsed.and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
     parsed.or_else(|error| explain_refused(&error, arguments).map_or_else(|| refuse(with_near(error, &commands)), Err))
 }
 

@@ -305,7 +305,7 @@ impl Place {
     }
 }
 
-/// SQLite trusts a journal beside the file, whoever created it.
+/// SQLite trusts a journal beside the file, even one that another user created.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {

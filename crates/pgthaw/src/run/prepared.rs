@@ -389,14 +389,13 @@ fn judge(
         Judged::new(&planned.decision, planned.preloaded.as_ref(), receipt.seconds, receipt.before_seconds)?;
     let is_other = planned.job != describe_job(&arguments.job);
     let is_assumed = source == ProfileSource::Default && !planned.tells_device;
-    let preloaded = planned.preloaded.as_ref().map_or(0, |done| done.bytes.0);
-    let requested = receipt.attended.as_ref().filter(|attended| attended.sessions > 0);
-    let served = requested.map(|attended| attended.requested_bytes).filter(|bytes| bytes.0 < preloaded / 2);
-    if judged.saved_seconds.take_if(|_| is_other || is_assumed || served.is_some()).is_some() {
-        receipt.remarks.push(match served {
+    let attended = receipt.attended.as_ref().zip(planned.preloaded.as_ref());
+    let little = attended.and_then(|(attended, done)| attended.requested_little(done.bytes));
+    if judged.saved_seconds.take_if(|_| is_other || is_assumed || little.is_some()).is_some() {
+        receipt.remarks.push(match little {
             _ if is_other => format!("the time saved is unknown: the film is of another command ({})", planned.job),
             Some(bytes) => {
-                format!("the time saved is unknown: the job requested only {bytes}, shared_buffers served the rest")
+                format!("the time saved is unknown: the job requested only {bytes}")
             }
             None => ASSUMED.to_owned(),
         });

@@ -72,8 +72,7 @@ fn render_preloaded(receipt: &RunReceipt) -> String {
 }
 
 fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
-    let asked = attended.requested_bytes;
-    (attended.sessions > 0 && asked.0 < brought.0 / 2).then(|| format!(", but the job requested only {asked}"))
+    attended.requested_little(brought).map(|bytes| format!(", but the job requested only {bytes}"))
 }
 
 /// The new film has only blocks that the job requested.
