@@ -89,11 +89,26 @@ export function layout() {
   };
 }
 
+/**
+ * Clicks a link or a button that a reader can see and reach. Playwright's own click waits until two animation frames show the
+ * element at one place, and a browser on a crowded machine has drawn no frame for half a minute.
+ */
+export async function press(element) {
+  await element.waitFor();
+  await element.evaluate((box) => {
+    box.scrollIntoView({ block: "center", inline: "center" });
+    const { left, top, width, height } = box.getBoundingClientRect();
+    const hit = document.elementFromPoint(left + width / 2, top + height / 2);
+    if (box.disabled || !(box.contains(hit) || hit?.contains(box))) throw new Error(`${box.outerHTML} is disabled, or covered by ${hit?.outerHTML.slice(0, 200)}`);
+    box.click();
+  });
+}
+
 /** The files that the page makes: name and content. */
 export async function download(page) {
   const files = {};
   for (const button of await page.locator("[data-file]").all()) {
-    const [saved] = await Promise.all([page.waitForEvent("download"), button.click()]);
+    const [saved] = await Promise.all([page.waitForEvent("download"), press(button)]);
     const stream = await saved.createReadStream();
     let text = "";
     for await (const piece of stream) text += piece;

@@ -2,7 +2,7 @@
 // node open_every_study.mjs FILE|ADDRESS [DIRECTORY]; with a directory it leaves screenshots there.
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { drawnCharts, isAll, LAPTOP, listen, lookAt, once, PHONE, tellWhatIsSeen, unfold } from "./browser.mjs";
+import { drawnCharts, isAll, LAPTOP, listen, lookAt, once, PHONE, press, tellWhatIsSeen, unfold } from "./browser.mjs";
 
 const [place, screenshots] = process.argv.slice(2);
 const isServed = place.startsWith("http");
@@ -22,7 +22,7 @@ async function openStudy(page, index) {
   await page.setViewportSize(LAPTOP);
   const link = page.locator(".studies tbody th a").nth(index);
   const name = await link.innerText();
-  await link.click();
+  await press(link);
   await page.locator("#heat").waitFor({ state: "attached" });
   const seen = { name, headline: await page.locator("h1").innerText(), answer: await page.locator(".answer").innerText() };
   await unfold(page);
@@ -43,7 +43,7 @@ async function openStudy(page, index) {
   await lookAt(page, `every-${index}-trial-wide`, screenshots);
   await page.setViewportSize(PHONE);
   seen.trialOnPhone = await lookAt(page, `every-${index}-trial-phone`, screenshots);
-  await page.getByRole("link", { name: "studies", exact: true }).click();
+  await press(page.getByRole("link", { name: "studies", exact: true }));
   await page.locator(".studies").waitFor();
   return seen;
 }

@@ -1,6 +1,6 @@
 // Watches the trial that runs in headless Chromium as a reader does, and prints what is seen as JSON.
 // node open_live.mjs ADDRESS [DIRECTORY]; with a directory it leaves screenshots there.
-import { drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen } from "./browser.mjs";
+import { drawnCharts, isAll, listen, lookAt, once, PHONE, press, tellWhatIsSeen } from "./browser.mjs";
 
 const [address, screenshots] = process.argv.slice(2);
 await tellWhatIsSeen(look);
@@ -23,7 +23,7 @@ async function look(page) {
   seen.study = await page.locator("h1").innerText();
   seen.navigation = await page.locator("nav.bar a").allInnerTexts();
   seen.banner = await once(page, () => document.querySelector(".running:not([hidden])")?.innerText ?? null, (text) => text !== null);
-  await page.locator(".running a").click();
+  await press(page.locator(".running a"));
   await page.locator(".live").waitFor();
   return { ...seen, errors, requests };
 }

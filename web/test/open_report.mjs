@@ -3,7 +3,7 @@
 import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen, unfold } from "./browser.mjs";
+import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, press, tellWhatIsSeen, unfold } from "./browser.mjs";
 
 const [report, screenshots] = process.argv.slice(2);
 const address = pathToFileURL(resolve(report)).href;
@@ -32,9 +32,9 @@ async function look(page) {
     interaction: await interact(page),
     downloads: await download(page),
   };
-  await page.getByRole("button", { name: "Switch to the dark theme" }).click();
+  await press(page.getByRole("button", { name: "Switch to the dark theme" }));
   seen.toggled = await page.evaluate(background);
-  await page.getByRole("button", { name: "Switch to the light theme" }).click();
+  await press(page.getByRole("button", { name: "Switch to the light theme" }));
   await page.evaluate(() => localStorage.clear());
   await page.emulateMedia({ colorScheme: "dark" });
   await page.reload();
@@ -105,13 +105,13 @@ async function interact(page) {
   const after = (await once(page, drawnThroughput, (drawn) => drawn.lines !== before)).lines;
   const hidden = { before, after, pressed: await chip.getAttribute("aria-pressed") };
   await chip.press("Space");
-  await figure.getByRole("button", { name: "log" }).click();
+  await press(figure.getByRole("button", { name: "log" }));
   const { axis } = await once(page, drawnThroughput, (drawn) => drawn.axis === "log" && drawn.lines === before);
-  await figure.locator("summary").click();
+  await press(figure.locator("summary"));
   await figure.locator("table").waitFor();
   const numbers = await page.evaluate(tableOf, "#throughput");
-  await figure.getByRole("button", { name: "linear" }).click();
-  await figure.locator("summary").click();
+  await press(figure.getByRole("button", { name: "linear" }));
+  await press(figure.locator("summary"));
   const box = await figure.locator(".chart").boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
   await page.waitForSelector("#throughput .pointer");

@@ -2,7 +2,7 @@
 // node open_studies.mjs FILE|ADDRESS [DIRECTORY]; with a directory it leaves screenshots there.
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen, unfold } from "./browser.mjs";
+import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, press, tellWhatIsSeen, unfold } from "./browser.mjs";
 
 const [place, screenshots] = process.argv.slice(2);
 const isServed = place.startsWith("http");
@@ -56,7 +56,7 @@ async function chooseStudy(page) {
   await page.locator("#filter").fill("no such study");
   const none = await page.locator(".studies tbody tr").count();
   await page.locator("#filter").fill("");
-  await page.locator('.studies a[href^="#/study/"]').first().click();
+  await press(page.locator('.studies a[href^="#/study/"]').first());
   await page.locator("#heat").waitFor();
   return { all, none, tallest, scrolls };
 }
@@ -67,10 +67,10 @@ async function unfoldName(page) {
   if ((await button.count()) === 0) return null;
   const isWhole = () => page.locator("h1").evaluate((title) => title.scrollHeight <= title.clientHeight);
   const atFirst = await isWhole();
-  await button.click();
+  await press(button);
   const asked = await isWhole();
   if (screenshots) await page.screenshot({ path: `${screenshots}/whole-name.png` });
-  await button.click();
+  await press(button);
   return { atFirst, asked, again: await isWhole() };
 }
 
@@ -80,14 +80,14 @@ async function lookAtList(page) {
 
 /** Compares two sides of the study that was opened, and looks for a trial that runs. */
 async function compareAndWatch(page) {
-  await page.getByRole("link", { name: "compare", exact: true }).click();
+  await press(page.getByRole("link", { name: "compare", exact: true }));
   for (const [side, values] of [["a", "clients=1"], ["b", "clients=8"]]) await page.locator(`#values-${side}`).fill(values);
-  await page.getByRole("button", { name: "Compare" }).click();
+  await press(page.getByRole("button", { name: "Compare" }));
   await page.locator("#ratio-cells").waitFor();
   await once(page, drawnCharts, isAll);
   await lookAt(page, "compare-phone", screenshots);
   const compared = { rows: await page.locator("#ratio-cells tbody tr").count(), charts: await page.evaluate(chartsOf), address: page.url() };
-  await page.getByRole("link", { name: "running now" }).click();
+  await press(page.getByRole("link", { name: "running now" }));
   await page.locator("#no-live").waitFor();
   return { compared, live: await page.locator("#no-live").innerText() };
 }
