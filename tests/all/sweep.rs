@@ -443,7 +443,7 @@ fn a_study_that_makes_no_sense_is_refused_before_anything_is_made() {
             assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
         }
     };
-    refused("[points]\nscales = 1\n", &["study.toml", "scales", "expected one of", "docs/sweep.md"]);
+    refused("[points]\nscales = 1\n", &["study.toml", "scales", "expected one of", "docs/study-file.md"]);
     let thousand: Vec<String> = (1..=1000).map(|number| number.to_string()).collect();
     let list = thousand.join(",");
     refused(

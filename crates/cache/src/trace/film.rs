@@ -292,7 +292,7 @@ fn schema() -> ParquetResult<TypePtr> {
 }
 
 /// Delta-encoded columns: times and bytes grow slowly, blocks are often near the previous one. Plain encoding takes 1.5
-/// times the space (docs/films.md).
+/// times the space.
 const DIFFERENCES: [&str; 3] = ["time_us", "first_block", "job_bytes"];
 
 fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {

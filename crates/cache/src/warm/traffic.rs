@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use host::linux::process::{Busy, count_busy, is_alive, read_children, read_fetched_bytes, read_run_time, read_title};
+use host::linux::process::{
+    Busy, count_busy, is_alive, read_fetched_bytes, read_listed_children, read_run_time, read_title,
+};
 use host::linux::threads::lock;
 use host::units::Bytes;
 use postgres::background_kind;
@@ -334,15 +336,16 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     }
 }
 
-/// Server processes other than `WRITERS`, every nth if there are many, and n.
+/// Every nth server process, and n; without `WRITERS`. Only these are looked at, so that idle connections cost little.
 fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
-    let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
+    let pids = read_listed_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
+    let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
+    let mut pids: Vec<u32> = pids.into_iter().step_by(step).collect();
     pids.retain(|pid| {
         let title = read_title(*pid).unwrap_or_default();
         !background_kind(&title).is_some_and(|kind| WRITERS.contains(&kind))
     });
-    let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
-    Some((pids.into_iter().step_by(step).collect(), step))
+    Some((pids, step))
 }
 
 #[cfg(test)]

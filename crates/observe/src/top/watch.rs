@@ -289,7 +289,7 @@ fn find_missing(
     let mut missing = Vec::new();
     let mut told = HashSet::new();
     missing.extend(cost_refusal.map(|why| {
-        let what = "cost of the BPF programs, so no budget applies";
+        let what = "cost of the BPF programs, so the budget covers only the processor time of pgthaw itself";
         Missing::new(what, why, None)
     }));
     for one in refused {

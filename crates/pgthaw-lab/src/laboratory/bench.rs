@@ -54,7 +54,7 @@ const DEMO_PAGE: &str = "pgthaw-demo.html";
 ///
 /// Built-in studies: `warmup` compares warmers of a cold server while pgbench runs. `residency` measures how long warmers of an idle
 /// server take until every block of a snapshot is cached. `forecast` forecasts a cold start, then measures one. `demo` is two short
-/// studies with a report. Any other study is a file (docs/sweep.md). An interrupted study continues at the next run.
+/// studies with a report. Any other study is a file (docs/study-file.md). An interrupted study continues at the next run.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// warmup, residency, forecast, demo, or a study file

@@ -46,14 +46,14 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Spec { .. } => Some("docs/sweep.md lists all keys; `--dry-run` shows a study's plan".into()),
+            Error::Spec { .. } => Some("docs/study-file.md lists all keys; `--dry-run` shows a study's plan".into()),
             Error::Selection(_) => Some("`pgthaw results show` shows the axes of a sweep and their values".into()),
             Error::Import(_) => Some(
                 "name logs of `pgbench --log`, pgbench's output, or a directory of either; see docs/queries.md".into(),
             ),
             Error::Unfit { remedy, .. } => Some(remedy.clone()),
             Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("name an existing file; docs/sweep.md explains study files".into())
+                Some("name an existing file; docs/study-file.md explains study files".into())
             }
             Error::NoRoom { .. } => Some("choose smaller scales, or another directory with --dir".into()),
             Error::Linux(error) => error.hint(),

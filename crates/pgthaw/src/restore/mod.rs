@@ -46,7 +46,7 @@ use device::seeks;
 /// traffic flows, the restore uses at most 93 % of the bandwidth, and less if the server then does more. With --pace gentle it uses 30 %
 /// in both cases. Beside an idle server it runs at full speed.
 ///
-/// If a `pgthaw run` was killed less than an hour ago, pgthaw first completes its clean-up, which restores the cache from before that job.
+/// If a `pgthaw run` was killed less than 24 hours ago, pgthaw first completes its clean-up, which restores the cache from before that job.
 ///
 /// Exit status: 0 when everything was loaded or skipped as expected (over the budget, dropped or truncated since, server not started
 /// yet); 3 when a privilege or a capability was missing, unless for less than 0.1 % of the tier, or less than 1 MB and 1 %; 1 when the
