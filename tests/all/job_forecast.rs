@@ -94,6 +94,25 @@ fn what_a_film_cannot_tell_is_refused(server: &TestServer) {
 }
 
 #[test]
+fn a_cold_run_of_several_processes_takes_no_less_than_a_warm_one() {
+    needs_root!();
+    let server = server(servers::newest());
+    let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let several = "SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0";
+    let sorts = "SELECT max(length(m)) FROM (SELECT md5(string_agg(body, '')) AS m FROM t GROUP BY i % 10) AS hashed; SELECT count(*) FROM t AS a, t AS b WHERE md5(a.body) = b.body";
+    let job = format!("{several}; {sorts}");
+    server.psql("SELECT sum(length(body)) FROM t");
+    let recorded = server.pgthaw(&["run", "--record-only", "--like", "several", "--json", "--", &psql, "-XAtqc", &job]);
+    if !is_seen(&film(&recorded.ok())) {
+        untested!("the kernel takes no program here");
+    }
+    let told = server.pgthaw(&["predict", "--film", "several", "riops=3000", "--json"]).ok().json();
+    let (cold, recorded) = (seconds(&told["cases"][0]), seconds(&told["recorded"]));
+    let own = told["costs"]["own_seconds"].as_f64().unwrap();
+    assert!(cold >= 0.99 * recorded && own <= 1.01 * recorded, "{told:#}");
+}
+
+#[test]
 fn a_film_is_forecast_without_its_server() {
     needs_root!();
     let mut server = servers::start_any(&[("shared_buffers", "8MB")]);

@@ -372,6 +372,14 @@ impl Job {
         job.simulate(&[])
     }
 
+    /// How many times longer the recorded run took than its simulation, at least 1. A job of several processes has work that the
+    /// simulation does not see: they wait for each other, and one of them sorts and aggregates. A run that fetched nothing is
+    /// compared with one that waits for no block.
+    pub fn longer_than_simulated(&self, run: Run, has_fetched: bool) -> f64 {
+        let simulated = self.simulate_fetching(if has_fetched { run.fetches } else { 0.0 });
+        if run.is_cold && simulated > 0.0 { (run.seconds / simulated).max(1.0) } else { 1.0 }
+    }
+
     /// Mean device reads, and mean seconds waited, per missing block.
     pub fn price(&self) -> (f64, f64) {
         let sum = |of: &dyn Fn(&Step) -> f64| self.steps.iter().map(of).sum::<f64>();

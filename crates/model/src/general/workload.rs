@@ -7,7 +7,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use host::units::Bytes;
+use host::units::{Bytes, counted};
 
 /// Pages accessed alike: an index's root, its leaves, the heap, TOAST.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,15 +45,12 @@ const SHORTEST_SCAN: f64 = 0.9;
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Access { name, blocks, run_blocks, runs_per_transaction: runs, .. } = self;
+        let Access { name, run_blocks, runs_per_transaction: runs, .. } = self;
+        write!(f, "{name}: {}, {runs:.2} ", counted(self.blocks.round(), "block"))?;
         match self.kind {
-            AccessKind::Point => write!(f, "{name}: {blocks:.0} blocks, {runs:.2} single blocks per transaction"),
-            AccessKind::Range => {
-                write!(f, "{name}: {blocks:.0} blocks, {runs:.2} ranges of {run_blocks:.1} blocks per transaction")
-            }
-            AccessKind::Scan => {
-                write!(f, "{name}: {blocks:.0} blocks, {runs:.2} full scans per transaction")
-            }
+            AccessKind::Point => write!(f, "single blocks per transaction"),
+            AccessKind::Range => write!(f, "ranges of {run_blocks:.1} blocks per transaction"),
+            AccessKind::Scan => write!(f, "full scans per transaction"),
         }
     }
 }

@@ -147,7 +147,11 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 /// Fails if points are not measured twice, or if one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
-        return Err(Error::Selection(format!("{} does not measure its points twice; bench --aa does", run.id)));
+        let axis = run.varied.first().map_or("AXIS", String::as_str);
+        return Err(Error::Selection(format!(
+            "{} does not measure its points twice, as bench --aa does: name two sides, such as {axis}=ONE {axis}=OTHER",
+            run.id
+        )));
     }
     let [a, b] = SIDES.map(|side| Selection {
         sweep: Some(run.id.clone()),

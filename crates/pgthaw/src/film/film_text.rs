@@ -63,7 +63,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
         // On a narrow terminal the job is shortened first, then counts are dropped.
         Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
         Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
-        Column::number("came", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
+        Column::number("fetched", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
         Column::number("preloaded", 3, of_header(&|header| header.bytes(header.totals.preloaded_blocks).to_string())),
         Column::number("lost", 4, of_header(&|header| header.lost_events.to_string())),
         Column::text("job", 10, of_header(&|header| without_advice(&printable(&header.job)))),

@@ -96,7 +96,8 @@ fn make_prediction(
     };
     let run = Run::of(header);
     let job = Job::new(&Touched::read(&[film], None::<&cache::Map>, false)?, run, device, header.source.block_size);
-    let costs = costs_of(header, run, &job);
+    let longer = job.longer_than_simulated(run, header.totals.is_fetched());
+    let costs = costs_of(header, run, &job, longer);
     let mut assumptions = vec![
         "the job starts with none of its blocks cached, and the least recently used are evicted first".to_owned(),
         describe_price(header, &costs),
@@ -120,7 +121,7 @@ fn make_prediction(
     assumptions.extend(now.is_none().then(|| MEMORY_UNKNOWN.to_owned()));
     let told = what_if.iter().filter_map(|case| Some((case.text.clone(), case.memory_alone()?)));
     let memories: Vec<(String, Bytes)> = now.into_iter().chain(told).collect();
-    let forecast = Forecast { header, curve, job: &job, costs };
+    let forecast = Forecast { header, curve, job: &job, costs, longer };
     Ok(JobPrediction {
         cases: forecast.cases(memories, asked.buffers.unwrap_or_default())?,
         film: film.path().to_owned(),
@@ -151,6 +152,8 @@ struct Forecast<'a> {
     curve: &'a MissRatioCurve,
     job: &'a Job,
     costs: JobCosts,
+    /// Factor of simulated times.
+    longer: f64,
 }
 
 impl Forecast<'_> {
@@ -179,21 +182,21 @@ impl Forecast<'_> {
             miss_ratio,
             device_reads: (missed * self.costs.miss_reads).round() as u64,
             device_bytes: Bytes((missed * self.costs.miss_bytes) as u64),
-            seconds: self.job.simulate_fetching(missed / self.curve.first_requests.max(1) as f64),
+            seconds: self.longer * self.job.simulate_fetching(missed / self.curve.first_requests.max(1) as f64),
         }
     }
 }
 
 /// Cost of a missed block: by the counted device reads, or by the film's runs of blocks, capped if other processes used
 /// the device.
-fn costs_of(header: &FilmHeader, run: Run, job: &Job) -> JobCosts {
+fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();
     let per_block = |all: f64| all / missed_blocks.max(1.0);
     let most =
         header.device_reads.filter(|_| run.source == PriceSource::Others).map_or(1.0, |all| per_block(all as f64));
     JobCosts {
-        own_seconds: job.own_seconds,
+        own_seconds: longer * job.simulate_fetching(0.0),
         miss_seconds,
         miss_reads: run.device_reads.map_or(reads.min(most), |counted| per_block(counted as f64)),
         miss_bytes: match header.device_bytes.filter(|_| run.device_reads.is_some()) {
