@@ -24,6 +24,19 @@ const SECRET_WORDS: &str = concat!(
 const QUOTED: &str =
     r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
 
+/// Short options that take a password: program, option, and whether the value may be the next word.
+const OPTIONS: [(&str, &str, bool); 9] = [
+    ("curl", "-u", true),
+    ("curl", "-U", true),
+    ("sshpass", "-p", true),
+    ("redis-cli", "-a", true),
+    ("ldapsearch", "-w", true),
+    ("mongosh", "-p", true),
+    ("mysql", "-p", false),
+    ("mysqldump", "-p", false),
+    ("mariadb", "-p", false),
+];
+
 /// Rest of a word.
 const BARE: &str = r#"(?:\\.|'[^'\s]*'|"[^"\s]*"|[^\s'",;&(){}\[\]\\])"#;
 
@@ -39,8 +52,11 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let option = format!(r#"((?:^|[\s'"])--?[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){value}"#);
     let statement =
         format!(r"(\b(?:password|identified\s+by)\s+)(?:(?:e|u&)?{QUOTED}|\$[a-z0-9_]*\$[^$]*\$[a-z0-9_]*\$)");
-    // Such as password=x, "api_key": "x", --password x, PASSWORD 'x'.
-    let of_values = [named, listed, command, option, statement];
+    let adjacent = r"((?:^|[\s(,;])password)(?:e|u&)?'(?:[^'\\]|\\.|'')*'?".to_owned();
+    let set = format!(r#"(\bset\s+[a-z0-9_. "]*(?:{SECRET_WORDS})[a-z0-9_."]*\s+to\s+){value}"#);
+    let function = format!(r"(\bset_config\s*\(\s*'[^']*(?:{SECRET_WORDS})[^']*'\s*,\s*){value}");
+    // Such as password=x, "api_key": "x", --password x, PASSWORD 'x', PASSWORD'x', SET x.password TO 'x'.
+    let of_values = [named, listed, command, option, statement, adjacent, set, function];
     let others = [
         // postgres://user:x@host and user:x@host
         r#"([a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:)[^\s'"]+(?:@)"#,
@@ -50,6 +66,8 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
         // Signed URLs and self-describing tokens.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
+        // An encoded name may be any.
+        r"([?&][a-z0-9_]*%[a-z0-9_%]*=)[^\s&'\x22]+",
         // Long and case-sensitive, because tables may have similar names.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",
         r"(\b(?-i:github_pat_|glpat-|xox[a-z]-))[a-z0-9_-]{20,}",
@@ -84,16 +102,30 @@ pub fn keep_text(text: String) -> String {
 
 /// Hides secrets, also in nested shell commands and SQL.
 pub fn keep_words(words: &[String]) -> Vec<String> {
-    let (mut is_next_secret, mut is_rest_secret) = (false, false);
-    let keep = |word: &String| {
+    let (mut is_next_secret, mut is_rest_secret, mut program) = (false, false, "");
+    let mut keep = |word: &String| {
         if is_rest_secret || std::mem::take(&mut is_next_secret) {
             return NOT_KEPT.to_owned();
         }
-        is_next_secret = is_before_secret(word);
+        let name = word.rsplit('/').next().and_then(|name| OPTIONS.iter().find(|(known, ..)| *known == name));
+        program = name.map_or(program, |(known, ..)| known);
+        let mut options = OPTIONS.iter().filter(|(known, ..)| *known == program);
+        if let Some((_, option, _)) = options.clone().find(|(_, option, _)| word.starts_with(option) && word != option)
+        {
+            return format!("{option}{NOT_KEPT}");
+        }
+        is_next_secret =
+            is_before_secret(word) || options.any(|(_, option, takes_next)| *takes_next && ends_in(word, option));
         is_rest_secret = word.eq_ignore_ascii_case("password");
         keep_word(word)
     };
-    words.iter().map(keep).collect()
+    words.iter().map(&mut keep).collect()
+}
+
+/// Whether the word is the short option, or a group of options that ends in it.
+fn ends_in(word: &str, option: &str) -> bool {
+    let letters = word.strip_prefix('-').filter(|letters| letters.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    letters.is_some_and(|letters| letters.ends_with(&option[1..]))
 }
 
 fn keep_word(word: &str) -> String {
@@ -224,6 +256,11 @@ mod tests {
             "ALTER ROLE x PASSWORD $$geheim$$",
             "-- db.example:5432:shop:lab:geheim",
             "STATEMENT:  SET my.api_key = 'geheim'",
+            "CREATE ROLE x PASSWORD'geheim'",
+            "ALTER ROLE x SET app.password TO 'geheim'",
+            "SET LOCAL app.secret TO geheim",
+            "SELECT set_config('app.password', 'geheim', false)",
+            "postgres://db.example/x?user=u&pass%77ord=geheim",
             "parameter \"primary_conninfo\" changed to \"user=x password=geheim\"",
             "primary_conninfo = 'host=x password=''geheim'''",
             "archive_command = 'aws --key geheim'",
@@ -267,6 +304,12 @@ mod tests {
             &["psql", "-c", "ALTER ROLE x PASSWORD $a$ge heim$a$"],
             &["psql", "-c", "CREATE SUBSCRIPTION s CONNECTION 'host=h password=''ge heim''' PUBLICATION p"],
             &["psql", "-c", "CREATE USER MAPPING FOR u SERVER s OPTIONS (user 'u', password 'ge heim')"],
+            &["curl", "-u", "lab:geheim", "https://x"],
+            &["/usr/bin/curl", "-sSu", "lab:geheim"],
+            &["curl", "-ulab:geheim"],
+            &["mysql", "-pgeheim", "shop"],
+            &["nice", "sshpass", "-p", "geheim", "ssh", "x"],
+            &["sh", "-c", "sshpass -p geheim ssh x"],
             &["sh", "-c", "PGPASSWORD='ge heim' psql -c 'SELECT 1'"],
             &["sh", "-c", r"PGPASSWORD=ge\ heim psql"],
             &["sh", "-c", "PGPASSWORD=ge'he im'x psql"],
@@ -282,6 +325,8 @@ mod tests {
             &["psql", "-X", "-d", "shop", "-c", "SELECT 'a b', \"C\" FROM t -- it's"][..],
             &["sh", "-c", "pgbench -T 5  -f 'my file.sql' && echo done"],
             &["psql", "-p", "5433", "postgresql://u@h/d", "--pset=pager=off"],
+            &["curl", "--url", "https://x", "-s"],
+            &["mysql", "-p", "shop", "--protocol=tcp"],
         ] {
             assert_eq!(kept(words), words.join(" "));
         }
