@@ -141,6 +141,9 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Samples of the active clients.
 const LOOKS: u32 = 10;
 
+/// Sessions that were there from the beginning, of which there may be thousands, are looked at every so many samples.
+const LOOKS_OF_LASTING: u32 = 5;
+
 /// With fewer observed transactions, cumulative statistics are used.
 const FEWEST_TRANSACTIONS: u64 = 200;
 
@@ -233,12 +236,12 @@ async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> anyhow::R
     // A remote server's processes are not on this machine.
     let is_here = server.facts.postmaster_pid.is_some();
     let mut reads = DeviceReads::new(if is_here { &before.pids } else { &[] });
-    for _ in 0..LOOKS {
+    for look in 1..=LOOKS {
         tokio::time::sleep(Duration::from_secs(seconds.into()) / LOOKS).await;
         now = read_activity(&mut connection).await?;
         clients += now.clients;
         if is_here {
-            reads.look(&now.pids);
+            reads.look(&now.pids, look % LOOKS_OF_LASTING == 0);
         }
         progress.advance(1);
     }
@@ -291,8 +294,10 @@ impl DeviceReads {
     }
 
     /// A new process counts from 0.
-    fn look(&mut self, pids: &[u32]) {
-        for pid in pids {
+    fn look(&mut self, pids: &[u32], is_lasting_too: bool) {
+        let lasts = |pid: &&u32| self.looks.get(pid).is_some_and(|(first, _)| *first > 0);
+        let looked: Vec<u32> = pids.iter().filter(|pid| is_lasting_too || !lasts(pid)).copied().collect();
+        for pid in &looked {
             let Ok(bytes) = process::read_fetched_bytes(*pid) else { continue };
             self.looks.entry(*pid).or_insert((0, 0)).1 = bytes.0;
         }
@@ -609,7 +614,7 @@ mod tests {
     fn processes_that_cannot_be_looked_at_say_nothing() {
         let mut reads = DeviceReads::new(&[]);
         assert_eq!(reads.bytes(), None);
-        reads.look(&[std::process::id()]);
+        reads.look(&[std::process::id()], false);
         assert!(reads.bytes().is_some());
     }
 
