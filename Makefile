@@ -88,7 +88,8 @@ test-all-versions: setup-test web ## The tests against servers 13 to 19
 	cargo nextest run --locked --workspace --run-ignored all
 
 .PHONY: lint
-lint: setup-lint web ## Format, clippy, documentation, types of the front end, dependencies; no tests
+lint: setup-lint web ## Words, format, clippy, documentation, types of the front end, dependencies; no tests
+	scripts/check-words
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo check --locked -p pgthaw --no-default-features

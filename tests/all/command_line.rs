@@ -69,7 +69,7 @@ fn help_comes_whatever_the_settings_are_like() {
     let home = home_with_settings("[[");
     assert!(home.pgthaw(&["restore", "--help"]).ok().stdout.contains("Usage: pgthaw restore"));
     // A forecast is of one database's workload, whatever -d means to others.
-    for (command, is_of_all) in [("restore", true), ("predict", false)] {
+    for (command, is_of_all) in [("connection", true), ("predict", false)] {
         let help = home.pgthaw(&[command, "--help"]).ok().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(help.contains("every database of the cluster"), is_of_all, "{command}: {help}");
     }

@@ -27,6 +27,7 @@ mod first_contact;
 mod generators;
 mod guarded;
 mod heat;
+mod help;
 mod hostile;
 mod hydrate;
 mod isolate;

@@ -26,6 +26,33 @@ fn the_tree_keeps_its_rules() {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
+// ---- words ----
+
+/// Findings of scripts/check-words below a directory: `line "phrase"`.
+fn find_phrases(root: &Path) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-words");
+    let output = std::process::Command::new(script).arg(root).output().unwrap();
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!found.is_empty())), "{}", String::from_utf8_lossy(&output.stderr));
+    let place = |line: &str| line.split_once(".rs:")?.1.split_once(" (better").map(|(place, _)| place.replace(':', ""));
+    found.lines().filter_map(place).collect()
+}
+
+#[test]
+fn phrases_that_a_reader_must_translate_are_found_where_they_are_printed() {
+    let root = tempfile::tempdir().unwrap();
+    let source = root.path().join("crates/x/src");
+    std::fs::create_dir_all(&source).unwrap();
+    let text = "/// A backend who waits, a user who asks.\n\
+                // What is told here is not printed.\n\
+                const A: &str = \"skipped \\\n    what was cached\"; // told\n\
+                const B: &str = r#\"{told} `told` \"it\" is said\"#;\n\
+                #[cfg(test)]\nmod tests { const C: &str = \"is told\"; }\n";
+    std::fs::write(source.join("a.rs"), text).unwrap();
+    assert_eq!(find_phrases(root.path()), ["1 \"who \"", "3 \"what was cached\"", "5 \"is said\""]);
+    assert!(find_phrases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).is_empty());
+}
+
 // ---- paths ----
 
 /// The crate of a file, by its directory.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use clap_complete::Shell;
 
-use super::ExitStatus;
+use super::{ExitStatus, with_examples};
 use host::files::{FileMode, write_whole};
 
 /// Print shell completions, or write manual pages
@@ -48,7 +48,7 @@ pub async fn run(
 fn write_pages(command: clap::Command, directory: &Path) -> io::Result<()> {
     FileMode::PUBLIC.apply();
     let drafts = tempfile::tempdir()?;
-    clap_mangen::generate_to(command, drafts.path())?;
+    clap_mangen::generate_to(with_examples(command, ""), drafts.path())?;
     for draft in fs::read_dir(drafts.path())? {
         let draft = draft?;
         write_whole(&directory.join(draft.file_name()), &fs::read(draft.path())?)?;

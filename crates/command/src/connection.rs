@@ -11,7 +11,9 @@ use postgres::{
 };
 use terminal::PastedCommands;
 
-/// Which server, and which of its databases.
+/// Options that select the server and its databases, as in psql
+///
+/// docs/connecting.md describes passwords, peer authentication and TLS.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Connection (as in psql; PG* variables and ~/.pgpass apply)")]
 pub struct ConnectionArguments {
@@ -38,7 +40,9 @@ pub struct ConnectionArguments {
     #[arg(short = 'd', long = "dbname", value_name = "DATABASE")]
     pub databases: Vec<String>,
 
-    /// Ask for a password before connecting (default: only if the server requires one)
+    /// Ask for a password before connecting
+    ///
+    /// Default: only if the server requires one.
     #[arg(short = 'W', long = "password", hide_short_help = true)]
     pub ask_password: bool,
 
@@ -46,15 +50,19 @@ pub struct ConnectionArguments {
     #[arg(short = 'w', long, conflicts_with = "ask_password", hide_short_help = true)]
     pub no_password: bool,
 
-    /// Connect as this operating system user, for peer authentication (needs root)
+    /// Connect as this operating system user (needs root)
+    ///
+    /// For peer authentication.
     #[arg(long = "as", value_name = "USER", hide_short_help = true)]
     pub system_user: Option<String>,
 
-    /// Data directory of a stopped server, or of a running server that reports a different path
+    /// Data directory of a stopped server
+    ///
+    /// Or of a running server that reports a different path.
     #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR", hide_short_help = true)]
     pub data_dir: Option<PathBuf>,
 
-    /// The password that was asked for: once in a run.
+    /// The password that the user entered. pgthaw prompts once in a run.
     #[arg(skip)]
     pub asked: Arc<OnceLock<String>>,
 
@@ -67,7 +75,7 @@ pub struct ConnectionArguments {
     pub keeps_first: bool,
 }
 
-/// What psql takes without an option, for commands that take nothing else so.
+/// Positional arguments as in psql, for commands without others.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PositionalArguments {
     /// Database, as -d

@@ -6,7 +6,7 @@ use host::failure::ErrorKind;
 use host::files::FileMode;
 use host::linux::signals::status_of_end;
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct OutputArguments {
     /// Print JSON with stable field names

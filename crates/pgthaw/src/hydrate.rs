@@ -17,7 +17,7 @@ use host::units::{Bytes, counted};
 use postgres::DataDirectory;
 use terminal::{printable, render_age};
 
-/// Read every block of a volume that was created from a volume snapshot, once
+/// Read each block of a volume created from a volume snapshot
 ///
 /// Such a volume fetches each block from remote storage at its first read. pgthaw reads everything below the data directory with direct
 /// I/O, which evicts nothing. It begins with the hot blocks of a pgthaw snapshot. It stores its progress: after Ctrl-C or a crash the

@@ -67,7 +67,7 @@ pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
 #[derive(Clone, Copy, Debug, Args)]
 pub struct BudgetArguments {
     /// Limit pgthaw's overhead, in percent of all processors; beyond it pgthaw measures less
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * ACCOUNT_DEAR)]
+    #[arg(long, value_name = "PERCENT", hide_short_help = true, value_parser = parse_percent, default_value_t = 100.0 * ACCOUNT_DEAR)]
     budget: f64,
 }
 

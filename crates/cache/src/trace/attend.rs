@@ -65,7 +65,7 @@ pub struct Attended {
 }
 
 impl Attended {
-    /// The requested bytes, if less than half of what was preloaded: the preload was not what this job needed.
+    /// The requested bytes, if the job requested less than half of the preloaded bytes: the preload did not fit this job.
     pub fn requested_little(&self, preloaded: Bytes) -> Option<Bytes> {
         Some(self.requested_bytes).filter(|bytes| self.sessions > 0 && bytes.0 < preloaded.0 / 2)
     }

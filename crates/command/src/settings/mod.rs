@@ -27,6 +27,7 @@ pub use file::{SettingsError, SettingsFile};
 pub use successors::{explain_refused, find_successor, is_option, list_gone};
 
 use super::ConnectionArguments;
+use crate::help::{ask_short_help, with_help};
 
 /// Table whose keys apply to every command that connects.
 const CONNECTION: &str = "connection";
@@ -39,6 +40,7 @@ const RUN: &str = "run";
 
 /// Exits after help or clap's errors. `elsewhere` lists the other program's commands, whose tables are ignored.
 pub fn read_command_line<C: Parser>(arguments: &[OsString], elsewhere: &[&str]) -> Result<C, SettingsError> {
+    let arguments = &ask_short_help(arguments);
     let file = SettingsFile::find(arguments);
     let mut command = match file.and_then(|file| apply_settings(make_command::<C>(), &file, elsewhere)) {
         Ok(command) => command,
@@ -91,7 +93,7 @@ fn know_commands(command: &Command) {
 
 /// Limits the width. clap assumes 100 columns for a terminal of unknown size.
 fn make_command<C: Parser>() -> Command {
-    let command = C::command();
+    let command = with_help(C::command());
     match terminal::Canvas::of_stdout(true).width {
         Some(width) => command.max_term_width(width),
         None => command,

@@ -28,8 +28,8 @@ const WARMING_SHARE: f64 = 0.75;
 /// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Throughput leaps if half of the transactions below `LEAP_SHARE` bring less than `LEAP_PART` of the rise. Otherwise
-/// they bring at least half of it in logarithms, less noise.
+/// Throughput leaps if half of the transactions below `LEAP_SHARE` cause less than `LEAP_PART` of the rise. Otherwise
+/// they cause at least half of it in logarithms, less noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
@@ -182,7 +182,7 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether something else warmed the cache. The workload's own reads would bring half of the rise (in logarithms)
+    /// Whether something else warmed the cache. The workload's own reads would cause half of the rise (in logarithms)
     /// with half of the transactions.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();

@@ -14,7 +14,7 @@ use crate::time::event_word::EventWord;
 use host::units::Fork;
 use postgres::RelationPath;
 
-/// How the times come to be known, the least exact first.
+/// Source of the times, the least exact first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum, IntoStaticStr,
 )]

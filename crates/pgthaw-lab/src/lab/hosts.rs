@@ -433,7 +433,7 @@ impl Session {
         launch.process_group(0);
         let mut child = launch.spawn().map_err(|source| Error::Launch { command: command.join(" "), source })?;
         let (Some(mut pipe), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            unreachable!("both were asked to be pipes")
+            unreachable!("both were requested as pipes")
         };
         // A script may exceed the pipe's capacity, and the host may never read it.
         let opening = std::thread::spawn(move || pipe.write_all(&script).map(|()| pipe));

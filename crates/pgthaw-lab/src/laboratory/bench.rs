@@ -50,7 +50,9 @@ const DEMO: &str = "demo";
 
 const DEMO_PAGE: &str = "pgthaw-demo.html";
 
-/// Measure a study, with verified start states, repeats and random order
+/// Measure warmers, settings, disks and scales in a study
+///
+/// pgthaw verifies start states, repeats trials, and measures in random order.
 ///
 /// Built-in studies: `warmup` compares warmers of a cold server while pgbench runs. `residency` measures how long warmers of an idle
 /// server take until every block of a snapshot is cached. `forecast` forecasts a cold start, then measures one. `demo` is two short
@@ -60,49 +62,58 @@ pub struct BenchArguments {
     /// warmup, residency, forecast, demo, or a study file
     study: String,
 
-    /// Set keys of the study, as in: scale=10 clients=1,8 strategy=nothing,cat disk=gp3
+    /// Keys of the study: scale=10 clients=1,8 disk=gp3
     ///
-    /// Also settings.work_mem=64MB or disks.san=20000,1GiB. An empty value removes a key. `--print` shows the study's keys.
+    /// Also strategy=nothing,cat, settings.work_mem=64MB or disks.san=20000,1GiB. An empty value removes a key. `--print` shows the study's
+    /// keys.
     #[arg(value_name = "KEY=VALUE")]
     keys: Vec<String>,
 
-    /// Print the study as a file, as a template for your own; measure nothing
+    /// Print the study as a file; measure nothing
+    ///
+    /// Use the file as a template for your own study.
     #[arg(long)]
     print: bool,
 
-    /// Print the points, their order, the expected time and the disk space; measure nothing
+    /// Print plan and expected time; measure nothing
+    ///
+    /// The plan lists the points, their order and the disk space.
     #[arg(long)]
     dry_run: bool,
 
     /// Start from the beginning, even if a run of this study was interrupted
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     anew: bool,
 
     /// Measure every point twice, as sides A and A'; their difference is the noise (`pgthaw results compare`)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     aa: bool,
 
-    /// Write a report to this file [default: none; for demo pgthaw-demo.html in the working directory]
+    /// Write a report to this file
+    ///
+    /// Default: none; for demo pgthaw-demo.html in the working directory.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Create the scratch cluster below this directory, on the disk to measure
-    #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
+    /// Directory for the scratch cluster, on the disk to measure
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp", hide_short_help = true)]
     dir: PathBuf,
 
     /// Directory of PostgreSQL's programs [default: from pg_config, or the newest in /usr/lib/postgresql]
-    #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR")]
+    #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR", hide_short_help = true)]
     bin_dir: Option<PathBuf>,
 
     /// Keep the cluster afterwards
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     keep: bool,
 
-    /// Measure warmers in this lab server's cluster, with its settings
+    /// Measure in this lab server's cluster
+    ///
+    /// The cluster's settings apply.
     ///
     /// pgthaw stops the server for the study and starts it again afterwards. It creates a database pgthaw_bench in the cluster, and drops
     /// it.
-    #[arg(short = 'D', long, value_name = "DIRECTORY", conflicts_with = "dir")]
+    #[arg(short = 'D', long, value_name = "DIRECTORY", conflicts_with = "dir", hide_short_help = true)]
     data_dir: Option<PathBuf>,
 
     #[command(flatten)]

@@ -21,28 +21,34 @@ use terminal::Canvas;
 
 const FORECAST_BYTES_MAX: u64 = 64 << 20;
 
-/// Judge whether a throughput curve is steady, and at a warm server's level; or judge forecasts
+/// Judge whether a throughput curve is steady and warm
+///
+/// A warm curve has the level of a warm server. Also judges forecasts.
 ///
 /// Exit status: 0 steady, and not known to be a cold server's level; 10 no level, or a cold server's; 11 as 0, but with periodic dips; 12
 /// degrading; 1 to 3 on errors. The worst of several curves decides, in the order 10, 12, 11, 0. Judged forecasts exit with 0.
 #[derive(Debug, Args)]
 pub struct JudgeArguments {
-    /// Output of `pgbench --progress`, a pgbench log, a CSV file of time and rate (also .gz), - for standard input, or a stored study
+    /// pgbench's progress or log, a CSV file, -, or a stored study
+    ///
+    /// Progress is the output of `pgbench --progress`. A CSV file has time and rate (also .gz). - is standard input.
     ///
     /// The logs of one run's threads (LOG, LOG.1, ...) are one curve. pgthaw judges several files of `bench forecast --json` together.
     #[arg(value_name = "FILE|RUN", required = true)]
     sources: Vec<String>,
 
-    /// Judge only this strategy's trials of a stored run
+    /// Judge only this strategy of a stored study
     #[arg(long, value_name = "NAME")]
     strategy: Option<String>,
 
-    /// Blocks of the workload, table and index together [default: from pgbench's scale, if known]
+    /// Blocks of the workload [default: from pgbench's scale]
+    ///
+    /// Those of table and index together. Without a known scale there is no default.
     #[arg(long, value_name = "BLOCKS")]
     pages: Option<f64>,
 
     /// Draw with ASCII characters only
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     ascii: bool,
 
     #[command(flatten)]

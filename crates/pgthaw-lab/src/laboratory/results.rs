@@ -28,7 +28,9 @@ use crate::verdict::{
 use host::units::counted;
 use terminal::Canvas;
 
-/// List stored studies, newest first, or show, compare, export, import or drop them
+/// List, show, compare, export or import stored studies
+///
+/// Without a command pgthaw lists the studies, newest first.
 #[derive(Debug, Args)]
 pub struct ResultsArguments {
     #[command(flatten)]
@@ -46,18 +48,22 @@ enum Action {
         #[arg(default_value = NEWEST)]
         run: String,
 
-        /// Show where the servers' time went at each point: commands read and handled, waits, processors
+        /// Show where the servers' time went at each point
+        ///
+        /// Lists commands read and handled, waits, and processors.
         #[arg(long)]
         time: bool,
     },
-    /// Compare two sides of a sweep, by ratios within blocks, with confidence intervals
+    /// Compare two sides of a sweep, with confidence intervals
     ///
-    /// Without sides, or with one sweep of `bench --aa`, shows how far equal sides differ: the noise floor of every figure, and how often
-    /// it passes for a difference.
+    /// pgthaw computes ratios within blocks. Without sides, or with one sweep of `bench --aa`, shows how far equal sides differ: the noise
+    /// floor of every figure, and how often it passes for a difference.
     Compare(CompareArguments),
     /// Export results as CSV, Parquet (by the file's name) or JSON (--json)
     Export(ExportArguments),
-    /// Import pgbench's logs, progress and reports, and directories of pgbench-tools
+    /// Import pgbench's logs, progress and reports
+    ///
+    /// Also imports directories of pgbench-tools.
     Import(ImportArguments),
     /// Delete a run with its trials
     Drop {
@@ -68,14 +74,17 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct CompareArguments {
-    /// First side: AXIS=VALUE,… of the newest sweep, SWEEP:AXIS=VALUE,… of another, or a whole SWEEP
+    /// First side, such as clients=8 or SWEEP:clients=8, or a SWEEP
+    ///
+    /// AXIS=VALUE,… of the newest sweep, SWEEP:AXIS=VALUE,… of another, or a whole SWEEP.
     a: Option<Selection>,
 
     /// Other side, which is divided by the first
     b: Option<Selection>,
 
-    /// Figure to compare: tps, worst-second, p50, p95, p99, p999, warm-after, resident-after or another one of docs/formats.md [default:
-    /// tps; without a load resident-after; of equal sides every figure]
+    /// Figure to compare: tps, worst-second, p99, warm-after, ...
+    ///
+    /// docs/formats.md lists all figures. Default: tps; without a load resident-after; of equal sides every figure.
     ///
     /// A percentile requires ten transactions beyond it in a trial.
     #[arg(long)]
@@ -99,7 +108,9 @@ struct ExportArguments {
 
 #[derive(Debug, Args)]
 struct ImportArguments {
-    /// Logs of `pgbench --log` (of transactions or intervals), pgbench's output, or directories with such files, as of pgbench-tools
+    /// pgbench's logs or output, or directories with such files
+    ///
+    /// Logs of `pgbench --log` contain transactions or intervals. The directories may be those of pgbench-tools.
     ///
     /// pgthaw combines the logs of a run's threads, and a log with its report, by their contents.
     ///

@@ -15,7 +15,7 @@ const VARIABLE: &str = "PGTHAW_RESULTS";
 pub struct StoreArguments {
     /// File with the results, or a server's database: postgres://USER@HOST/DATABASE [default: pgthaw/results.sqlite in
     /// $XDG_STATE_HOME or ~/.local/state]
-    #[arg(long = "results", value_name = "FILE|ADDRESS", env = VARIABLE, global = true)]
+    #[arg(long = "results", value_name = "FILE|ADDRESS", env = VARIABLE, global = true, hide_short_help = true)]
     place: Option<String>,
 }
 

@@ -21,7 +21,7 @@ const NAMES: &str = "verdict server data-dir ownership tablespaces role buffered
                      evict page-flags drop-caches memory direct-io io-uring device profile disk-limit bpf tracepoints pressure \
                      pgbench vmtouch fio";
 
-/// Check which features of pgthaw work on this host and server, and how to enable the others
+/// Check which features work here, and how to enable the others
 ///
 /// The exit status is 3 if a check of `--require`, or a server or directory given by an option, fails. Without `--require` it is also
 /// 3 if pgthaw can neither take nor restore a snapshot.
@@ -31,14 +31,14 @@ pub struct DoctorArguments {
     positional: PositionalArguments,
 
     /// Exit with status 3 unless this check passes; may be repeated
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES.split(' ')))]
+    #[arg(long, value_name = "NAME", hide_short_help = true, value_parser = PossibleValuesParser::new(NAMES.split(' ')))]
     require: Vec<String>,
 
-    /// Measure the data directory's device, and store its profile for restore, hydrate, predict and bench
+    /// Measure the data directory's device, and store its profile
     ///
-    /// Reads relation files with direct I/O, at most BYTES (64MiB or more), and writes nothing there. This saturates the device for up
-    /// to 10 seconds and delays all other reads. The profile is stored for this user, and applies under this cgroup's limit. Probe as
-    /// the user, and in the cgroup, that will restore.
+    /// restore, hydrate, predict and bench use the profile. Reads relation files with direct I/O, at most BYTES (64MiB or more), and writes
+    /// nothing there. This saturates the device for up to 10 seconds and delays all other reads. The profile is stored for this user, and
+    /// applies under this cgroup's limit. Probe as the user, and in the cgroup, that will restore.
     #[arg(
         long,
         value_name = "BYTES",

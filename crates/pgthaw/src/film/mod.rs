@@ -36,7 +36,7 @@ use observe::{forget_pages_ahead, open_pages_ahead};
 use postgres::{Server, read_databases, read_sessions, tell_statistics};
 use terminal::{Canvas, Progress};
 
-/// Record the reads of server processes as films, and list, show or drop films
+/// Record reads of server processes as films; show or drop films
 #[derive(Debug, Args)]
 pub struct FilmArguments {
     #[command(subcommand)]
@@ -47,14 +47,18 @@ pub struct FilmArguments {
 enum FilmCommand {
     Record(RecordArguments),
 
-    /// List the films, newest first, or show one by relation, with its working set over time
+    /// List the films, newest first, or show one by relation
+    ///
+    /// The output for one film includes its working set over time.
     Show {
         /// `newest`, a name (its newest film), the beginning of a listed film, or a file
         ///
         /// If a name has films of several clusters, the connection options select the cluster.
         film: Option<String>,
 
-        /// Also draw the job's position in each relation over time and its misses by memory size, in this HTML file
+        /// Also draw the film in this HTML file
+        ///
+        /// Shows the job's position in each relation over time, and its misses by memory size.
         #[arg(long, value_name = "FILE", requires = "film")]
         html: Option<PathBuf>,
 
@@ -215,11 +219,15 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// `pgthaw film show` shows the film, `pgthaw run --like NAME` uses it.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
-    /// Write the film to this file, which must not exist [default: pgthaw/films in $XDG_STATE_HOME or ~/.local/state]
+    /// Write the film to this new file
+    ///
+    /// Default: below pgthaw/films in $XDG_STATE_HOME or ~/.local/state.
     #[arg(short, long, value_name = "FILE", help_heading = "Record")]
     output: Option<PathBuf>,
 
-    /// Store the film under this name, for `pgthaw run --like NAME`
+    /// Store the film under this name
+    ///
+    /// `pgthaw run --like NAME` uses it.
     #[arg(long, value_name = "NAME", conflicts_with = "output", help_heading = "Record")]
     like: Option<String>,
 
@@ -227,15 +235,21 @@ pub struct RecordArguments {
     #[arg(long, value_name = "N", help_heading = "Record", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// Record this server process and its parallel workers, until it ends or Ctrl-C
+    /// Record this backend
+    ///
+    /// Includes its parallel workers. Stops when it ends, or at Ctrl-C.
     #[arg(long, visible_alias = "pid", value_name = "PID", help_heading = "Record")]
     backend: Option<u32>,
 
-    /// Record the sessions with this application_name, until Ctrl-C
+    /// Record sessions with this name
+    ///
+    /// That is, with this application_name, until Ctrl-C.
     #[arg(long, value_name = "NAME", conflicts_with = "backend", help_heading = "Record")]
     application_name: Option<String>,
 
-    /// Record the sessions of this database, until Ctrl-C
+    /// Record sessions of this database
+    ///
+    /// Until Ctrl-C.
     #[arg(long, value_name = "DB", conflicts_with = "backend", help_heading = "Record")]
     database: Option<String>,
 
@@ -365,7 +379,7 @@ async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progres
     }
 }
 
-/// How what a job touches is seen.
+/// Source of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SourceKind {
     /// The kernel reports each request to the page cache, with its process
@@ -378,7 +392,7 @@ pub enum SourceKind {
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct SourceArguments {
     /// How to record reads [default: bpf, or polling if BPF is unavailable]
-    #[arg(long, value_name = "SOURCE", help_heading = "Record")]
+    #[arg(long, value_name = "SOURCE", help_heading = "Record", hide_short_help = true)]
     source: Option<SourceKind>,
 }
 

@@ -18,11 +18,11 @@ use crate::map::view::{ViewArguments, read_current_map};
 use cache::Map;
 use terminal::{Canvas, Key, LiveScreen};
 
-/// Show the cached data of each relation, in shared_buffers and the OS page cache
+/// Show the cached data of each relation, in both caches
 ///
-/// The page cache requires access to the server's files, shared_buffers require pg_buffercache. So a managed server shows only
-/// shared_buffers, a stopped one (--data-dir) only the page cache. The bar shows the positions of cached blocks in the relation's main
-/// fork.
+/// The caches are shared_buffers and the OS page cache. The page cache requires access to the server's files, shared_buffers require
+/// pg_buffercache. So a managed server shows only shared_buffers, a stopped one (--data-dir) only the page cache. The bar shows the
+/// positions of cached blocks in the relation's main fork.
 #[derive(Debug, Args)]
 pub struct MapArguments {
     #[command(flatten)]

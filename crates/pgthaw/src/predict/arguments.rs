@@ -15,12 +15,14 @@ const DATABASE_HELP: &str = "Database to forecast, whose clients pgthaw watches 
 /// For a stopped server (-D) that snapshot also gives the relations, and the files give their sizes. Without a server, give figures:
 /// pages, hit, and miss or riops. With --film pgthaw forecasts a recorded job for other memory sizes.
 #[derive(Debug, Args)]
-#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP).long_help(DATABASE_HELP)))]
+#[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP).long_help(DATABASE_HELP).hide_short_help(true)))]
 pub struct PredictArguments {
     #[command(flatten)]
     pub snapshots: SnapshotsArguments,
 
-    /// Known figures, instead of measured ones:
+    /// Known figures, such as hit=0.22ms riops=3000 clients=8
+    ///
+    /// They replace measured ones:
     ///   pages=163968     without a server: blocks of a relation; each
     ///                    transaction reads one; repeat per relation
     ///   hit=0.22ms       transaction time of one client, all cached
@@ -39,17 +41,19 @@ pub struct PredictArguments {
     #[arg(value_name = "KEY=VALUE", verbatim_doc_comment)]
     words: Vec<String>,
 
-    /// Forecast a recorded job instead: misses, reads and time by memory size
+    /// Forecast a recorded job, by memory size
     ///
-    /// `newest`, a film's name, the beginning of a film in `film show`, or a file.
+    /// Shows misses, reads and time. FILM is `newest`, a film's name, the beginning of a film in `film show`, or a file.
     #[arg(long, value_name = "FILM")]
     pub film: Option<String>,
 
-    /// Watch the server's clients for this many seconds
+    /// Seconds to watch the server's clients
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
 
-    /// Also forecast with other values of riops, rbps, memory, shared_buffers, clients, cores or hit; with --film of memory
+    /// Also forecast with changes: riops=10000
+    ///
+    /// KEY is riops, rbps, memory, shared_buffers, clients, cores or hit; with --film only memory.
     ///
     /// Commas join the changes of one case: riops=10000,memory=8GiB. Repeat the option for further cases. shared_buffers are part of
     /// the memory.

@@ -16,7 +16,7 @@ const THREADS: u32 = 16;
 /// keep any device busy.
 const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 
-/// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
+/// Rates of the device. Defaults are those of its stored profile, else those of a common cloud volume.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArguments {

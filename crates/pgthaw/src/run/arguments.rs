@@ -26,15 +26,17 @@ use postgres::{keep_text, keep_words, quote_argument};
 /// Exit status: the command's, after a signal that of the signal; 127 if the command does not exist, 126 if it cannot be executed.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Name of the job: selects the film to preload, and stores the new one
+    /// Job's name: preload its film, and store the new one
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub like: Option<String>,
 
-    /// Preload from this film, and store no new one: a name as for --like, `newest`, the beginning of a film in `film show`, or a file
+    /// Preload from this film, and store no new one
+    ///
+    /// A name as for --like, `newest`, the beginning of a film in `film show`, or a file.
     #[arg(long, value_name = "FILM", conflicts_with = "like", help_heading = "Run")]
     pub film: Option<String>,
 
-    /// What --like or --film means.
+    /// Parsed --like or --film.
     #[arg(skip)]
     pub which: Option<Which>,
 
@@ -45,19 +47,21 @@ pub struct RunArguments {
     #[arg(long, conflicts_with_all = ["film", "protect", "application_name"], help_heading = "Run")]
     pub record_only: bool,
 
-    /// Write the film of --record-only to this file, which must not exist
+    /// Write the film of --record-only to this new file
     #[arg(short, long, value_name = "FILE", requires = "record_only", conflicts_with = "like", help_heading = "Run")]
     pub output: Option<PathBuf>,
 
-    /// Restore the cache after the job; =isolate also limits the job while it runs
+    /// Restore the cache after the job; =isolate also limits the job
     ///
-    /// pgthaw evicts the pages that only the job loaded, and reloads the pages that the job evicted. `isolate` gives the job cgroups of
-    /// its own, with a share of the disk and, in version 2, a bounded page cache.
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run")]
+    /// By default (`put-back`) pgthaw evicts the pages that only the job loaded, and reloads the pages that the job evicted. `isolate` gives the job
+    /// cgroups of its own, with a share of the disk and, in version 2, a bounded page cache.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "put-back", help_heading = "Run", hide_possible_values = true)]
     pub protect: Option<Protection>,
 
-    /// Also count sessions with this application_name as the job's, for a job behind a pooler
-    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    /// Sessions with this application_name also belong to the job
+    ///
+    /// For a job behind a pooler.
+    #[arg(long, value_name = "NAME", help_heading = "Run", hide_short_help = true)]
     pub application_name: Option<String>,
 
     #[command(flatten)]
@@ -67,7 +71,7 @@ pub struct RunArguments {
     pub device: DeviceArguments,
 
     /// Command, after `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required = true, value_name = "COMMAND", help_heading = "Run")]
     pub job: Vec<OsString>,
 
     #[command(flatten)]

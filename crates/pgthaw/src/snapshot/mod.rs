@@ -26,7 +26,7 @@ use terminal::Canvas;
 
 pub use place::{SnapshotPlace, SnapshotsArguments};
 
-/// Take, list, verify, show, compare or drop snapshots of the caches
+/// Take, list, show, compare or drop snapshots of the caches
 #[derive(Debug, Args)]
 pub struct SnapshotArguments {
     #[command(subcommand)]
@@ -160,7 +160,7 @@ async fn verify(
 
 // ---- take ----
 
-/// What to call it, and where to put it.
+/// Name and place of a new snapshot.
 #[derive(Debug, Args)]
 pub struct TakeArguments {
     #[command(flatten)]
@@ -269,7 +269,7 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
 
 // ---- diff ----
 
-/// What to compare, and what of it is shown.
+/// The compared snapshots, and the shown relations.
 #[derive(Debug, Args)]
 pub struct DiffArguments {
     /// Earlier snapshot: the beginning of its name, newest, newest~1 or a file [default: the one that `restore` would choose]

@@ -8,17 +8,17 @@ use crate::looking::BudgetArguments;
 use crate::{ConnectionArguments, PositionalArguments};
 use observe::time::{By, Tier};
 
-/// Show where a server's time goes, live: on a screen, as lines of JSON, or as metrics for Prometheus
+/// Show where a server's time goes, live, or serve it as metrics
 ///
-/// Each step shows throughput, cache hits, waits, locks, the device, checkpoints, memory and pgthaw's overhead. The screen can go back
-/// one hour, and `--replay` shows a record. Without a terminal, each step is a line of JSON. With fewer privileges pgthaw shows less,
-/// and prints what is missing and why (docs/top.md).
+/// Shows a screen, prints lines of JSON, or serves metrics for Prometheus. Each step shows throughput, cache hits, waits, locks, the
+/// device, checkpoints, memory and pgthaw's overhead. The screen can go back one hour, and `--replay` shows a record. Without a terminal,
+/// each step is a line of JSON. With fewer privileges pgthaw shows less, and prints what is missing and why (docs/top.md).
 #[derive(Debug, Args)]
 pub struct TopArguments {
     #[command(flatten)]
     pub positional: PositionalArguments,
 
-    /// Interval between readings, from 100ms to 10s
+    /// Interval, from 100ms to 10s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
 
@@ -26,18 +26,18 @@ pub struct TopArguments {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: Option<u32>,
 
-    /// How to group the times
-    #[arg(long, value_enum, default_value_t)]
+    /// Group by kind (default), user, database, query, backend
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, hide_default_value = true)]
     pub by: By,
 
     /// How to measure the times [default: the most exact source available]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     pub source: Option<Tier>,
 
     #[command(flatten)]
     pub budget: BudgetArguments,
 
-    /// Save the steps to this file, which must not exist
+    /// Save the steps to this new file
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
@@ -45,18 +45,18 @@ pub struct TopArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "listen", "source", "seconds", "budget"])]
     pub replay: Option<PathBuf>,
 
-    /// Serve /metrics for Prometheus at this address and port, until Ctrl-C
+    /// Serve /metrics for Prometheus here, until Ctrl-C
     ///
     /// An address that other machines can reach requires --token-file. 127.0.0.0/8 and ::1 require none.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
     /// File with the clients' secret in its first line; only its owner may have access
-    #[arg(long, value_name = "FILE", requires = "listen")]
+    #[arg(long, value_name = "FILE", requires = "listen", hide_short_help = true)]
     pub token_file: Option<PathBuf>,
 
     /// Draw with ASCII characters only
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub ascii: bool,
 
     #[command(flatten)]

@@ -39,31 +39,33 @@ const SECONDS: u32 = 10;
 
 const STEP: Duration = Duration::from_secs(1);
 
-/// Show where the time of server processes goes: running, ready for a processor, or waiting, by event
+/// Show where server processes spend time, by wait event
 ///
-/// Also shows which sessions block others, sessions idle in a transaction, and writers of temporary files. Measures for some seconds, or
-/// while a command runs: pgthaw waits -- pgbench -T 30.
+/// Processes run, are ready for a processor, or wait for an event. Also shows which sessions block others, sessions idle in a transaction,
+/// and writers of temporary files. Measures for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30.
 ///
 /// As root, a BPF program charges every nanosecond of every process, and pgthaw prints its overhead. With fewer privileges pgthaw samples
 /// wait events, in the processes' memory or over SQL. Times are then estimates, without counts. docs/waits.md describes the measurement.
 #[derive(Debug, Args)]
 pub struct WaitsArguments {
-    /// Measure for this many seconds [default: 10; with a command until it ends]
+    /// Seconds to measure [default: 10, or until CMD ends]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// How to group the times
-    #[arg(long, value_enum, default_value_t)]
+    /// Group by kind (default), user, database, query, backend
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, hide_default_value = true)]
     by: By,
 
     /// How to measure the times [default: the most exact source available]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     source: Option<Tier>,
 
     #[command(flatten)]
     budget: BudgetArguments,
 
-    /// Also write the statistics and the times of each second to this Parquet file
+    /// Also write statistics and times to this Parquet file
+    ///
+    /// It has the times of each second.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
 

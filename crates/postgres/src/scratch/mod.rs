@@ -204,7 +204,7 @@ impl ScratchCluster {
         let mut postmaster = command
             .spawn()
             .map_err(|source| Error::Program { program: "postgres".into(), output: source.to_string() })?;
-        let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
+        let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was requested as a pipe") };
         self.server = Some(RunningServer { postmaster, pipe });
         self.wait_until_ready(logged, is_given_up)
     }

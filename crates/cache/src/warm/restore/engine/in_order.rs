@@ -153,7 +153,7 @@ impl Work<'_> {
         (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
-    /// The window stays constant, so the kernel is asked once.
+    /// The window stays constant, so one query of the kernel suffices.
     fn window(&self, file_system: u64) -> Option<Window> {
         let ask = || self.engine.files.cache.read_window(file_system);
         *lock(&self.windows).entry(file_system).or_insert_with(ask)
