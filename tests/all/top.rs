@@ -117,9 +117,9 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
         let steps = steps_of(&server.pgthaw(&["top", "--source", source, "--seconds", "12"]).ok().stdout);
         let sum = |name: &str| -> u64 { steps.iter().filter_map(|step| step["server"][name].as_u64()).sum() };
         assert!(sum("own_transactions") >= 12, "the server counts them: {}", sum("own_transactions"));
-        // A rate is of ten seconds, or of nine where one went by unasked.
-        let last = steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap();
-        assert!(sum("commits") <= UNDER_WAY as u64 && last < 0.25, "{source}: {last}, {} in all", sum("commits"));
+        // At the begin and at the end some are under way. A rate is of ten seconds, or of nine where one went by unasked.
+        let (most, last) = (2 * UNDER_WAY as u64, steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap());
+        assert!(sum("commits") <= most && last <= most as f64 / 9.0, "{source}: {last}, {} in all", sum("commits"));
     }
 }
 

@@ -1,6 +1,6 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -31,14 +31,21 @@ impl Lender {
     /// The server writes a checkpoint and ends all sessions.
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
         let options = read_options(&data_directory.files);
+        if let Some(option) = options.iter().find(|option| option.contains('"')) {
+            let output = format!("postmaster.opts does not escape the quotes in {option}: start the server without this option");
+            return Err(Error::Program { program: "pg_ctl".into(), output });
+        }
         let postmaster = data_directory.read_postmaster();
-        let found = postmaster.as_ref().and_then(|server| find_log(server.pid));
+        let owner = Owner::of(&data_directory)?;
+        let is_of_owner = |pid: u32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == owner.uid);
+        let found = postmaster.as_ref().filter(|server| is_of_owner(server.pid)).and_then(|server| find_log(server.pid));
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
         let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };
-        if postmaster.is_some() {
+        // It is started again even if it stops after pg_ctl has given up.
+        lender.was_running = postmaster.is_some();
+        if lender.was_running {
             run(lender.pg_ctl("stop")?.args(["-m", "fast"]))?;
-            lender.was_running = true;
         }
         Ok(lender)
     }
@@ -86,6 +93,8 @@ impl Lender {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
+        // Shields it from Ctrl-C, which pgthaw handles.
+        command.process_group(0);
         // Excludes passwords and home of pgthaw's user.
         keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
@@ -152,8 +161,9 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
         .args(["-C", name, "-D"])
         .arg(path)
         .args(read_options(&directory.files))
-        .current_dir("/")
-        .env_remove("PGDATA");
+        .current_dir("/");
+    // A file of the owner's can hold this process up, and he reads its environment.
+    keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         let owner = Owner::of(directory)?;
         command.uid(owner.uid).gid(owner.gid);

@@ -173,7 +173,8 @@ pub fn plan_launch(
 }
 
 fn prewarm_sql(mode: PrewarmMode) -> String {
-    format!("SELECT pg_catalog.sum(public.pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
+    let call = format!("public.pg_prewarm(c.oid::pg_catalog.regclass, '{}'::pg_catalog.text)", mode.name());
+    format!("SELECT pg_catalog.sum({call}) {WITH_STORAGE}")
 }
 
 fn cat(lab: &Lab) -> Result<Launch, Error> {

@@ -270,7 +270,7 @@ impl Lab {
         if self.is_borrowed() && !keep {
             self.stop()?;
             self.configure_autoprewarm(false)?;
-            self.start(None)?;
+            self.cluster.start_to_tidy()?;
             let server = Server::connect(&self.connect_options("postgres")).await?;
             drop_benchmark(&mut server.connect_to("postgres").await?).await?;
         }

@@ -186,6 +186,14 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
 }
 
+async fn read_owner(connection: &mut PgConnection, database: &str) -> Result<Option<String>, Error> {
+    let owner = sqlx::query_scalar(
+        "SELECT pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = $1",
+    );
+    let owner = owner.bind(database).fetch_optional(connection).await;
+    owner.map_err(|source| postgres::Error::Query { action: "read the owner of a database", source }.into())
+}
+
 /// Builds `PGHOST=/tmp` and similar variables.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
@@ -224,6 +232,10 @@ struct Maker<'a> {
 impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
+        // Anybody with CREATEDB could have prepared one, with triggers and functions for a superuser to run.
+        if let Some(owner) = read_owner(connection, &name).await?.filter(|owner| owner != WORKLOAD_ROLE) {
+            return Err(Error::Setting(format!("database \"{name}\" belongs to {owner}, not to pgthaw: rename or drop it")));
+        }
         if let Some(database) = find_database(connection, &name).await? {
             // Only a complete database has a comment that records how it was made.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
@@ -231,7 +243,8 @@ impl Maker<'_> {
             }
             run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
         }
-        let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE}");
+        // Nothing that others added to template1.
+        let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE} TEMPLATE template0");
         run_statement(connection, "create the benchmark's database", &create).await?;
         let Some(mut database) = find_database(connection, &name).await? else {
             return Err(Error::Setting(format!("the database {name} vanished")));

@@ -188,6 +188,11 @@ impl ScratchCluster {
         self.start_with(|_| {})
     }
 
+    /// Waits also after `hurry_clusters`, to remove what is in a borrowed cluster.
+    pub fn start_to_tidy(&mut self) -> Result<(), Error> {
+        self.start_unless(|| false, |_| {})
+    }
+
     /// `prepare` may change the command.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
         self.start_unless(is_hurried, prepare)
