@@ -118,7 +118,8 @@ fn a_server_that_idles_has_no_transactions_of_ours() {
         let sum = |name: &str| -> u64 { steps.iter().filter_map(|step| step["server"][name].as_u64()).sum() };
         assert!(sum("own_transactions") >= 12, "the server counts them: {}", sum("own_transactions"));
         // At the begin and at the end some are under way. A rate is of ten seconds, or of nine where one went by unasked.
-        let (most, last) = (2 * UNDER_WAY as u64, steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap());
+        let (most, last) =
+            (2 * UNDER_WAY as u64, steps.last().unwrap()["rates"]["transactions_per_second"].as_f64().unwrap());
         assert!(sum("commits") <= most && last <= most as f64 / 9.0, "{source}: {last}, {} in all", sum("commits"));
     }
 }

@@ -32,13 +32,16 @@ impl Lender {
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
         let options = read_options(&data_directory.files);
         if let Some(option) = options.iter().find(|option| option.contains('"')) {
-            let output = format!("postmaster.opts does not escape the quotes in {option}: start the server without this option");
+            let output =
+                format!("postmaster.opts does not escape the quotes in {option}: start the server without this option");
             return Err(Error::Program { program: "pg_ctl".into(), output });
         }
         let postmaster = data_directory.read_postmaster();
         let owner = Owner::of(&data_directory)?;
-        let is_of_owner = |pid: u32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == owner.uid);
-        let found = postmaster.as_ref().filter(|server| is_of_owner(server.pid)).and_then(|server| find_log(server.pid));
+        let is_of_owner =
+            |pid: u32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == owner.uid);
+        let found =
+            postmaster.as_ref().filter(|server| is_of_owner(server.pid)).and_then(|server| find_log(server.pid));
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
         let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };
@@ -157,11 +160,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
     let mut command = Command::new(programs.path("postgres")?);
-    command
-        .args(["-C", name, "-D"])
-        .arg(path)
-        .args(read_options(&directory.files))
-        .current_dir("/");
+    command.args(["-C", name, "-D"]).arg(path).args(read_options(&directory.files)).current_dir("/");
     // A file of the owner's can hold this process up, and he reads its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {

@@ -234,7 +234,9 @@ impl Maker<'_> {
         let name = self.key.database_name();
         // Anybody with CREATEDB could have prepared one, with triggers and functions for a superuser to run.
         if let Some(owner) = read_owner(connection, &name).await?.filter(|owner| owner != WORKLOAD_ROLE) {
-            return Err(Error::Setting(format!("database \"{name}\" belongs to {owner}, not to pgthaw: rename or drop it")));
+            return Err(Error::Setting(format!(
+                "database \"{name}\" belongs to {owner}, not to pgthaw: rename or drop it"
+            )));
         }
         if let Some(database) = find_database(connection, &name).await? {
             // Only a complete database has a comment that records how it was made.
