@@ -333,6 +333,35 @@ fn a_lab_server_lends_its_cluster_and_runs_again() {
 }
 
 #[test]
+fn a_lab_server_that_others_use_gives_them_no_rights() {
+    let server = servers::start_any(&[]);
+    let data_directory = server.data_directory();
+    let bench = |strategies: &str| {
+        let place = ["bench", "warmup", "--json", "-D", data_directory.to_str().unwrap(), "--yes"];
+        let arguments = [place.as_slice(), &SMALL[..2], &["rate=100", strategies]].concat();
+        let mut command = server.command(&arguments);
+        Output::from(command.env("PGTHAW_BIN_DIR", programs(servers::installed()).bin_dir()).output().unwrap())
+    };
+    server.psql("CREATE ROLE mallory LOGIN CREATEDB");
+    // Under the benchmark's name, with what a superuser's TRUNCATE would run.
+    server.psql("SET SESSION AUTHORIZATION mallory; CREATE DATABASE pgthaw_bench_1");
+    let refused = bench("strategy=nothing");
+    assert!(refused.status != 0 && refused.stderr.contains("belongs to mallory"), "{}", refused.stderr);
+    assert_eq!(server.psql("SELECT count(*) FROM pg_database WHERE datname = 'pgthaw_bench_1'"), "1");
+    server.psql("DROP DATABASE pgthaw_bench_1");
+    // What a new database would be a copy of.
+    server.psql_in(
+        "template1",
+        "GRANT CREATE ON SCHEMA public TO PUBLIC; SET SESSION AUTHORIZATION mallory;
+         CREATE FUNCTION public.pg_prewarm(oid, text) RETURNS bigint LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN 1; END $$",
+    );
+    bench("strategy=nothing,pg_prewarm-read").ok();
+    assert_eq!(server.psql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), "f");
+    terminate(&data_directory);
+}
+
+#[test]
 fn a_server_that_is_no_lab_server_is_left_alone() {
     let server = servers::start_any(&[("cluster_name", "production")]);
     let data_directory = server.data_directory();

@@ -26,6 +26,7 @@ mod films_of_clusters;
 mod first_contact;
 mod generators;
 mod guarded;
+mod guides;
 mod heat;
 mod help;
 mod hostile;

@@ -6,7 +6,7 @@ mod units;
 
 use std::path::Path;
 
-use stock_cluster::StockCluster;
+pub use stock_cluster::{StockCluster, program_for_everybody};
 
 use crate::servers::{Home, Output};
 

@@ -33,6 +33,32 @@ pub struct StockCluster {
 impl StockCluster {
     /// Makes and starts one; `None`, which is said, where Debian's tools or the right to use them are missing.
     pub fn start() -> Option<StockCluster> {
+        let cluster = StockCluster::make(&[])?;
+        for sql in [
+            "CREATE EXTENSION pg_buffercache",
+            "CREATE EXTENSION pg_prewarm",
+            "CREATE TABLE orders AS SELECT i, repeat('x', 100) AS filler FROM generate_series(1, 100000) AS i",
+            "SELECT pg_prewarm('orders')",
+            // Since 16 a table grows without a page of it in the page cache: they come there when they are written.
+            "CHECKPOINT",
+        ] {
+            cluster.psql(sql);
+        }
+        Some(cluster)
+    }
+
+    /// One with the guides' database `shop` and no extension. Its shared_buffers are smaller than the tables, as a large shop's are.
+    pub fn with_shop() -> Option<StockCluster> {
+        let cluster = StockCluster::make(&["--pgoption", "shared_buffers=32MB"])?;
+        cluster.psql("CREATE DATABASE shop");
+        cluster.psql_in("shop", include_str!("shop.sql"));
+        cluster.psql_in("shop", "VACUUM ANALYZE");
+        cluster.psql_in("shop", "CHECKPOINT");
+        Some(cluster)
+    }
+
+    /// An empty one, with these options of pg_createcluster.
+    fn make(options: &[&str]) -> Option<StockCluster> {
         needs_root!();
         let tools = ["pg_createcluster", "pg_ctlcluster", "pg_dropcluster", "runuser", "su"];
         let is_there =
@@ -49,20 +75,10 @@ impl StockCluster {
         drop_cluster(&version);
         let cluster = StockCluster { port: find_port(), bin: program_for_everybody(), version, _alone: alone };
         let port = cluster.port.to_string();
-        let made =
-            output_of(pg("pg_createcluster").args([&cluster.version, NAME, "-p", &port, "--start-conf", "manual"]));
-        made.ok();
+        let mut make = pg("pg_createcluster");
+        make.args([&cluster.version, NAME, "-p", &port, "--start-conf", "manual"]).args(options);
+        output_of(&mut make).ok();
         cluster.control("start");
-        for sql in [
-            "CREATE EXTENSION pg_buffercache",
-            "CREATE EXTENSION pg_prewarm",
-            "CREATE TABLE orders AS SELECT i, repeat('x', 100) AS filler FROM generate_series(1, 100000) AS i",
-            "SELECT pg_prewarm('orders')",
-            // Since 16 a table grows without a page of it in the page cache: they come there when they are written.
-            "CHECKPOINT",
-        ] {
-            cluster.psql(sql);
-        }
         Some(cluster)
     }
 
@@ -86,10 +102,14 @@ impl StockCluster {
 
     /// Runs SQL as postgres and returns what psql prints.
     pub fn psql(&self, sql: &str) -> String {
+        self.psql_in("postgres", sql)
+    }
+
+    /// As [`StockCluster::psql`], in another database.
+    pub fn psql_in(&self, database: &str, sql: &str) -> String {
         let port = self.port.to_string();
-        let psql =
-            ["runuser", "-u", "postgres", "--", "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-p", &port, "-c", sql];
-        self.run(&[], &psql).ok().stdout.trim_end().to_owned()
+        let psql = ["runuser", "-u", "postgres", "--", "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-p", &port];
+        self.run(&[], &[&psql[..], &["-d", database, "-c", sql]].concat()).ok().stdout.trim_end().to_owned()
     }
 
     /// Runs a command with this environment alone, and the program in PATH.
@@ -172,7 +192,7 @@ fn find_port() -> u16 {
 }
 
 /// A directory for PATH with pgthaw in it.
-fn program_for_everybody() -> TempDir {
+pub fn program_for_everybody() -> TempDir {
     let bin = tempfile::Builder::new().prefix("pgthaw-bin-").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(bin.path(), Permissions::from_mode(0o755)).unwrap();
     crate::servers::copy_programs(bin.path());
