@@ -334,7 +334,7 @@ fn a_lab_server_lends_its_cluster_and_runs_again() {
 
 #[test]
 fn a_lab_server_that_others_use_gives_them_no_rights() {
-    let server = servers::start_any(&[]);
+    let server = servers::start(servers::installed(), &[]);
     let data_directory = server.data_directory();
     let bench = |strategies: &str| {
         let place = ["bench", "warmup", "--json", "-D", data_directory.to_str().unwrap(), "--yes"];

@@ -104,6 +104,8 @@ fn normalize(line: &str) -> String {
     let replace =
         |line: &str, pattern: &str, by: &str| regex::Regex::new(pattern).unwrap().replace_all(line, by).into_owned();
     let line = replace(line, "[▁-▟·]+", " ");
+    // Some commands may end in the second in which a stall begins.
+    let line = replace(&line, r"[0-9]+ commands? a second for ([0-9.]+ s), usually [0-9]+\.", "no command for $1.");
     let units = r"(?: ?(?:%|(?:bytes|[kMGT]B|[KMGT]iB|ns|µs|ms|s|min|h)(?-u:\b)))?";
     let line = replace(&line, &format!(r"[<±+-]?(?-u:\b)u?[0-9][0-9.,:–-]*{units}(?: ?\+)?"), NUMBER);
     let line = replace(&line, r"(?:,? -p #)+", "");

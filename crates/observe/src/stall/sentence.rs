@@ -146,12 +146,13 @@ struct Candidate<'a> {
 
 impl<'a> Seen<'a> {
     fn head(&self) -> String {
-        let seconds = self.now.seconds;
+        let (seconds, rate) = (self.now.seconds, self.now.commands_per_second().round());
         match self.now.commands {
             0 => format!("no command for {seconds:.1} s."),
             _ => format!(
-                "{} commands a second for {seconds:.1} s, usually {}.",
-                group_digits(self.now.commands_per_second().round()),
+                "{} {} a second for {seconds:.1} s, usually {}.",
+                group_digits(rate),
+                if rate == 1.0 { "command" } else { "commands" },
                 group_digits(self.usual_per_second.round())
             ),
         }
