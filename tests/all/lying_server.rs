@@ -314,7 +314,7 @@ fn pgthaw(port: u16, arguments: &[&str]) -> Output {
         .env("PGHOST", "127.0.0.1")
         .env("PGPORT", port.to_string())
         .env("PGUSER", "me")
-        .env("PGCONNECT_TIMEOUT", "1");
+        .env("PGCONNECT_TIMEOUT", "3");
     servers::output_of(command.stdin(Stdio::null()))
 }
 

@@ -173,9 +173,9 @@ pub fn has(version: u32) -> bool {
     servers().iter().any(|(major, _)| *major == version)
 }
 
-/// Looks again and again, for a minute.
+/// Looks again and again, for as long as a crowded machine may take.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(180);
     while !is_so() {
         assert!(Instant::now() < until, "{what} does not come");
         std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Test helpers: consistency rules of a judgement's figures (docs/model.md), and a simple warmer.
+//! Test helpers: consistency rules of a judgement's figures, and a simple warmer.
 
 use crate::{Judgement, PageClass, Verdict, WarmStep, Warmer, Workload};
 

@@ -1,4 +1,4 @@
-//! Models of cache warm-up and judgement of measured curves. Pure functions; docs/model.md derives the formulas.
+//! Models of cache warm-up and judgement of measured curves. Pure functions; docs/model.md explains the formulas.
 
 mod closed_form;
 mod error;

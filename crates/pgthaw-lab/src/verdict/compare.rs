@@ -147,11 +147,8 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 /// Fails if points are not measured twice, or if one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
-        let axis = run.varied.first().map_or("AXIS", String::as_str);
-        return Err(Error::Selection(format!(
-            "{} does not measure its points twice, as bench --aa does: name two sides, such as {axis}=ONE {axis}=OTHER",
-            run.id
-        )));
+        let why = "does not measure its points twice, as bench --aa does: name two sides";
+        return Err(Error::Selection(format!("{} {why}", run.id)));
     }
     let [a, b] = SIDES.map(|side| Selection {
         sweep: Some(run.id.clone()),
