@@ -22,7 +22,8 @@ pub fn connection_topic() -> Command {
 
 /// Completes a program's commands for help. Without words that it needs, a command shows its short help.
 pub fn with_help(command: Command) -> Command {
-    fold_connection(with_examples(command.bin_name("pgthaw"), ""))
+    let usual = ConnectionArguments::augment_args(Command::new(TOPIC));
+    fold_connection(with_examples(command.bin_name("pgthaw"), ""), &usual)
 }
 
 /// Adds the examples to the command with these words, and to those below, for help, manual pages and documentation.
@@ -39,9 +40,8 @@ pub fn with_examples(command: Command, words: &str) -> Command {
     })
 }
 
-/// Hides the connection options, except those with help of their own.
-fn fold_connection(command: Command) -> Command {
-    let usual = ConnectionArguments::augment_args(Command::new(TOPIC));
+/// Hides the `usual` connection options, except those with help of their own.
+fn fold_connection(command: Command, usual: &Command) -> Command {
     let is_usual = |one: &Arg| usual.get_arguments().any(|known| known.get_help() == one.get_help());
     if command.get_name() == TOPIC {
         return command;
@@ -52,7 +52,7 @@ fn fold_connection(command: Command) -> Command {
         true => one.hide_short_help(true).hide_long_help(true),
         false => one,
     });
-    command.mut_subcommands(fold_connection)
+    command.mut_subcommands(|one| fold_connection(one, usual))
 }
 
 /// `help map` as `map -?`, because clap's own `help` prints the long text.

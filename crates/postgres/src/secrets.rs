@@ -97,20 +97,19 @@ pub fn keep_text(text: String) -> String {
 
 /// Hides secrets, also in nested shell commands and SQL.
 pub fn keep_words(words: &[String]) -> Vec<String> {
-    let (mut is_next_secret, mut is_rest_secret, mut options) = (false, false, None::<&(&str, &str, bool)>);
+    let (mut is_next_secret, mut is_rest_secret, mut program) = (false, false, None::<&(&str, &str, bool)>);
     let keep = |word: &String| {
         if is_rest_secret || std::mem::take(&mut is_next_secret) {
             return NOT_KEPT.to_owned();
         }
         let name = word.rsplit('/').next().unwrap_or_default();
-        options = OPTIONS.iter().find(|(_, programs, _)| programs.split(' ').any(|one| one == name)).or(options);
-        let option = |is_it: &dyn Fn(&str) -> bool| options?.0.split(' ').find(|option| is_it(option));
-        if let Some(option) = option(&|option| word.starts_with(option) && word != option) {
+        program = OPTIONS.iter().find(|(_, programs, _)| programs.split(' ').any(|one| one == name)).or(program);
+        let option = program.and_then(|(options, ..)| options.split(' ').find(|option| word.starts_with(option)));
+        if let Some(option) = option.filter(|option| word != option) {
             return format!("{option}{NOT_KEPT}");
         }
-        let is_option =
-            options.is_some_and(|(_, _, takes_next)| *takes_next) && option(&|option| word == option).is_some();
-        is_next_secret = is_before_secret(word) || is_option;
+        let takes_next = option.is_some() && program.is_some_and(|(.., takes_next)| *takes_next);
+        is_next_secret = is_before_secret(word) || takes_next;
         is_rest_secret = word.eq_ignore_ascii_case("password");
         keep_word(word)
     };

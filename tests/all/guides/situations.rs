@@ -39,7 +39,7 @@ impl Reader {
         self.has_screen = false;
         match situation {
             "the machine reboots, and cron takes a snapshot of the cold server" => {
-                // Of what is dirty the map has a column.
+                // The map has a column for dirty pages.
                 self.ok(User::Postgres, "vacuumdb --all --quiet");
                 self.restart_cold();
                 assert!(!self.regular.is_empty());

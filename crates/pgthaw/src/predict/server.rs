@@ -295,9 +295,11 @@ impl DeviceReads {
 
     /// A new process counts from 0.
     fn look(&mut self, pids: &[u32], is_lasting_too: bool) {
-        let lasts = |pid: &&u32| self.looks.get(pid).is_some_and(|(first, _)| *first > 0);
-        let looked: Vec<u32> = pids.iter().filter(|pid| is_lasting_too || !lasts(pid)).copied().collect();
-        for pid in &looked {
+        for pid in pids {
+            let lasts = self.looks.get(pid).is_some_and(|(first, _)| *first > 0);
+            if lasts && !is_lasting_too {
+                continue;
+            }
             let Ok(bytes) = process::read_fetched_bytes(*pid) else { continue };
             self.looks.entry(*pid).or_insert((0, 0)).1 = bytes.0;
         }

@@ -188,7 +188,7 @@ impl ScratchCluster {
         self.start_with(|_| {})
     }
 
-    /// Waits also after `hurry_clusters`, to remove what is in a borrowed cluster.
+    /// Waits also after `hurry_clusters`: what a study or a crash left can only be removed by a server.
     pub fn start_to_tidy(&mut self) -> Result<(), Error> {
         self.start_unless(|| false, |_| {})
     }
@@ -387,7 +387,7 @@ impl Drop for ScratchCluster {
             // Only a server can remove a crashed one's shared memory, once the old processes have ended.
             self.server = None;
             for _ in 0..START_TRIES {
-                if self.start_unless(|| false, |_| {}).is_ok() {
+                if self.start_to_tidy().is_ok() {
                     break;
                 }
                 std::thread::sleep(POLL_INTERVAL);
