@@ -67,6 +67,7 @@ mod results_server;
 mod rolled_up;
 mod round_trip;
 mod rows;
+mod schemas;
 mod secrets;
 mod serve;
 mod server_doctor;

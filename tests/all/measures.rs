@@ -13,13 +13,14 @@ use pgthaw_lab::verdict::{Metric, MetricKind, ServedSeconds, TrialSeries};
 use serde_json::{Value, json};
 
 use super::results::{sqlite, wait};
+use super::schemas::read_schema;
 use super::servers::Home;
 use super::synthetic_sweep::{self, Shape};
 
 const SHAPE: Shape<'_> =
     Shape { scales: &[1], clients: &[8], buffers: &["1GB"], strategies: &[], repeats: 1, seconds: 4 };
 
-/// What stands before and behind the tables in docs/formats.md: of metrics, then of measures.
+/// What stands before and behind the tables in docs/measures.md: of metrics, of measures, then of verdicts.
 const BEFORE: &str = "<!-- Written by PGTHAW_WRITE_DOCS=1 cargo nextest run measures::the_documentation -->\n";
 const BEHIND: &str = "<!-- So far. -->\n";
 
@@ -28,20 +29,36 @@ fn unit(measure: &Measure) -> String {
 }
 
 #[test]
-fn the_documentation_has_every_metric_and_every_measure() {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("docs/formats.md");
+fn the_documentation_has_every_metric_every_measure_and_every_verdict() {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("docs/measures.md");
     let document = fs::read_to_string(&path).unwrap();
     let parts: Vec<&str> = document.split(BEFORE).collect();
-    assert_eq!(parts.len(), 3);
-    let [between, tail] = [parts[1], parts[2]].map(|part| part.split_once(BEHIND).unwrap().1);
-    let (metrics, measures) = (metrics_table(), measures_table());
-    let expected =
-        [parts[0], BEFORE, metrics.as_str(), BEHIND, between, BEFORE, measures.as_str(), BEHIND, tail].concat();
+    assert_eq!(parts.len(), 4);
+    let tables = [metrics_table(), measures_table(), verdicts_table()];
+    let told = |(table, part): (&String, &&str)| [BEFORE, table, BEHIND, part.split_once(BEHIND).unwrap().1].concat();
+    let expected = parts[0].to_owned() + &tables.iter().zip(&parts[1..]).map(told).collect::<String>();
     if std::env::var_os("PGTHAW_WRITE_DOCS").is_some() {
         fs::write(&path, expected).unwrap();
     } else {
         assert!(document == expected, "PGTHAW_WRITE_DOCS=1 writes it");
     }
+}
+
+/// By the schema, which has the doc comments.
+fn verdicts_table() -> String {
+    let schema = read_schema("study");
+    let row = |verdict: &Value| {
+        let fields = verdict["properties"].as_object().unwrap();
+        let kind = fields["kind"]["const"].as_str().unwrap();
+        let own = verdict.get("$ref").map(|place| {
+            schema.pointer(place.as_str().unwrap().trim_start_matches('#')).unwrap()["properties"].as_object().unwrap()
+        });
+        let figures = fields.keys().chain(own.into_iter().flat_map(|own| own.keys())).filter(|name| *name != "kind");
+        let figures: Vec<String> = figures.map(|name| format!("`{name}`")).collect();
+        format!("| `{kind}` | {} | {} |\n", verdict["description"].as_str().unwrap(), figures.join(", "))
+    };
+    let rows: String = schema["$defs"]["MeasurementVerdict"]["oneOf"].as_array().unwrap().iter().map(row).collect();
+    format!("\n| `kind` | problem | figures |\n|---|---|---|\n{rows}\n")
 }
 
 fn metrics_table() -> String {

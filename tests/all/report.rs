@@ -13,6 +13,7 @@ use pgthaw_lab::verdict::{
 use serde_json::Value;
 
 use crate::results::keep;
+use crate::schemas::check_document;
 use crate::servers::{self, Home};
 use crate::synthetic_run;
 
@@ -126,6 +127,8 @@ fn the_file_stands_alone() {
     let html = render_report(&[StudyInPage { study, details: None }]).unwrap();
     assert!(html.contains("default-src 'none'"));
     assert_eq!(html.matches("<script").count(), 2, "the data and the one script");
+    let data = html.split_once("id=\"pgthaw-data\">").unwrap().1.split_once("</script>").unwrap().0;
+    check_document("report-page", &serde_json::from_str(data).unwrap());
     let (head, rest) = html.split_once("<script>/*").unwrap();
     let (licences, rest) = rest.split_once("*/").unwrap();
     for text in ["The Apache Software Foundation", "Apache License", "Mike Bostock", "Baidu", "BSD 3-Clause License"] {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::bench::Place;
 use crate::report_sweep::{HOSTILE, SHAPE, assert_clean, keep, look, look_by, make_hostile};
+use crate::schemas::check_document;
 use crate::servers::Home;
 use crate::synthetic_sweep::{self, Shape};
 use crate::{results, synthetic_run};
@@ -46,6 +47,7 @@ pub fn serve(home: &Home, options: &[&str]) -> Served {
         }
     }
     let told: Value = serde_json::from_str(&told).unwrap();
+    check_document("serve", &told);
     let host = told["address"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
     Served { child, host }
 }
@@ -63,6 +65,20 @@ impl Answer {
     }
 }
 
+/// Of what is below /api/, an answer's schema.
+fn schema_of(path: &str, status: u16) -> Option<&'static str> {
+    let path = path.split('?').next()?.strip_prefix("/api/")?;
+    Some(match path.split('/').collect::<Vec<&str>>()[..] {
+        _ if status != 200 => "serve-error",
+        ["studies"] => "serve-studies",
+        ["studies", _] => "serve-study",
+        ["studies", _, "trials", ..] => "serve-trial",
+        ["compare"] => "results-compare",
+        ["live"] => "serve-live",
+        _ => return None,
+    })
+}
+
 impl Served {
     fn get(&self, path: &str) -> Answer {
         self.ask(path, &format!("Host: {}\r\n", self.host))
@@ -75,6 +91,9 @@ impl Served {
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        if let Some((name, document)) = schema_of(path, status).zip(serde_json::from_str(body).ok()) {
+            check_document(name, &document);
+        }
         Answer { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 }

@@ -29,6 +29,7 @@ use host::linux::DiskLimit;
 use postgres::{Programs, ScratchCluster, StopMode};
 use tempfile::TempDir;
 
+use crate::schemas::check_output;
 use crate::strict_json::Strict;
 
 /// Servers for tests trade safety for speed, and do nothing of their own accord.
@@ -451,8 +452,11 @@ impl From<std::process::Output> for Output {
 }
 
 /// Runs a command to its end.
+#[track_caller]
 pub fn output_of(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")).into();
+    check_output(command, &output);
+    output
 }
 
 mod tests {

@@ -67,11 +67,11 @@ fn every_row_is_there_once_and_every_study_too() {
 #[test]
 fn its_verdicts_and_metrics_have_these_names() {
     let page = read("docs/sources.md");
-    let formats = read("docs/formats.md");
+    let measures = read("docs/measures.md");
     let told = |line: &str, word: &str| line.contains(&format!("{word} `")) || line.contains(&format!("{word}s `"));
     for line in page.lines().filter(|line| told(line, "verdict") || told(line, "metric")) {
         for name in quoted(line).into_iter().filter(|text| !text.contains([' ', '[', '='])) {
-            assert!(formats.contains(&format!("`{name}`")), "{name} is not in docs/formats.md: {line}");
+            assert!(measures.contains(&format!("`{name}`")), "{name} is not in docs/measures.md: {line}");
         }
     }
 }

@@ -50,18 +50,23 @@ impl Situation {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Why a restore uses this snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
+    /// The user named it.
     Named,
+    /// The newest readable one: `newest` is unreadable.
     NewestReadable,
+    /// The warmest from before the server's start, or the newest with 0.95 of its tiers.
     WarmestBeforeStart,
-    /// Nearly as warm as the warmest from before the start.
+    /// Newer than the start, with 0.95 of the tiers of the warmest from before it.
     AsWarmSinceStart,
-    /// No non-empty snapshot is older than the start.
+    /// The newest non-empty one: all from before the start are empty.
     NewestSinceStart,
-    /// No server runs.
+    /// The warmest: no server runs.
     WarmestOfAll,
+    /// The warmest: the start time is unknown.
     WarmestStartUnknown,
 }
 

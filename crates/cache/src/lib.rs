@@ -26,6 +26,11 @@ mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
 
+#[cfg(not(any(test, feature = "formats")))]
+use derives::JsonSchema;
+#[cfg(any(test, feature = "formats"))]
+use schemars::JsonSchema;
+
 pub use choice::{Databases, LastStart, Reason, Situation};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::{Error, kept_elsewhere};

@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::JsonSchema;
 use host::units::Fork;
 use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 
@@ -15,19 +16,23 @@ use postgres::{Database, PartitionedTable, Relation, Server, read_lookups};
 pub const USAGE_COUNTS: usize = 6;
 
 /// Cluster of a map and its WAL position.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MapSource {
     /// A string in JSON, because numbers there lose the last digits.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub system_identifier: u64,
     /// `server_version_num`; major version × 10,000 for a stopped server.
     pub version_num: u32,
+    /// Bytes of a block.
     pub block_size: u32,
+    /// Blocks of a full segment file.
     pub segment_blocks: u32,
     /// `None` for a map read only over SQL.
     pub data_directory: Option<PathBuf>,
-    /// Empty for a stopped server, as `timeline` is 0.
+    /// WAL position; empty for a stopped server.
     pub lsn: String,
+    /// 0 for a stopped server.
     pub timeline: u32,
 }
 
@@ -35,7 +40,8 @@ fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(number)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Whether a tier was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum TierState {
     Measured,
@@ -46,18 +52,21 @@ pub enum TierState {
 }
 
 /// Meaning of a block's heat in the page cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum HeatSource {
     /// All blocks have heat 0.
     #[default]
     None,
-    /// 0: never read, only read ahead. 1, 2: read once, twice. 3: more often.
+    /// Reads since the page was loaded, by the kernel: 0 (only read ahead), 1, 2 (active list), 3 (more). A large folio
+    /// has one count.
     PageFlags,
-    /// 0 to 8: 4 if each earlier snapshot had the block, 8 if each also had it in shared_buffers.
+    /// Presence in up to 7 earlier snapshots, 0 to 8: 4 if in all, 8 if also in shared_buffers in all.
     Snapshots,
-    /// 0 to 8 for a whole relation: 4 for the average number of reads per block, plus 1 for each doubling.
+    /// Reads into shared_buffers per block of the relation, 0 to 8: 4 is the average, plus 1 for each doubling.
     Statistics,
 }
 
@@ -274,7 +283,7 @@ fn compute_ratio(part: u64, whole: u64) -> f64 {
 
 /// Blocks looked up since the statistics began, by database and `pg_class.oid`. Residency does not show the cause: a
 /// bulk load fills buffers but looks nothing up.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Lookups(pub(crate) BTreeMap<String, BTreeMap<u32, u64>>);
 

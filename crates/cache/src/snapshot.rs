@@ -16,16 +16,21 @@ pub struct Snapshot {
     pub map: Map,
 }
 
-/// Metadata of a snapshot. docs/formats.md describes the JSON form.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Metadata of a snapshot.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SnapshotHeader {
+    /// `--label`.
     pub label: Option<String>,
     pub taken_at: Timestamp,
     pub source: MapSource,
+    /// Whether the page cache was measured.
     pub os: TierState,
+    /// Whether shared_buffers were measured.
     pub buffers: TierState,
     pub os_heat: HeatSource,
+    /// Restrictions of the snapshot, as sentences.
     pub remarks: Vec<String>,
+    /// Number of relations with rows.
     #[serde(rename = "relation_count")]
     pub relations: u64,
     /// `Map::empty` without system relations.
@@ -35,7 +40,9 @@ pub struct SnapshotHeader {
     pub partitioned: Vec<PartitionedTable>,
     #[serde(skip)]
     pub lookups: Lookups,
+    /// Blocks in the page cache.
     pub os_blocks: u64,
+    /// Blocks in shared_buffers.
     #[serde(rename = "buffers_blocks")]
     pub buffer_blocks: u64,
     /// Excludes shared catalogs.
@@ -43,11 +50,15 @@ pub struct SnapshotHeader {
     pub databases: Vec<DatabaseBlocks>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Cached blocks of a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DatabaseBlocks {
+    /// `pg_database.oid`.
     pub oid: u32,
     pub name: String,
+    /// In the page cache.
     pub os_blocks: u64,
+    /// In shared_buffers.
     pub buffers_blocks: u64,
 }
 

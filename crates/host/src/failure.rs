@@ -10,12 +10,15 @@ use crate::units::is_treacherous;
 pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -u, TasksMax= of a service, pids.max of a container), \
      or stop other processes under it";
 
-/// Decides the exit status; `--json` prints its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Kind of a failure, which decides the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
+    /// 1
     Failed,
+    /// 2
     Usage,
+    /// 3
     Privilege,
     /// 130 after Ctrl-C, 128 plus the number of another signal.
     Interrupted,
@@ -114,15 +117,17 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
 
 // ---- capability ----
 
-/// One line of `pgthaw doctor`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A check of `doctor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct Capability {
-    /// Name for `--require`: `os`, `disk-limit`.
+    /// Name for `--require`, such as `os`, `buffers`, `evict` or `disk-limit`.
     pub name: &'static str,
+    /// Heading, such as `server`, `extensions` or `page cache`.
     pub group: &'static str,
     pub ok: bool,
-    /// Finding, or reason why not.
+    /// Finding, or reason.
     pub detail: String,
+    /// `None` if `ok`.
     pub remedy: Option<String>,
     /// Available for some databases only.
     #[serde(skip)]
@@ -208,8 +213,10 @@ impl Tiers {
     pub const BOTH: Tiers = Tiers { os: true, buffers: true };
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// An obstacle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct Missing {
+    /// Name of the check.
     pub name: &'static str,
     pub remedy: String,
 }

@@ -7,4 +7,11 @@ pub mod untested;
 pub mod failure;
 pub mod files;
 pub mod linux;
+#[cfg(any(test, feature = "formats"))]
+pub mod schema_fixture;
 pub mod units;
+
+#[cfg(not(any(test, feature = "formats")))]
+use derives::{JsonSchema, TS};
+#[cfg(any(test, feature = "formats"))]
+use {schemars::JsonSchema, ts_rs::TS};

@@ -7,6 +7,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 use std::str::FromStr;
 
+use crate::{JsonSchema, TS};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
@@ -58,9 +59,21 @@ macro_rules! fieldwise {
 
 // ---- fork ----
 
-/// Numbered as in PostgreSQL's `src/include/common/relpath.h`.
+/// Part of a relation.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display, IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    IntoStaticStr,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "snake_case")]
@@ -147,9 +160,8 @@ impl PageRange {
 
 // ---- bytes ----
 
-/// Sizes use PostgreSQL's units (`256 MB` is 2²⁸ bytes), rates the vendors' (1 MB/s is 10⁶ bytes/s).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 

@@ -11,6 +11,11 @@ mod outlook;
 mod scenarios;
 mod stall;
 
+#[cfg(not(any(test, feature = "formats")))]
+use derives::{JsonSchema, TS};
+#[cfg(any(test, feature = "formats"))]
+use {schemars::JsonSchema, ts_rs::TS};
+
 pub use closed_form::{FillTime, Knee, RowDensity, WARM_SHARE, WarmUp};
 pub use error::Error;
 #[cfg(all(feature = "judge", any(test, feature = "fixtures")))]

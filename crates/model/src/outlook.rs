@@ -19,29 +19,37 @@ pub struct Scenario {
     pub warmer: Option<Warmer>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// A forecast time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Span {
     pub seconds: f64,
+    /// With a device and a processor 15 % better.
     pub low: f64,
-    /// `None`: never in the worse case.
+    /// With a device and a processor 15 % worse. `None` for never.
     pub high: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Forecast of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Outlook {
     pub name: String,
+    /// Transactions per second at first.
     pub cold_tps: f64,
+    /// Transactions per second when warm.
     pub steady_tps: f64,
-    /// Seconds until these shares of `steady_tps`; `None` if never.
+    /// Until 50 % of `steady_tps`. `None` for never.
     pub to_50_seconds: Option<Span>,
+    /// Until 90 % of `steady_tps`. `None` for never.
     pub to_90_seconds: Option<Span>,
+    /// Until 95 % of `steady_tps`. `None` for never.
     pub to_95_seconds: Option<Span>,
-    /// Seconds until a transaction reads fewer than 0.01 pages; `None` if never.
+    /// Until fewer than 1 % of the transactions read from the device. `None` for never.
     pub warm_after_seconds: Option<Span>,
+    /// Share of transactions that read from the device when warm, 0 to 1.
     pub steady_reading_share: f64,
+    /// End of the warmer.
     pub warmer_ends_seconds: Option<f64>,
-    /// Transactions lost until then, compared with a warm server.
+    /// Lost until warm, compared with a warm server.
     pub lost_transactions: Option<f64>,
     pub points: Vec<ForecastPoint>,
 }

@@ -286,11 +286,13 @@ impl ColdRestart {
 }
 
 /// Time to read each page once, in sequence, as in Coelho's "Postgres Warm-up": 191,360 × 4.7 ms = 899 s.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct RoughEstimate {
+    /// Number of pages.
     pub pages: f64,
     /// Seconds of a transaction with one read, alone on the device.
     pub read_seconds: f64,
+    /// Time to read each page once.
     pub seconds: f64,
 }
 
@@ -303,15 +305,21 @@ impl RoughEstimate {
     }
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+/// Where throughput rises most steeply, with one client, uniform popularity and no limit.
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct Knees {
+    /// All pages as one relation.
     pub simple: Steepest,
+    /// Each relation by itself.
     pub parallel: Steepest,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+/// The steepest rise.
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct Steepest {
+    /// Over the number of transactions.
     pub by_transaction: Knee,
+    /// Over the time.
     pub by_second: Knee,
 }
 

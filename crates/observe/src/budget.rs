@@ -18,7 +18,8 @@ const SPAN_NS: u64 = 1_000_000_000;
 /// Consecutive spans above the budget that cause a reduction; a single one may be chance.
 const SPANS: u32 = 2;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What pgthaw gave up for the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
     /// Counting of receives.
@@ -27,20 +28,23 @@ pub enum GivenUp {
     Programs,
     /// Every other sample.
     Looks,
-    /// Most queries for the server's processes.
+    /// Most queries: one every 2 s instead of four a second.
     Questions,
     /// The cost exceeds the budget, and no further reduction helps.
     NothingLeft,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// A reduction of the overhead.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Reduction {
+    /// Since the start of the observation.
     pub after_ns: u64,
     pub given_up: GivenUp,
-    /// Shares of all processors, 0 to 1: previous cost, and budget.
+    /// Overhead before, as a share of all processors, 0 to 1.
     pub share: f64,
+    /// Budget, as a share of all processors, 0 to 1.
     pub budget: f64,
-    /// `None` without sampling.
+    /// Samples per second afterwards. `None` without sampling.
     pub looks_per_second: Option<f64>,
 }
 
@@ -223,10 +227,10 @@ impl TimeSource for BudgetedSource {
 
 // ---- opening the most exact source ----
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// A better source that was not available.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RefusedSource {
-    #[cfg_attr(any(test, feature = "typescript"), ts(type = "string"))]
+    #[ts(type = "string")]
     pub source: Tier,
     pub reason: String,
     pub remedy: Option<String>,

@@ -21,29 +21,37 @@ use host::linux::{Memory, clock, process};
 use host::units::Bytes;
 
 /// One second of the machine, in which processor seconds are processors in use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct OsSample {
     /// End of the second since the workload's start, from 1.
     pub second: u32,
-    /// Load generator's threads, in order of creation.
+    /// pgbench's threads in order of creation, of hosts with `is_seen`. Empty in `top`.
     pub generator_threads: Vec<TaskShare>,
-    /// By kind of process.
+    /// Processes of the server by kind: `client backend`, `parallel worker`, `io worker`, `checkpointer`, `background
+    /// writer`, `walwriter`, `autovacuum`, `observer` (backend of pgthaw), `other`. Empty in `top`.
     pub server: BTreeMap<String, TaskShare>,
     pub pgthaw_cpu_seconds: f64,
-    /// Busy, idle during I/O, and taken by the hypervisor.
+    /// All processors, used by any process.
     pub processors_busy_seconds: f64,
+    /// Idle while a task waited for a disk.
     pub processors_iowait_seconds: f64,
+    /// Taken by the hypervisor.
     pub processors_steal_seconds: f64,
-    /// Data directory's device. With several devices, their sum and the busiest one's busy share.
+    /// The device of the data directory. With several devices it is their sum, with the highest `busy_ratio`.
     pub device: Option<DeviceUse>,
-    /// Use of each device; empty if the server uses one.
+    /// Each device by part (`data`, `wal`), if there are two.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, DeviceUse>,
+    /// Available memory.
     pub available_bytes: Bytes,
+    /// The page cache.
     pub cached_bytes: Bytes,
+    /// Dirty memory.
     pub dirty_bytes: Bytes,
+    /// Memory that is being written.
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
+    /// Account of client backends, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited, by `class::event`.
@@ -52,37 +60,46 @@ pub struct OsSample {
 }
 
 /// Processor use of one or several tasks within a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TaskShare {
+    /// Number of tasks.
     pub tasks: u32,
+    /// On a processor.
     pub cpu_seconds: f64,
-    /// Ready, waiting for a processor.
+    /// Ready, waiting for a processor; 0 if not counted.
     pub run_delay_seconds: f64,
     pub involuntary_switches: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Use of a device in a second, by all processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DeviceUse {
     pub reads: u64,
     pub read_bytes: Bytes,
     pub writes: u64,
     pub written_bytes: Bytes,
-    /// Including queueing. `None` without requests.
+    /// Mean latency of a read, queueing included. `None` without reads.
     pub read_await_us: Option<f64>,
+    /// Mean latency of a write, queueing included. `None` without writes.
     pub write_await_us: Option<f64>,
-    /// Average number of requests in progress.
+    /// Mean number of requests in progress.
     pub queue: f64,
     /// Share of the second with a request in progress.
     pub busy_ratio: f64,
 }
 
 /// Shares of a second in which some, or all active, tasks waited for a resource (PSI). `None` if not measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct PressureRatios {
+    /// Some task waited for a processor.
     pub cpu_some: Option<f64>,
+    /// Some task waited for a disk.
     pub io_some: Option<f64>,
+    /// All active tasks waited for a disk.
     pub io_full: Option<f64>,
+    /// Some task waited for memory.
     pub memory_some: Option<f64>,
+    /// All active tasks waited for memory.
     pub memory_full: Option<f64>,
 }
 

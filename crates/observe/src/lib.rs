@@ -16,6 +16,11 @@ pub mod time;
 pub mod top;
 mod waits;
 
+#[cfg(not(any(test, feature = "formats")))]
+use derives::{JsonSchema, TS};
+#[cfg(any(test, feature = "formats"))]
+use {schemars::JsonSchema, ts_rs::TS};
+
 pub use budget::{
     BudgetedSource, GivenUp, Reduction, RefusedSource, looks_after, looks_in_words, open_local_source,
     open_time_source, render_looks,

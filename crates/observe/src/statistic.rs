@@ -10,17 +10,20 @@ pub const BUCKETS: usize = 32;
 /// Below 2^10 ns = 1.024 µs.
 const FIRST_BUCKET_BITS: u32 = 10;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Statistic of waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Statistic {
     /// 0 if only the time is known, as from sampling.
     pub count: u64,
+    /// Sum of the times.
     pub total_ns: u64,
-    /// `None` if lengths are unknown.
+    /// Shortest. In `top` it can be a lower limit. `None` if lengths are unknown.
     pub min_ns: Option<u64>,
+    /// Longest, at most `total_ns` and the length of the observation. In `top` it is a whole wait that ended in the
+    /// step; it may be the upper limit of a bucket, at most twice too large.
     pub max_ns: Option<u64>,
-    /// Counts by bucket: below 1024 ns, from 2^(9+n) ns to twice that, and unlimited.
-    #[cfg_attr(any(test, feature = "typescript"), ts(skip))]
+    /// Counts by bucket n from 0: the first is below 1024 ns, bucket n begins at 2^(9+n) ns, and the last is unlimited.
+    #[ts(skip)]
     pub histogram: [u64; BUCKETS],
 }
 

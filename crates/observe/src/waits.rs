@@ -14,7 +14,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use host::linux::clock;
 use postgres::{Wait, WaitLook, read_waits};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Samples of a second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct WaitSample {
     /// End of the second since the workload's start, from 1.
     pub second: u32,
@@ -22,18 +23,23 @@ pub struct WaitSample {
     pub seen: Waits,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Samples of server processes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Waits {
+    /// Number of samples.
     pub looks: u32,
+    /// Most frequent first, without idle background processes.
     pub waits: Vec<ObservedWait>,
+    /// Waits for a flush of WAL.
     pub flushes: Flushes,
 }
 
-/// Samples in which a process waited for a WAL flush.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Samples with the wait event `WALSync`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
+    /// Number of these samples.
     pub looks: u32,
-    /// Other transactions in progress then that have written and waited for no lock.
+    /// Other transactions then, as counted for `commit_siblings`.
     pub others: u32,
 }
 
@@ -43,11 +49,12 @@ impl Flushes {
     }
 }
 
-/// `observed` divided by `looks` is the average number of processes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A wait. `observed` ÷ `looks` is the mean number of processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ObservedWait {
     #[serde(flatten)]
     pub wait: Wait,
+    /// How often it was seen.
     pub observed: u32,
 }
 

@@ -4,6 +4,11 @@ mod lines;
 mod prefix;
 mod report;
 
+#[cfg(not(any(test, feature = "formats")))]
+use derives::JsonSchema;
+#[cfg(any(test, feature = "formats"))]
+use schemars::JsonSchema;
+
 pub use lines::{
     Beginning, Interval, Intervals, LoggedTransaction, Progress, Said, TransactionEnd, compute_deviation, is_progress,
     parse_initialized, parse_interval, parse_number, parse_progress, parse_said, parse_transaction,

@@ -3,14 +3,28 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::Prefix;
 use super::lines::{Progress, parse_number, parse_progress};
+use crate::JsonSchema;
 
 /// Value of `pgbench -M`.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, IntoStaticStr, VariantNames,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum QueryMode {
+    /// Simple protocol.
     Simple,
     /// Extended protocol, parsed and planned each time.
     Extended,

@@ -13,10 +13,11 @@ use command::document::{self, Error, escape_text};
 const FORMAT: u32 = 1;
 
 /// A study, as sent by `serve` or embedded in a report.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyData {
+    /// Question, or topic of a study of warmers.
     pub subject: String,
+    /// The answer in a sentence.
     pub headline: String,
     /// Total duration of its trials, if known.
     pub total_seconds: Option<f64>,
@@ -25,7 +26,7 @@ pub struct StudyData {
     pub exact: ExactNumbers,
     pub points: Vec<PointSummary>,
     pub trials: Vec<TrialOutline>,
-    /// Noise by metric; empty unless points were measured twice.
+    /// Differences between equal sides, by metric; empty unless points were measured twice.
     pub noise: Vec<Noise>,
     pub measures: &'static [Measure],
     /// Accounts of the servers' time, by point.
@@ -38,32 +39,34 @@ pub struct StudyData {
 }
 
 /// Numbers that JavaScript cannot represent.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct ExactNumbers {
     pub seed: String,
     pub system_identifier: String,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A trial and its curves.
+#[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TrialData {
+    /// Without seconds, samples and tenths.
     pub trial: SweepTrial,
     pub series: TrialSeries,
 }
 
 /// A study in a report, with details of its trials unless there are too many.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyInPage {
     pub study: StudyData,
+    /// Trials, unless there are more than 1,000.
     pub details: Option<Vec<TrialData>>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Data of a report.
+#[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct PageData<'a> {
+    /// Version of the format: 1.
     format: u32,
+    /// `studies`.
     kind: &'static str,
     metrics: Vec<MetricFacts>,
     studies: &'a [StudyInPage],

@@ -10,6 +10,8 @@ mod map;
 mod predict;
 mod restore;
 mod run;
+#[cfg(test)]
+mod schema_tests;
 mod snapshot;
 #[cfg(not(fuzzing))]
 mod top;
@@ -17,6 +19,11 @@ mod top;
 pub mod top;
 mod waits;
 pub mod warm_progress;
+
+#[cfg(not(test))]
+use derives::JsonSchema;
+#[cfg(test)]
+use schemars::JsonSchema;
 
 pub use cli::{Cli, NoLaboratory};
 

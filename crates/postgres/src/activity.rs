@@ -122,24 +122,27 @@ impl Activity {
 
 // ---- sessions ----
 
-/// A field is `None` without the privilege to see it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A session. A field is `None` without the privilege to see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Session {
+    /// 0 for a prepared transaction.
     pub pid: u32,
     /// Such as `client backend`.
     pub backend: Option<String>,
     pub user: Option<String>,
     pub database: Option<String>,
     pub application_name: Option<String>,
-    /// Current or last query.
+    /// Current or last query. Constants are shown as `?`.
     pub query: Option<String>,
     /// Such as `LWLock`; `None` if not waiting.
     pub event_type: Option<String>,
+    /// Wait event.
     pub event: Option<String>,
     /// Microseconds since 1970; 0 if not visible.
     pub started_us: u64,
     /// Such as `idle`; `None` for a background process.
     pub state: Option<String>,
+    /// Time in this state.
     pub state_ms: Option<u64>,
 }
 
@@ -214,11 +217,12 @@ fn is_client(word: &str) -> bool {
 // ---- waits ----
 
 /// Processes of the same type, state and wait.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Wait {
+    /// Kind of process.
     pub backend: String,
     pub state: Option<String>,
-    /// `None`: running or runnable.
+    /// Class of wait events. `None` if running or ready.
     pub event_type: Option<String>,
     pub event: Option<String>,
 }
@@ -284,22 +288,21 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error
 
 // ---- locks ----
 
-/// Process that waits for a lock, blocks others, or both.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A process that waits for a lock, blocks others, or both. Of a prepared transaction only the locks are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LockProcess {
-    /// For a prepared transaction the pid is 0 and the rest unknown.
     #[serde(flatten)]
     pub session: Session,
     /// Directly blocked processes.
     pub waiters: u32,
-    /// From pg_blocking_pids.
+    /// Their process ids, from pg_blocking_pids.
     pub blocked_by: Vec<u32>,
-    /// Such as `ShareLock`.
+    /// Mode of the lock that it waits for, such as `ShareLock`.
     pub mode: Option<String>,
-    /// Locked table, such as `accounts`; `relation 16385` in another database. Otherwise the lock's kind, such as
-    /// `advisory lock`.
+    /// Table of the lock that it waits for, such as `accounts`; `relation 16385` in another database. Otherwise the
+    /// kind of lock, such as `advisory lock`.
     pub relation: Option<String>,
-    /// `None` before PostgreSQL 14.
+    /// Time that it has waited. `None` before PostgreSQL 14.
     pub waited_ms: Option<u64>,
 }
 

@@ -9,6 +9,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::Error;
 use super::answer::{Columns as _, ask_rows, collect_rows, in_time};
+use crate::JsonSchema;
 use host::units::Fork;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,15 +179,28 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
 
 // ---- relation ----
 
-/// `pg_class.relkind` with storage.
+/// Kind of a relation.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RelationKind {
     Table,
     Index,
+    /// A TOAST table.
     Toast,
     MaterializedView,
     Sequence,
@@ -213,8 +227,8 @@ impl RelationKind {
     }
 }
 
-/// Identity across rewrites, failovers and moves.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Name of a relation, unchanged by rewrites, failovers and moves.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct RelationName {
     /// Empty for a shared catalog.
     pub database: String,
@@ -240,27 +254,30 @@ impl RelationName {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A relation with files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Relation {
     #[serde(flatten)]
     pub name: RelationName,
     pub kind: RelationKind,
-    /// 0 without a catalog.
+    /// `pg_class.oid`; 0 without a catalog.
     pub oid: u32,
+    /// First segment of the main fork, below the data directory.
     pub path: RelationPath,
+    /// Name of its tablespace.
     pub tablespace: String,
-    /// Table of an index, owner of TOAST, parent of a partition, as `schema.name`.
+    /// Table of an index, owner of a TOAST table, or partitioned table of a partition, as `schema.name`.
     pub parent: Option<String>,
-    /// In pg_catalog, information_schema or their TOAST.
+    /// PostgreSQL's own: in pg_catalog, information_schema or their TOAST.
     pub is_system: bool,
 }
 
-/// Has no storage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A partitioned table. It has no files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionedTable {
     #[serde(flatten)]
     pub name: RelationName,
-    /// As `schema.name`.
+    /// Its partitioned table, as `schema.name`.
     pub parent: Option<String>,
 }
 
@@ -269,7 +286,7 @@ pub struct PartitionedTable {
 /// Path of the main fork's first segment below the data directory, as in `pg_relation_filepath()`
 /// (`src/common/relpath.c`). Contains only numbers and a checked version directory, so that a snapshot cannot name
 /// outside files.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum RelationPath {
     /// `global/RELFILENUMBER`.

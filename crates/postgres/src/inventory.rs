@@ -58,7 +58,8 @@ fn describe_path(path: Option<String>) -> (Option<String>, String) {
     (Some(path.unwrap_or_else(|| USUAL_SEARCH_PATH.to_owned())), source.to_owned())
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A setting of the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ConfiguredSetting {
     pub name: String,
     /// In `unit`; `None` without the privilege to see it.

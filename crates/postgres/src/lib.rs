@@ -28,6 +28,11 @@ mod server;
 mod shown_statement;
 mod statistics;
 
+#[cfg(not(any(test, feature = "formats")))]
+use derives::{JsonSchema, TS};
+#[cfg(any(test, feature = "formats"))]
+use {schemars::JsonSchema, ts_rs::TS};
+
 pub use activity::{
     Activity, LockProcess, RelationActivity, RowCounts, Session, WALSENDER, Wait, WaitLook, background_kind, leader_of,
     read_activity, read_backend_pid, read_lock_waits, read_named_sessions, read_postmaster_start,

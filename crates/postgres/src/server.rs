@@ -16,17 +16,19 @@ use host::units::Bytes;
 /// First untested version.
 const UNTESTED_VERSION_NUM: u32 = 200_000;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Facts about the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ServerFacts {
     /// Such as 150018.
     pub version_num: u32,
     /// Such as `15.18 (Debian 15.18-0+deb12u1)`.
     pub version: String,
+    /// A 64-bit number; browsers round it.
     pub system_identifier: u64,
     pub cluster_name: String,
-    /// In bytes.
+    /// Bytes of a block.
     pub block_size: u32,
+    /// Blocks of a full segment file.
     pub segment_blocks: u32,
     pub shared_buffers_bytes: Bytes,
     /// `None` without the privilege.
@@ -39,9 +41,10 @@ pub struct ServerFacts {
     /// Written or replayed; empty before the first replay.
     pub lsn: String,
     pub timeline: u32,
+    /// Role of the connection.
     pub role: String,
     pub is_superuser: bool,
-    /// `Some` if the server is on this host with a readable data directory.
+    /// Set if the server is on this host with a readable data directory.
     pub postmaster_pid: Option<u32>,
 }
 

@@ -25,18 +25,18 @@ pub struct ServerStatistics {
 /// View, and names and values of its `KEYS`.
 type RowKey = (String, Vec<(String, String)>);
 
-/// Changed rows of each view.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Changed rows of statistics views, by view.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(transparent)]
 pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// A changed row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RowDelta {
-    /// Such as `backend_type`; empty for single-row views.
+    /// Identity of the row: `backend_type`, `object`, `context`, `datname`, `schemaname`, `relname`. Empty for views
+    /// with one row.
     pub key: BTreeMap<String, String>,
-    /// Increases in the view's units.
+    /// Increases by column, in the view's units. pg_stat_user_tables also has `total_bytes`, with indexes and TOAST.
     pub added: BTreeMap<String, f64>,
 }
 

@@ -417,29 +417,32 @@ pub struct Chosen {
     pub remarks: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The snapshot that a restore uses.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Selected {
     #[serde(flatten)]
     pub holding: Holding,
     pub reason: Reason,
-    /// `None` if the server is not running, or its start is unknown.
+    /// Start of the server. `None` if it is not running, or its start is unknown.
     pub server_started_at: Option<Timestamp>,
-    /// The warmest snapshot, or the newest nearly as warm, if this one is clearly colder in a tier.
+    /// The warmest snapshot, if this one has less than 0.8 of one of its tiers.
     pub warmer: Option<Holding>,
-    /// Dropped databases, not counted. Listed if this snapshot or the alternative holds much of them.
+    /// Databases that no longer exist. They do not count, and had over 5 % of this snapshot or the alternative.
     pub dropped_databases: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A snapshot and its size.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Holding {
     /// Name in the store; elsewhere the file's path.
     pub name: String,
     pub path: PathBuf,
     pub taken_at: Timestamp,
-    /// Negative for a future time.
+    /// Negative if the snapshot is dated in the future.
     pub age_seconds: i64,
-    /// `None` if not measured.
+    /// Bytes in the page cache. `None` if not measured.
     pub os_bytes: Option<Bytes>,
+    /// Bytes in shared_buffers. `None` if not measured.
     pub buffers_bytes: Option<Bytes>,
 }
 

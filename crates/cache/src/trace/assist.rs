@@ -258,29 +258,34 @@ impl Planned {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Receipt of `run`. The exit status is that of the command: 127 if it does not exist, 126 if it cannot be run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct RunReceipt {
-    /// The user's wait: the sum of the next three fields.
+    /// The user's wait: the sum of `before_seconds`, `seconds` and `after_seconds`.
     pub wall_seconds: f64,
-    /// Time to inspect the caches and load the first blocks.
+    /// Time to inspect the caches and to load the first blocks.
     pub before_seconds: f64,
+    /// Time of the command.
     pub seconds: f64,
-    /// Time to store the film and restore the caches.
+    /// Time to store the film and to restore the caches.
     pub after_seconds: f64,
+    /// Name of the film that was used.
     pub film: Option<String>,
     pub decision: Decision,
     /// `None` if nothing was preloaded.
     pub preloaded: Option<Preloaded>,
-    /// `None` without a forecast.
+    /// Forecast and outcome. `None` unless the job succeeded, had a forecast and showed a session.
     pub judged: Option<Judged>,
-    /// `None` if the server runs elsewhere.
+    /// `None` unless the server runs on this host.
     pub attended: Option<Attended>,
-    /// `None` if not requested, or not reported by the server.
+    /// Other clients' transactions, for a protected job of 3 s or longer. `None` if not requested, or not reported by
+    /// the server.
     pub others: Option<OthersSeen>,
+    /// The stored film.
     pub kept: Option<KeptFilm>,
-    /// `None` if not requested or not possible.
+    /// The restored caches. `None` if not requested or not possible.
     pub put_back: Option<PutBack>,
-    /// Another run will restore the caches.
+    /// Whether another active run will restore the caches.
     pub is_left_to_another: bool,
     pub remarks: Vec<String>,
 }
@@ -318,16 +323,17 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
     told.into_iter().chain(guessed).collect()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// Forecast and outcome of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Judged {
     /// Forecast for the chosen way.
     pub forecast_seconds: f64,
-    /// Includes the load before the job.
+    /// Time of the command, with the preload before it.
     pub took_seconds: f64,
-    /// 0.1: a tenth longer than forecast.
+    /// 0.1 is a tenth longer than forecast.
     pub error_ratio: f64,
-    /// Seconds saved against the forecast without a preload, over all waits of the user; `None` without a preload or
-    /// for another job.
+    /// `wall_seconds` against the forecast without a preload. `None` without a preload, with the film of another
+    /// command, or with an assumed device and no cold film.
     pub saved_seconds: Option<f64>,
 }
 
@@ -350,22 +356,29 @@ impl Judged {
 }
 
 /// Transactions per second of all databases (pg_stat_database), without pgthaw's. The job's are included, because the
-/// server does not count by session.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// server does not count by session. Before PostgreSQL 15 they lag by up to a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct OthersSeen {
-    /// `None` if no client was connected before the job.
+    /// Before the job. `None` if no client was active.
     pub before_tps: Option<f64>,
+    /// During the job.
     pub during_tps: f64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The stored film of the job.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct KeptFilm {
     pub path: PathBuf,
     pub totals: Totals,
+    /// Loaded into the page cache by the job or others meanwhile.
     pub fetched_bytes: Bytes,
+    /// Loaded by pgthaw for the job, without gaps.
     pub preloaded_bytes: Bytes,
+    /// Reads of the device, by all processes.
     pub device_reads: Option<u64>,
+    /// Bytes read from the device, by all processes.
     pub device_bytes: Option<Bytes>,
+    /// Events that the kernel had no room for.
     pub lost_events: u64,
 }
 
@@ -392,15 +405,17 @@ const ROOM_MIN: Bytes = Bytes(16 << 20);
 /// Stop reason of a preload that the job outran.
 pub const JOB_ENDED: &str = "the job had ended";
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// What pgthaw loaded for the job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Preloaded {
-    /// Number of issued reads, and bytes not cached before.
+    /// Number of issued reads.
     pub reads: u64,
+    /// Bytes read that were not cached, gaps included.
     pub bytes: Bytes,
     pub seconds: f64,
-    /// Bytes dropped behind the job; its film does not use them again.
+    /// Bytes evicted behind the job, whose film does not use them again.
     pub dropped_bytes: Bytes,
-    /// `None` if complete.
+    /// Why the preload ended early. `None` if it is complete.
     pub stopped: Option<String>,
 }
 

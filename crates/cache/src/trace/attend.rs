@@ -41,22 +41,29 @@ const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
 const UNUSED_SHARE: f64 = 0.6;
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// Limits of an isolated job.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Isolated {
-    /// Final page cache bound; `None` if unbounded.
+    /// Final limit of its page cache. `None` without a limit.
     pub cache_bytes: Option<Bytes>,
-    /// Shares of the device, 0 to 1.
+    /// Mean share of the disk, 0 to 1.
     pub share_mean: f64,
+    /// Least share of the disk, 0 to 1.
     pub share_min: f64,
-    /// Device reads, including the preload's.
+    /// Reads from the disk, with those of the preload.
     pub reads: u64,
+    /// Bytes read from the disk, with those of the preload.
     pub read_bytes: Bytes,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The job's processes in the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Attended {
+    /// Number of sessions of the command.
     pub sessions: usize,
+    /// Number of parallel workers. It may miss those that ran for less than 25 ms.
     pub workers: usize,
+    /// Bytes requested from files, cached or not.
     pub requested_bytes: Bytes,
     /// `None` if not requested or not possible.
     pub isolated: Option<Isolated>,

@@ -54,15 +54,18 @@ const LOST_MAX: f64 = 0.9;
 /// Minimum gain of loading before the job over loading beside it, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
-/// Forecast run times in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Forecast seconds of the job, by way to preload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Forecasts {
+    /// Without a preload.
     pub nothing: f64,
     /// `None` if the preload does not fit in memory.
     pub sorted: Option<f64>,
+    /// `None` if the preload does not fit in memory.
     pub region: Option<f64>,
+    /// `None` if the preload does not fit in memory.
     pub set_first: Option<f64>,
-    /// `None` if the film fits, or does not record the job's position.
+    /// `None` if memory holds the whole film, or the film does not record the job's position.
     pub windowed: Option<f64>,
 }
 
@@ -78,13 +81,16 @@ impl Forecasts {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The chosen way to preload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Decision {
     pub way: Way,
     /// Completes a sentence after "because".
     pub reason: String,
     pub forecasts: Option<Forecasts>,
+    /// Planned number of reads.
     pub planned_reads: u64,
+    /// Planned bytes.
     pub planned_bytes: Bytes,
     /// Empty for `Windowed`.
     #[serde(skip)]

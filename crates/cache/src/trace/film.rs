@@ -58,7 +58,8 @@ impl EventKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// A relation of a film.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 pub struct FilmRelation {
     #[serde(flatten)]
     pub name: RelationName,
@@ -98,8 +99,10 @@ const PRELOADED_SHARE_MAX: f64 = 0.1;
 /// Share of fetched blocks, 0 to 1, below which a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Header of a film.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct FilmHeader {
+    /// `--label`.
     pub label: Option<String>,
     pub recorded_at: Timestamp,
     /// Stored as separate keys, as in a snapshot.
@@ -107,21 +110,24 @@ pub struct FilmHeader {
     pub source: MapSource,
     /// The command without secrets; empty if there was none.
     pub job: String,
-    /// Description of the event source.
+    /// Description of the method that recorded the events.
     pub recorder: String,
     /// pid of pgthaw, also in events that it caused.
     pub recorder_pid: u32,
+    /// Length of the film.
     pub seconds: f64,
+    /// Events that the kernel had no room for.
     pub lost_events: u64,
-    /// Sample of blocks whose every request is recorded; `None` if requests were not visible.
+    /// The blocks of which every request is recorded. `None` if requests were not visible.
     pub sampling: Option<Sampled>,
-    /// Cost of the probes; `None` if not counted.
+    /// Cost of the BPF programs. `None` if the kernel does not count.
     pub probe: Option<ProbeShare>,
     pub totals: Totals,
-    /// Reads of the cluster's device by anyone; `None` without a device.
+    /// Reads of the cluster's device, by all processes. `None` without a device.
     pub device_reads: Option<u64>,
+    /// Bytes read from the cluster's device, by all processes. `None` without a device.
     pub device_bytes: Option<Bytes>,
-    /// Bytes fetched again because memory was short; `None` if not counted.
+    /// Bytes fetched for the job, but fetched before. `None` if not counted.
     #[serde(rename = "fetched_again_bytes")]
     pub fetched_again: Option<Bytes>,
     /// Bytes requested from files by the job's sessions. If known, `job_bytes` of events counts these.
@@ -158,33 +164,37 @@ pub struct Recorded {
     pub header: FilmHeader,
 }
 
-/// Sample with all requests recorded: blocks with a hash below 2^32 >> `shift`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The sample of blocks of which every request is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Sampled {
+    /// One block in 2 to this power is in the sample.
     pub shift: u32,
-    /// Blocks per unit; they share a page.
+    /// So many adjacent blocks count as one.
     pub unit_blocks: u32,
 }
 
-/// Probe runs and their time, counted by the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Cost of the BPF programs, by the kernel's count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ProbeShare {
+    /// How often they ran.
     pub runs: u64,
+    /// Their time.
     pub total_ns: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Blocks of a film by kind of event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Totals {
     pub events: u64,
-    /// Blocks fetched by the job or others meanwhile.
+    /// Blocks loaded into the page cache, for the job or for others meanwhile.
     pub fetched_blocks: u64,
     /// Requested blocks that were already cached.
     pub requested_blocks: u64,
-    /// Sampled blocks requested again.
+    /// Sampled blocks that were requested again.
     pub again_blocks: u64,
-    /// Blocks fetched by pgthaw for the job.
+    /// Blocks loaded by pgthaw for the job.
     pub preloaded_blocks: u64,
-    /// Blocks in shared_buffers before; use not proven.
+    /// Blocks in shared_buffers at the start; use not proven.
     pub buffers_blocks: u64,
 }
 

@@ -39,26 +39,30 @@ const ROUNDS: usize = 3;
 
 const DETAILS_MAX: usize = 3;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Restored caches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct PutBack {
-    /// Number of restored runs; above 1 if others ended or were killed before.
+    /// Number of covered runs: above 1 if others ended or were killed before.
     pub runs: usize,
-    /// Bytes loaded by the job, requested by nobody else and cached at its end; and the part that remains.
+    /// Bytes loaded by the job, requested by no other process, and cached at its end.
     pub brought_bytes: Bytes,
+    /// Bytes of `brought_bytes` that are still cached.
     pub stayed_bytes: Bytes,
-    /// Remaining bytes not written yet; 0 if the kernel does not report them.
+    /// Dirty bytes of `stayed_bytes`; 0 before Linux 6.5.
     pub unwritten_bytes: Bytes,
     /// Loaded bytes that are dirty in shared_buffers. Writing them caches them again. `None` if not visible.
     pub buffers_unwritten_bytes: Option<Bytes>,
-    /// Bytes cached now, not before, and not certainly the job's alone: it wrote them, or others may use them. They
-    /// stay cached.
+    /// Newly cached bytes that are perhaps not the job's alone. They stay cached.
     pub unread_bytes: Bytes,
+    /// Cached bytes before the job.
     pub cached_before_bytes: Bytes,
-    /// Bytes evicted from the page cache, and restored.
+    /// Bytes that were evicted from the page cache.
     pub gone_bytes: Bytes,
+    /// Bytes of `gone_bytes` that are restored.
     pub back_bytes: Bytes,
-    /// Bytes evicted from shared_buffers, and restored; `None` if not visible.
+    /// Bytes that were evicted from shared_buffers. `None` if not visible.
     pub buffers_gone_bytes: Option<Bytes>,
+    /// Bytes of `buffers_gone_bytes` that are restored.
     pub buffers_back_bytes: Option<Bytes>,
     pub seconds: f64,
     pub remarks: Vec<String>,

@@ -26,9 +26,11 @@ const WAITED_SHARE_MIN: f64 = 0.05;
 /// Minimum gain of a preload, as a share of the job's time, 0 to 1.
 pub const GAIN_MIN: f64 = 0.1;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How pgthaw preloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
+    /// It does not preload.
     #[default]
     Nothing,
     /// Preloads while the job runs, ordered by file and position.
@@ -51,7 +53,7 @@ const AROUND_MAX: f64 = 1.5;
 const AGAIN_MIN: f64 = 0.01;
 
 /// Source of the price of a missed block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceSource {
     /// Device reads were counted; the job fetched each block once.
@@ -62,6 +64,7 @@ pub enum PriceSource {
     NotCounted,
     /// Most blocks were cached; the few reads prove nothing.
     Warm,
+    /// pgthaw had preloaded most blocks.
     Preloaded,
     /// The device delivered more than the job can have requested.
     Others,

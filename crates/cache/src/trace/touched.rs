@@ -297,7 +297,8 @@ fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) ->
 
 pub const MOMENTS: usize = 20;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Blocks of a relation that a job used.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct RelationTouches {
     #[serde(flatten)]
     pub relation: FilmRelation,
@@ -308,23 +309,26 @@ pub struct RelationTouches {
     /// Number of runs of adjacent blocks, each recorded at one moment.
     #[serde(rename = "pieces")]
     pub events: u64,
-    /// First touch since the film's start; `None` with shared_buffers only.
+    /// First use since the start of the film. `None` if only shared_buffers had its blocks.
     pub first_seconds: Option<f64>,
+    /// Last use since the start of the film.
     pub last_seconds: Option<f64>,
     #[serde(skip)]
     pub picture: Picture,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// Progress of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Moment {
+    /// Since the start of the film.
     pub seconds: f64,
-    /// Distinct blocks touched since the film's start.
+    /// Distinct blocks used so far.
     pub blocks: u64,
-    /// Distinct blocks touched since the previous moment.
+    /// Distinct blocks used since the previous moment.
     pub recent_blocks: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct FilmSummary {
     /// Relations with the most blocks first.
     pub relations: Vec<RelationTouches>,
@@ -416,20 +420,24 @@ const LEADING_BITS: u32 = 6;
 const SPARED: f64 = 0.01;
 
 /// Requests that miss the page cache, by its size.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct MissRatioCurve {
-    /// Estimated number of block requests. First requests miss with any memory.
+    /// Estimated number of block requests.
     pub requests: u64,
+    /// Estimated number of first requests for a block. They miss with any memory.
     pub first_requests: u64,
-    /// One block in 2^`sampling` was followed.
+    /// One block in 2 to this power was followed.
     pub sampling: u32,
-    /// Points by increasing memory. `missed` includes first requests.
+    /// By increasing memory.
     pub points: Vec<CurvePoint>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Misses with a page cache of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct CurvePoint {
+    /// Size of the page cache.
     pub blocks: u64,
+    /// Requests that miss it, first requests included.
     pub missed: u64,
 }
 

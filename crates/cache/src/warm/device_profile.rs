@@ -12,23 +12,24 @@ use host::units::Bytes;
 ///
 /// Beside others the prices add up (docs/plan.md): time that a plan saves serves the server's misses in the same queue.
 /// An idle device may overlap the prices.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DeviceProfile {
-    /// Random reads per second, above 0.
+    /// Random reads of 8 KiB per second, above 0.
     pub reads_per_second: f64,
     /// Bytes per second, above 0.
     pub bandwidth: Bytes,
-    /// Larger reads gain nothing (64 kB to 1 MB on measured devices).
+    /// Bytes. Larger reads gain little.
     pub largest_read: Bytes,
-    /// Useful reads in flight.
+    /// Fewest reads in flight that reach 0.9 of the best rate.
     pub depth: u32,
-    /// Share of the smaller price that an idle device hides: 0 for a seeking head, 1 behind the kernel's limiter.
+    /// Share of the smaller price (of reads or of bytes) that an idle device hides, 0 to 1.
     pub overlap: f64,
-    /// Median seconds of a lone small read; 0 if unmeasured. Exceeds `1 ÷ reads_per_second` on a parallel device.
+    /// Median time of a small read that is alone in flight. 0 if not measured.
     pub alone_seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// The device, as plans assume it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct PlannedDevice {
     #[serde(flatten)]
     pub profile: DeviceProfile,
@@ -36,13 +37,15 @@ pub struct PlannedDevice {
     pub source: ProfileSource,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Source of the figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum ProfileSource {
     /// Given by the user.
     Told,
-    /// A probe of this device under this limit.
+    /// A probe of this device, under this limit.
     Probed { measured_at: Timestamp },
+    /// Assumed.
     #[default]
     Default,
 }

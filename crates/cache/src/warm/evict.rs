@@ -211,32 +211,36 @@ fn why(eviction: &Eviction<'_>, left: PageCounts) -> Option<StayReason> {
 
 // ---- receipt ----
 
-/// Result of an eviction. `resident_*` is measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Result of an eviction. Fields `resident_*` are measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct EvictReceipt {
     pub is_dry_run: bool,
-    /// `None` for a tier that was not requested.
+    /// The page cache. `None` if not requested.
     pub os: Option<EvictedTier>,
+    /// shared_buffers. `None` if not requested.
     pub buffers: Option<EvictedTier>,
-    /// shared_buffers were requested, but this server cannot evict buffers.
+    /// Whether this server cannot evict the requested shared_buffers. The exit status is then 3.
     pub buffers_stay: bool,
-    /// Forks that had cached pages, in map order.
+    /// Forks that had cached pages.
     pub relations: Vec<EvictedFork>,
+    /// Pages that stayed in the page cache.
     pub stayed: Vec<Stay>,
-    /// Largest first; only if the server can evict.
+    /// What stayed in shared_buffers, largest first, of a server that can evict.
     pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Cached bytes of a tier. `None` if not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct EvictedTier {
     /// `None` if not measured.
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Bytes of a fork in the page cache.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct EvictedFork {
     #[serde(flatten)]
     pub name: RelationName,
@@ -245,32 +249,39 @@ pub struct EvictedFork {
     pub resident_after_bytes: Option<Bytes>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Pages that stayed in the page cache.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Stay {
     #[serde(flatten)]
     pub name: RelationName,
     pub fork: Fork,
     pub bytes: Bytes,
     pub reason: StayReason,
+    /// Cause and remedy, as a sentence.
     pub detail: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A relation with blocks that stayed in shared_buffers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct BuffersStay {
     #[serde(flatten)]
     pub name: RelationName,
     pub bytes: Bytes,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// Why pages stay cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StayReason {
+    /// Not written yet.
     Dirty,
+    /// Being written.
     Writeback,
     /// The running server read it again or was using it.
     ServerRuns,
     /// Another process has it mapped or locked.
     InUse,
+    /// The kernel refused.
     Refused,
 }
 

@@ -57,22 +57,31 @@ pub struct Hydration<'a> {
 
 host::debug_by!(Hydration<'_>: directory);
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Receipt of `hydrate`. The exit status is 3 if only permissions failed, 1 after other failures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct HydrationReceipt {
+    /// Number of files below the data directory.
     pub files: u64,
+    /// Size of all files below the data directory.
     pub total_bytes: Bytes,
     /// Bytes read by earlier runs.
     pub done_before_bytes: Bytes,
+    /// Bytes read by this run.
     pub read_bytes: Bytes,
+    /// Bytes not read yet.
     pub left_bytes: Bytes,
     pub seconds: f64,
+    /// Last save of the earlier run that this one continues.
     pub resumed_from: Option<Timestamp>,
-    /// If present, this run read nothing.
+    /// An earlier complete run: this run read nothing.
     pub finished_before: Option<FinishedRun>,
+    /// Time of the snapshot that defines hot blocks.
     pub snapshot_taken_at: Option<Timestamp>,
-    /// The first are in `failures`.
+    /// Number of failed reads.
     pub failed_reads: u64,
+    /// Failed reads for lack of permission.
     pub denied_reads: u64,
+    /// The first failures.
     pub failures: Vec<HydrationFailure>,
     pub traffic: TrafficReceipt,
     pub is_interrupted: bool,
@@ -92,14 +101,17 @@ impl HydrationReceipt {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// An earlier run that read everything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct FinishedRun {
+    /// Its end.
     pub at: Timestamp,
     /// Device name in /sys/block.
     pub device: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A failed read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct HydrationFailure {
     /// Relative to the data directory.
     pub path: String,
@@ -280,23 +292,29 @@ const STATE_BYTES_MAX: u64 = 256 << 20;
 
 const FORMAT: u32 = 1;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Progress of `hydrate`, in `$XDG_STATE_HOME/pgthaw/hydrated/SYSTEM_IDENTIFIER.DEVICE.FILESYSTEM-INODE.json`: identity
+/// of the device, device number of the file system, inode of `PG_VERSION`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct HydrationState {
+    /// Version of the format: 1.
     format: u32,
     place: Place,
     /// `None` before the first update.
     updated_at: Option<Timestamp>,
     /// A finished run is never resumed: blocks added later were touched when written.
     is_finished: bool,
+    /// Size of a chunk.
     chunk_bytes: u64,
-    /// Chunks read per file below the data directory, as sorted `[start, end)`.
+    /// Chunks read, by path below the data directory: the first one, and the one after the last.
     files: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Data directory that was read. Another one starts anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 struct Place {
     /// Path without symbolic links.
     data_directory: String,
+    /// Name of the device.
     device: String,
 }
 

@@ -13,11 +13,13 @@ use host::linux::machine::MemoryBound;
 use host::units::{Bytes, Fork};
 use postgres::{Error, RelationKind, RelationName};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// A cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// The kernel's page cache.
     Os,
+    /// shared_buffers.
     Buffers,
 }
 
@@ -31,98 +33,112 @@ impl Tier {
     }
 }
 
-/// `resident_*` is measured, not derived from reads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Receipt of a restore. Fields `resident_*` are measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Receipt {
-    /// `None` for a map that is no snapshot.
+    /// The restored snapshot. `None` for a map that is no snapshot.
     pub snapshot: Option<Selected>,
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
     pub block_size: u32,
-    /// The snapshot is from another cluster, with other files: no relation counts as rewritten or dropped.
+    /// Whether the snapshot is of another cluster. `whole_rewritten`, `rewritten` and `dropped` then only mean other
+    /// files, or no relation of that name.
     pub is_other_cluster: bool,
     /// Nothing was read; `forecast` holds the planned reads.
     pub is_dry_run: bool,
     pub device: PlannedDevice,
-    /// Forecast of the OS tier's plan.
+    /// Forecast for the page cache.
     pub forecast: Forecast,
-    /// `None` if the tier was not requested.
+    /// Forecast for shared_buffers. `None` if not requested.
     pub buffers_forecast: Option<BuffersForecast>,
-    /// `None` for a tier that was not requested.
+    /// The page cache, contents of shared_buffers included. `None` if not requested.
     pub os: Option<TierReceipt>,
+    /// shared_buffers. `None` if not requested.
     pub buffers: Option<TierReceipt>,
     /// Per relation, fork and tier, in snapshot order.
     pub relations: Vec<RelationReceipt>,
+    /// Blocks that were requested and are not resident.
     pub skipped: Vec<Skipped>,
     pub traffic: TrafficReceipt,
     pub memory: MemoryReceipt,
-    /// Pages dropped because they are in shared_buffers; `None` if not requested.
+    /// With `--tier exclusive`: buffers in the page cache. `os` was measured before their eviction.
     pub no_double: Option<NoDouble>,
-    /// `None` after a complete run.
+    /// Why the restore ended early. `None` after a complete run.
     pub stopped_by: Option<StopReason>,
+    /// Sentences, also on skipped buffers of template databases.
     pub remarks: Vec<String>,
 }
 
-/// Page cache bytes of blocks in shared_buffers, before and after they were dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Bytes in the page cache that are also in shared_buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct NoDouble {
+    /// Before their eviction.
     pub cached_before_bytes: Bytes,
+    /// After their eviction.
     pub cached_after_bytes: Bytes,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Forecast for shared_buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct BuffersForecast {
-    /// Includes statements that only raise usage counts.
+    /// Number of statements, with those that only raise usage counts.
     pub statements: u64,
+    /// Bytes to load.
     pub load_bytes: Bytes,
     /// Blocks beyond the budget or the free buffers.
     pub over_budget_blocks: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Restore of a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TierReceipt {
+    /// Requested bytes.
     pub asked_bytes: Bytes,
-    /// Requested bytes that were resident; `None` if not measured.
+    /// Requested bytes that were resident before. `None` if not measured.
     pub resident_before_bytes: Option<Bytes>,
+    /// Requested bytes that are resident now. `None` if not measured.
     pub resident_after_bytes: Option<Bytes>,
-    /// Reads issued; statements in the buffers tier.
+    /// Number of reads; of shared_buffers, of statements.
     pub reads: u64,
+    /// Bytes read that were not cached when the read was issued; in a dry run, bytes to read.
     pub read_bytes: Bytes,
-    /// Seconds from the first read until residency was verified.
+    /// From the first read to the verification.
     pub seconds: f64,
 }
 
-/// How the device was shared, in seconds of reading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// How the restore shared the device, in seconds of reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TrafficReceipt {
+    /// `--pace`.
     pub sharing: Sharing,
-    /// Time while most busy server processes waited for the disk.
+    /// While most busy server processes waited for the disk.
     pub waiting_seconds: f64,
-    /// Time while most busy server processes ran.
+    /// While most busy server processes ran.
     pub flowing_seconds: f64,
-    /// Time while the restore reduced its rate for the server.
+    /// At a reduced rate for the server.
     pub yielded_seconds: f64,
-    /// Final bandwidth share beside flowing traffic, and the server's work relative to that at 93 %; `None` without
-    /// flowing traffic.
+    /// The restore's final share of the bandwidth while most busy server processes ran.
     pub flowing_share: Option<f64>,
+    /// The server's work then, relative to that at a share of 93 %.
     pub flowing_gain: Option<f64>,
-    /// New plans for the rest, because other users appeared or left.
+    /// New plans because load began or ended.
     pub replanned: u32,
-    /// Seconds lost compared with reading at the full bandwidth.
+    /// Lost compared with reading at the full rate.
     pub cost_seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Memory for the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct MemoryReceipt {
-    /// Memory for cached pages at the start, those already cached included; `None` if unknown.
+    /// Room for the page cache at the start, cached pages included. `None` if unknown.
     pub room_bytes: Option<Bytes>,
     /// Limit that determines `room_bytes`.
     pub bound: Option<MemoryBound>,
-    /// Bytes evicted soon after their read, and read again.
+    /// Bytes that were evicted soon and read again.
     pub reread_bytes: Bytes,
-    /// Unrequested bytes, not cached before, that reads over gaps loaded.
+    /// Uncached bytes of gaps that reads loaded.
     pub read_over_bytes: Bytes,
-    /// Bytes of `read_over_bytes` that were dropped again.
+    /// Bytes of `read_over_bytes` that were evicted again.
     pub let_go_bytes: Bytes,
 }
 
@@ -137,7 +153,8 @@ impl MemoryReceipt {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Restore of a fork in a tier.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct RelationReceipt {
     #[serde(flatten)]
     pub name: RelationName,
@@ -145,6 +162,7 @@ pub struct RelationReceipt {
     pub fork: Fork,
     pub tier: Tier,
     pub found: FoundAs,
+    /// Requested bytes.
     pub asked_bytes: Bytes,
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
@@ -153,22 +171,24 @@ pub struct RelationReceipt {
     pub grown_blocks: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How the fork was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundAs {
     /// At the snapshot's path.
     SameFile,
     /// In another tablespace, with blocks in the same order.
     Moved,
-    /// New file number and no blocks: truncated, or rewritten without this fork.
+    /// A new file without blocks, as after TRUNCATE.
     Emptied,
-    /// New file number: rewritten, or another cluster. Blocks moved, so the whole fork was requested.
+    /// A new file with other blocks, so the whole fork was requested.
     WholeRewritten,
     /// Not found, or not requested.
     NotFound,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Blocks of a fork that were requested and are not resident.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Skipped {
     #[serde(flatten)]
     pub name: RelationName,
@@ -176,46 +196,57 @@ pub struct Skipped {
     pub tier: Tier,
     pub blocks: u64,
     pub reason: SkipReason,
+    /// Cause and remedy, as a sentence.
     pub detail: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// Why blocks are missing. The first word is the exit status that the reason sets: 3 before 1 before 0. Status 3
+/// ignores less than 0.1 % of the requested bytes of the tier, and less than 1 MB if under 1 % of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Not in the catalog.
+    /// 0: the relation is not in the catalog.
     Dropped,
-    /// The file is missing for an unknown reason.
+    /// 0: the file is missing for an unknown reason.
     FileGone,
-    /// Wanted blocks have unknown positions. The OS tier reads the whole fork if at least half was requested.
+    /// 0: the relation was rewritten, and its blocks have unknown positions. The page cache gets the whole fork if at
+    /// least half was requested.
     Rewritten,
+    /// 0: the fork is shorter now.
     Truncated,
-    /// The database accepts no connections, like template0.
+    /// 0: the database accepts no connections, as template0.
     DatabaseUnreachable,
-    /// No permission to read the file or its residency.
+    /// 3: no permission to read the file or its residency.
     NoPermission,
+    /// 1: a read failed.
     ReadFailed,
-    /// The limit on open files prevented opening or connecting.
+    /// 1: the limit on open files (`ulimit -n`) is too low.
     TooFewFiles,
-    /// The budget went to hotter blocks.
+    /// 0: the budget went to hotter blocks.
     OverBudget,
-    /// No memory to keep it cached.
+    /// 0: no memory to keep it cached.
     NoMemory,
-    /// Read, but not resident afterwards.
+    /// 0: read, but not resident afterwards.
     DidNotStay,
+    /// 0: the restore was interrupted.
     Interrupted,
-    /// The server bypasses the page cache (`debug_io_direct`).
+    /// The server bypasses the page cache (`debug_io_direct`): 3 with `--tier os`, 0 with shared_buffers.
     DirectIo,
+    /// No server runs: 1 with `--tier buffers`, 0 with the page cache only.
     NoServer,
-    /// The server disappeared or does not answer.
+    /// 1: the server disappeared, or does not answer.
     ServerGone,
+    /// 3: the server refused the login.
     LoginRefused,
-    /// The role lacks a privilege in the server.
+    /// 3: the role lacks a privilege in the server.
     NoPrivilege,
+    /// 3: pg_prewarm is missing; 0 if only system catalogs were requested.
     NoPrewarm,
+    /// 0: shared_buffers have no free buffer.
     NoFreeBuffer,
-    /// Free buffers are not visible, and no budget is set.
+    /// 3: pg_buffercache is unreadable, and `--budget buffers=` is missing.
     FreeBuffersUnknown,
-    /// The data directory is not on this host.
+    /// 3: the data directory is not on this host.
     NoDataDirectory,
 }
 
@@ -234,7 +265,8 @@ impl SkipReason {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Why a restore ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     Interrupted,
@@ -242,6 +274,7 @@ pub enum StopReason {
     NoMemory,
     /// The kernel evicted loaded pages during the restore.
     Evicted,
+    /// The server bypasses the page cache.
     DirectIo,
 }
 

@@ -91,7 +91,8 @@ const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval with many backends, whose titles take time to read.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How a restore shares the device with traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
     /// Ignores traffic.

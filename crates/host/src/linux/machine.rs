@@ -141,10 +141,13 @@ pub fn read_memory() -> Result<Memory, Error> {
     })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The limit of the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryBound {
+    /// The machine's memory.
     Machine,
+    /// The memory limit of the server's cgroup.
     Cgroup,
 }
 

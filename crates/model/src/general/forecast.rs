@@ -392,9 +392,12 @@ impl<'a> Model<'a> {
 
 // ---- curve ----
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// A moment of a forecast.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct ForecastPoint {
+    /// Since the restart.
     pub seconds: f64,
+    /// Transactions so far.
     pub transactions: f64,
     pub tps: f64,
     /// Device reads of the workload, without the warmer's.

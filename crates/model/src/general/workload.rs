@@ -20,7 +20,8 @@ pub struct PageClass {
     pub popularity: Popularity,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Kind of access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessKind {
     Point,
@@ -28,12 +29,16 @@ pub enum AccessKind {
     Scan,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Accesses of a transaction to one class of blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Access {
     pub name: String,
     pub kind: AccessKind,
+    /// Blocks per access.
     pub blocks: f64,
+    /// Mean number of consecutive blocks.
     pub run_blocks: f64,
+    /// Runs of consecutive blocks in a transaction.
     pub runs_per_transaction: f64,
 }
 

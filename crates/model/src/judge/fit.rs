@@ -11,8 +11,7 @@ use super::tail::{compute_error_inflation, compute_robust_sigma};
 use crate::{Error, WarmUp, compute_median};
 
 /// A value with its 95 % interval. A bound of `None` is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Estimate {
     pub value: f64,
     pub low: Option<f64>,
@@ -25,18 +24,19 @@ impl Estimate {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// The fitted model (docs/model.md).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Fit {
-    /// Seconds of one client's transaction, uncached (Td) and cached (Tc). If the number of clients is unknown: seconds
+    /// Td: time of one client's transaction that reads from the device. If the number of clients is unknown, the time
     /// between transactions.
     pub cold_seconds: Estimate,
+    /// Tc: time of one client's transaction with cached pages.
     pub hit_seconds: Estimate,
     /// P: the number of pages, as if all were equally likely.
     pub pages: Estimate,
     /// Typical relative deviation from the curve.
     pub residual_share: f64,
-    /// Number of clients; 1 if unknown.
+    /// Number of clients; 1 if unknown. Times are per client.
     pub clients: u32,
 }
 

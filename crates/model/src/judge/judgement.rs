@@ -5,38 +5,44 @@ use super::series::tell_rate;
 
 pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
 
-/// Seconds count from the run's start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Verdict on a curve of throughput. Seconds count from the start of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Judgement {
     pub verdict: Verdict,
+    /// Reason for the verdict, as a sentence.
     pub reason: String,
-    /// `None` if the verdict is clear.
+    /// Why no level is known. `None` if the verdict is clear.
     pub undecided: Option<Undecided>,
-    /// `None` if there is no level, and in old records.
+    /// Whether the level is a warm server's. `None` without a level, and in old records.
     pub warmth: Option<Warmth>,
-    /// Level as a share of the study's common level, if different.
+    /// This level ÷ the common level of its study, if different.
     pub level_share: Option<f64>,
-    /// Never before `to_95_seconds`. `None` unless steady or periodic.
+    /// Start of the level, never before `to_95_seconds`. `None` unless steady or periodic.
     pub steady_from_seconds: Option<f64>,
     /// Minimum duration of a level, besides 15 % of the run.
     pub level_lasts_seconds: f64,
+    /// Time between dips.
     pub period_seconds: Option<f64>,
-    /// Throughput of the steady part, or the fit's extrapolation.
+    /// Throughput of the level; if not reached, by the fit.
     pub steady_tps: Option<f64>,
-    /// Half width of the level's 95 % interval, as a share of `steady_tps`.
+    /// 95 % of such levels are this near `steady_tps`, as an error of its logarithm.
     pub level_error_share: Option<f64>,
+    /// Mean of the whole run.
     pub mean_tps: f64,
-    /// `mean_tps` ÷ `steady_tps` - 1.
+    /// `mean_tps` ÷ `steady_tps` − 1.
     pub mean_error_share: Option<f64>,
-    /// Seconds until these shares of `steady_tps`, measured or fitted. 0 if the run began there.
+    /// Until 50 % of `steady_tps`; 0 if the run began there.
     pub to_50_seconds: Option<f64>,
+    /// Until 90 % of `steady_tps`; 0 if the run began there.
     pub to_90_seconds: Option<f64>,
+    /// Until 95 % of `steady_tps`; 0 if the run began there.
     pub to_95_seconds: Option<f64>,
+    /// Length of the run.
     pub run_seconds: f64,
-    /// Run length needed for a steady verdict, if known.
+    /// Length that a verdict of steady or periodic needs, if known.
     pub should_have_run_seconds: Option<f64>,
     pub fit: Option<Fit>,
+    /// Why the model was not fitted.
     pub no_fit: Option<String>,
     pub remarks: Vec<String>,
 }
@@ -110,10 +116,11 @@ impl Judgement {
 
 // ---- verdict ----
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Verdict on a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
+    /// A level up to the end.
     Steady,
     /// Still rising, or indistinguishable from a cold start.
     NotReached,
@@ -124,8 +131,7 @@ pub enum Verdict {
 }
 
 /// Whether a level is a warm server's, with evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Warmth {
     /// `None` if unknown.
     pub is_warm: Option<bool>,
@@ -158,11 +164,13 @@ pub(super) struct Reason {
     pub sentence: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Why no level is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Undecided {
+    /// The run is too short.
     TooShort,
+    /// The throughput varies too much.
     Noisy,
 }
 

@@ -13,41 +13,51 @@ use crate::time::{FileCallKind, FileKind, WrittenTo, class_until_18};
 use host::units::{Bytes, group_digits};
 use postgres::LockProcess;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Cause of a stall (docs/waits.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StallKind {
     /// Sync of a relation's or transaction status file.
     FileSync,
+    /// A flush of WAL.
     WalFlush,
+    /// Writing of temporary files.
     TemporaryFiles,
+    /// A lock.
     Lock,
+    /// A pin on a buffer.
     BufferPin,
     /// A checkpoint as a whole, not one of its files.
     Checkpoint,
     /// Processors used up by other processes or virtual machines.
     Processors,
+    /// A slow device.
     Device,
+    /// Short memory.
     Memory,
     /// All clients were silent.
     ClientPause,
     /// Slow clients or network.
     ClientDelay,
+    /// No cause is known.
     Unexplained,
 }
 
 /// Throughput far below its surroundings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Stall {
     /// Unix time in milliseconds.
     pub begin_ms: i64,
     /// `None` while in progress.
     pub end_ms: Option<i64>,
+    /// Length, so far if in progress.
     pub length_ns: u64,
     pub kind: StallKind,
-    /// May change during the stall.
+    /// The cause. It may change during the stall.
     pub sentence: String,
-    /// Commands per second: the minimum of a step, and the usual rate.
+    /// Commands per second in the worst step.
     pub least_per_second: f64,
+    /// Usual commands per second.
     pub usual_per_second: f64,
 }
 

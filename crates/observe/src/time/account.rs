@@ -15,7 +15,8 @@ use super::names::WaitNames;
 use super::source::{OpenWait, ProcessTimes, Reading, WaitEvent};
 use crate::statistic::Statistic;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+/// `--by`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, crate::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// All client backends together, and each kind of background process.
@@ -77,13 +78,17 @@ impl std::fmt::Display for StatisticName {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Statistic of a kind of time, at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct NamedStatistic {
+    /// `where::part::detail`.
     pub name: String,
+    /// By `--by`: such as the kind of process.
     #[serde(rename = "where")]
     pub place: String,
+    /// Class of wait events, or `processor`; of commands `command`.
     pub part: String,
+    /// Wait event.
     pub detail: String,
     #[serde(flatten)]
     pub statistic: Statistic,
@@ -125,27 +130,33 @@ impl NamedStatistic {
     }
 }
 
-/// Times of all processes together. The kinds add up to the lifetime.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Times of several processes together. The kinds add up to `lived_ns`: `running_ns`, `ready_ns`, `client_ns`,
+/// `idle_ns`, `waiting_ns`, `no_event_ns`, `unknown_ns`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TimeShares {
+    /// Lifetime, by an independent clock.
     pub lived_ns: u64,
+    /// On a processor. It includes `ready_ns` if that is null.
     pub running_ns: u64,
     /// Waiting for a processor. `None` if unknown.
     pub ready_ns: Option<u64>,
     /// Waiting for a client, on read or write.
     pub client_ns: u64,
+    /// Background processes without work.
     pub idle_ns: u64,
     /// Waiting for any other named event.
     pub waiting_ns: u64,
+    /// Off the processor without a wait event.
     pub no_event_ns: u64,
     /// Off the processor; the event could not be read.
     pub unknown_ns: u64,
-    /// `None` if the source does not count them.
+    /// Received commands. `None` if the source does not count them.
     pub commands: Option<u64>,
-    /// Ended commands and their time since receipt, which overlaps all other kinds. `None` if `commands` is.
+    /// Ended commands. `None` if `commands` is.
     pub handled: Option<u64>,
+    /// Time of ended commands since their receipt, across all kinds. `None` if `commands` is.
     pub handled_ns: Option<u64>,
-    /// `None` if the source does not count them.
+    /// Switches to a processor. `None` if the source does not count them.
     pub switches: Option<u64>,
 }
 
@@ -196,14 +207,15 @@ pub fn is_idle(part: &str, detail: &str) -> bool {
 }
 
 /// A span between two readings, usually a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TimeSecond {
-    /// Since the beginning of the observation.
+    /// End, since the start of the observation.
     pub until_ns: u64,
     pub length_ns: u64,
     pub processes: u32,
     #[serde(flatten)]
     pub shares: TimeShares,
+    /// All but `unknown_ns`, as a share of `lived_ns`. `None` unless the source is `bpf`.
     pub explained: Option<f64>,
 }
 
@@ -222,17 +234,19 @@ impl TimeSecond {
 }
 
 /// Gaps in the observation, always reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Imperfect {
-    /// Runs whose start was missed, from the scheduler's account.
+    /// Times on a processor whose start was missed; their length is from the account of the scheduler.
     pub recovered: u64,
+    /// Length of these times.
     pub recovered_ns: u64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,
     /// Processes not followed: there were too many.
     pub lost_processes: u64,
-    /// Slow file calls not reported, and calls and writes without a file record: there were too many.
+    /// Slow file calls that were not reported: there were too many.
     pub lost_calls: u64,
+    /// Calls and writes without a file: there were too many files.
     pub lost_of_files: u64,
 }
 

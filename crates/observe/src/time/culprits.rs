@@ -11,21 +11,24 @@ use crate::time::roster::show_query;
 use host::units::Bytes;
 use postgres::{LockProcess, Session};
 
-/// A process and those waiting for its locks. Without waiters, it is idle in a transaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A process and those that wait for its locks. Without waiters, it is idle in a transaction for 1 s or longer.
+/// Constants in `query` are shown as `?`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// Observed wait behind a root, a lower bound. 0 for a process that waits itself.
+    /// Waits that pgthaw saw behind it, a lower limit. 0 for a process that waits itself.
     pub held_up_ns: u64,
-    /// Longest wait first. A waiter with several blockers is behind a root if possible.
+    /// Waiters, longest wait first. A waiter with several blockers is behind a root if possible.
     pub behind: Vec<Blocker>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Temporary files of a session: a query's maximum.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TemporaryFiles {
     #[serde(flatten)]
     pub session: Session,
+    /// Number of files.
     pub files: u64,
     pub bytes: Bytes,
 }

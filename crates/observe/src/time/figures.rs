@@ -16,8 +16,7 @@ pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
 /// The values of one second are rates; otherwise they cover the whole span.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeUse {
     /// Lifetime. The kinds below add up to it.
     pub lived_seconds: f64,
@@ -27,53 +26,66 @@ pub struct TimeUse {
     pub ready_seconds: Option<f64>,
     /// Waiting for the client.
     pub client_seconds: f64,
-    /// Waiting for events of these classes, and of others.
+    /// Waiting for lightweight locks.
     pub lwlock_seconds: f64,
+    /// Waiting for locks.
     pub lock_seconds: f64,
+    /// Waiting for reads and writes.
     pub io_seconds: f64,
+    /// Waiting for any other event.
     pub other_seconds: f64,
-    /// Off the processor without a wait event, or with an unreadable one.
+    /// Off the processor without a wait event.
     pub no_event_seconds: f64,
+    /// Off the processor, and the event could not be read.
     pub unknown_seconds: f64,
-    /// Commands, and their time from receipt to the wait for the next or its receipt.
+    /// Received commands.
     pub commands: f64,
+    /// Ended commands.
     pub handled: f64,
+    /// Time of ended commands, from receipt until the wait for the next one.
     pub handled_seconds: f64,
-    /// All LWLock waits, and those for shared statistics.
+    /// Number of waits for lightweight locks.
     pub lwlock_waits: f64,
+    /// Of these, for locks of shared statistics.
     pub statistics_waits: f64,
+    /// Waiting for locks of shared statistics.
     pub statistics_seconds: f64,
     /// Backend status updates (pg_stat_activity). `None` if unreadable.
     pub activity_reports: Option<f64>,
-    /// Background processes: running, ready, and waiting without being idle.
+    /// Background processes on a processor.
     pub background_running_seconds: f64,
+    /// Background processes ready for a processor.
     pub background_ready_seconds: f64,
+    /// Background processes that waited for anything but new work.
     pub background_waiting_seconds: f64,
+    /// Switches of processors to processes of the server.
     pub switches: f64,
     /// Explained share of all server processes' lifetime, about 1.
     pub explained_ratio: Option<f64>,
-    /// Processor time of the observation.
+    /// Overhead of this account: BPF programs and pgthaw's own processor time.
     pub cost_seconds: f64,
+    /// Processes that could not be followed.
     pub lost_processes: f64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// Account of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeFigures {
     /// `bpf`, `memory` or `sql` (docs/waits.md).
     pub source: String,
     pub length_seconds: f64,
     #[serde(flatten)]
     pub total: TimeUse,
-    /// Lowest and highest value of any second.
+    /// Least explained share of any second.
     pub explained_ratio_min: Option<f64>,
+    /// Highest explained share of any second.
     pub explained_ratio_max: Option<f64>,
     /// Ended before the trial because it exceeded its processor budget.
     pub is_cut_short: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// A trial's account of the server's time (docs/waits.md).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialTime {
     #[serde(flatten)]
     pub figures: TimeFigures,
@@ -84,10 +96,13 @@ pub struct TrialTime {
     pub statistics: Vec<NamedStatistic>,
     /// Commands of client backends, from their receipt.
     pub handled_statistic: Option<NamedStatistic>,
-    /// Runs whose start was missed, and waits whose wakeup was missed.
+    /// Times on a processor whose start was missed.
     pub recovered: u64,
+    /// Length of these times.
     pub recovered_seconds: f64,
+    /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,
+    /// BPF programs, by the kernel's count.
     pub programs: Vec<ProgramCost>,
     /// Processor time of the reading thread.
     pub own_cpu_seconds: f64,

@@ -11,13 +11,17 @@ use super::watch::Watched;
 use crate::budget::{BudgetedSource, Reduction, RefusedSource};
 use crate::stall::Stall;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Overhead of the observation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LookingCost {
     /// Kernel programs. `None` without any, or if the kernel does not count.
     pub kernel: Option<ProbeCost>,
+    /// Why the kernel does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_refusal: Option<String>,
+    /// pgthaw's own processor time.
     pub own_cpu_ns: u64,
+    /// Number of processors.
     pub processors: f64,
 }
 
@@ -29,35 +33,46 @@ impl LookingCost {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Where the server's time went, without pgthaw's own sessions (docs/waits.md). The exit status is that of the command,
+/// else 0.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TimeReport {
+    /// How the times were measured.
     pub source: Tier,
+    /// Better sources that were not available.
     pub refused: Vec<RefusedSource>,
     pub by: By,
+    /// Length of the observation.
     pub length_ns: u64,
     /// Processes seen at any time, without pgthaw's own.
     pub processes: u32,
     #[serde(flatten)]
     pub total: TimeShares,
+    /// All but `unknown_ns`, as a share of `lived_ns`. `None` unless the source is `bpf`.
     pub explained: Option<f64>,
+    /// The account of client backends.
     pub clients: TimeShares,
     #[serde(skip)]
     pub lived: Lived,
-    /// Commands from receipt until the wait for the next, most time first. They overlap the kinds of time.
+    /// Commands, from their receipt until the wait for the next one, most time first. They overlap the kinds of time.
+    /// Only with source `bpf`.
     pub handled_by: Vec<NamedStatistic>,
-    /// Commands begun before and unfinished after the observation, counted with their time within it.
+    /// Commands in progress at the start. Only their time within the observation counts.
     pub begun_before: u64,
+    /// Commands in progress at the end. Only their time within the observation counts.
     pub lasting: u64,
     /// Most time first, idle processes last.
     pub statistics: Vec<NamedStatistic>,
+    /// Accounts by second. The last includes the remainder.
     pub seconds: Vec<TimeSecond>,
     pub stalls: Vec<Stall>,
-    /// Longest syncs first.
+    /// Files, longest syncs first. Only with source `bpf`.
     pub files: Vec<FileTimes>,
-    /// Longest total wait first, then sessions idle in a transaction.
+    /// At most 100, longest total wait first: by locks when most waited, then sessions idle in a transaction.
     pub blockers: Vec<Blocker>,
-    /// Maximum of each query, most bytes first.
+    /// At most 100, most bytes first, each with the maximum of a query.
     pub temporary_files: Vec<TemporaryFiles>,
+    /// Reductions of the overhead.
     pub reductions: Vec<Reduction>,
     #[serde(flatten)]
     pub imperfect: Imperfect,

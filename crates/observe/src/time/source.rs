@@ -11,12 +11,24 @@ use strum::IntoStaticStr;
 use crate::Error;
 use crate::statistic::Statistic;
 use crate::time::event_word::EventWord;
+use crate::{JsonSchema, TS};
 use host::units::Fork;
 use postgres::RelationPath;
 
 /// Source of the times, the least exact first.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum, IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+    IntoStaticStr,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -71,8 +83,10 @@ pub struct FileCall {
     pub unsynced: Option<Written>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Writes. `bytes` is 0 if the file system does not report them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Written {
+    /// Number of writes.
     pub writes: u64,
     pub bytes: u64,
 }
@@ -114,10 +128,11 @@ impl WrittenTo {
 }
 
 /// Calls to one file, or to all temporary files of a directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileTimes {
     #[serde(flatten)]
     pub file: FileName,
+    /// Name of the relation, if known.
     pub relation: Option<String>,
     /// Syncs in which a process slept.
     pub syncs: Statistic,
@@ -125,10 +140,11 @@ pub struct FileTimes {
     pub lasts: bool,
     /// Other calls that slept, usually writes.
     pub sleeps: u64,
+    /// Time that they slept.
     pub slept_ns: u64,
-    /// Written by the server's processes: in total, and since the last sync that slept. Zero without a write
-    /// tracepoint.
+    /// Written by the server's processes. Zero without a write tracepoint.
     pub written: Written,
+    /// Written since the last sync that slept.
     pub unsynced: Written,
 }
 
@@ -260,16 +276,18 @@ impl Default for ProbeOptions {
 }
 
 /// Cost of the probe, by the kernel's own count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeCost {
     pub programs: Vec<ProgramCost>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "typescript"), derive(ts_rs::TS))]
+/// A BPF program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct ProgramCost {
     pub name: String,
+    /// How often it ran.
     pub runs: u64,
+    /// Its time.
     pub total_ns: u64,
 }
 
@@ -360,7 +378,8 @@ pub trait TimeSource: Send {
 
 // ---- kinds of files ----
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// Kind of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     Relation,
@@ -373,9 +392,11 @@ pub enum FileKind {
     Other,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// A file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct FileName {
-    /// `base/16386/16387.1`; empty if unreadable.
+    /// Path below the data directory, such as `base/16386/16387.1`; of temporary files their directory. Empty if
+    /// unreadable.
     pub path: String,
     pub kind: FileKind,
     /// Relfilenode and database oid, 0 for shared catalogs.

@@ -6,47 +6,61 @@ use serde::{Deserialize, Serialize};
 
 use postgres::CheckpointPulse;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Phase of a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointPhase {
     /// The wait event is hidden.
     #[default]
     Unknown,
+    /// No checkpoint runs.
     Idle,
     /// Writes buffers, or pauses because it is ahead of schedule.
     Writing,
+    /// Flushes files.
     Syncing,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Checkpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
-    /// Upper bound: counted from the last look before the checkpoint.
+    /// Duration so far, an upper limit: counted from the last look before the checkpoint.
     pub running_ns: Option<u64>,
-    /// 0 without a checkpoint.
+    /// Written buffers of the current checkpoint; 0 without one.
     pub buffers: u64,
+    /// The last finished checkpoint.
     pub last: Option<LastCheckpoint>,
-    /// Checkpoints begun since the statistics reset.
+    /// Checkpoints by time since the statistics reset.
     pub timed: u64,
+    /// Requested checkpoints since the statistics reset.
     pub requested: u64,
-    /// Since the redo point of the last finished checkpoint.
+    /// WAL since the redo point of the last finished checkpoint.
     pub wal_bytes: u64,
+    /// Since the redo point of the last finished checkpoint.
     pub since_seconds: f64,
+    /// `checkpoint_timeout`.
     pub timeout_seconds: f64,
+    /// `max_wal_size`.
     pub max_wal_bytes: u64,
-    /// Since the last look.
+    /// Buffers written since the last look.
     pub buffers_added: u64,
-    /// Times of checkpoints that ended since then.
+    /// Time of writing in checkpoints that ended since the last look.
     pub write_ms_added: f64,
+    /// Time of flushing in checkpoints that ended since the last look.
     pub sync_ms_added: f64,
+    /// Checkpoints by time since the last look.
     pub timed_added: u64,
+    /// Requested checkpoints since the last look.
     pub requested_added: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A finished checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LastCheckpoint {
     /// Unix time in milliseconds.
     pub ended_at_ms: i64,
+    /// Written buffers.
     pub buffers: u64,
     pub write_ms: f64,
     pub sync_ms: f64,

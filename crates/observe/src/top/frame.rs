@@ -17,7 +17,8 @@ use crate::time::{
 use crate::top::checkpoint::CheckpointStep;
 use host::units::Bytes;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A step of `top` (docs/top.md).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TopFrame {
     /// End of the step, Unix time in milliseconds.
     pub at_ms: i64,
@@ -25,13 +26,16 @@ pub struct TopFrame {
     /// `None` without a server.
     pub source: Option<Tier>,
     pub by: By,
-    /// This and the fields below exclude pgthaw's own processes.
+    /// Number of processes. This and the fields below exclude pgthaw's own.
     pub processes: u32,
+    /// The account of all processes.
     pub time: TimeShares,
+    /// The account of client backends.
     #[serde(default)]
     pub clients: TimeShares,
     /// Explained share of the lifetime, 0 to 1.
     pub explained: Option<f64>,
+    /// Mean number of processes.
     pub activity: Activity,
     pub rates: Rates,
     /// Most time first, idle processes last.
@@ -52,14 +56,18 @@ pub struct TopFrame {
     pub cost: LookingCost,
     pub missing: Vec<Missing>,
     pub reductions: Vec<Reduction>,
+    /// Why there is no server.
     pub failure: Option<String>,
     /// Earlier steps not received in time.
     pub lost_frames: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Something that is not visible.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Missing {
+    /// What is not visible.
     pub what: String,
+    /// Reason.
     pub why: String,
     pub remedy: Option<String>,
 }
@@ -70,21 +78,26 @@ impl Missing {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Mean number of processes in the step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Activity {
-    /// Tiers `memory` and `sql` include ready processes.
+    /// On a processor. The sources `memory` and `sql` include ready processes.
     pub running: f64,
-    /// `None` if unknown.
+    /// Ready for a processor. `None` if unknown.
     pub ready: Option<f64>,
     /// Waiting for a heavyweight lock or a buffer pin.
     pub lock: f64,
+    /// Waiting for a lightweight lock.
     pub lwlock: f64,
+    /// Waiting for a read or write.
     pub io: f64,
     /// Other waits, or off the processor without an event.
     pub other: f64,
     /// Hidden for lack of privileges.
     pub unseen: f64,
+    /// Waiting for the client.
     pub client: f64,
+    /// Background processes without work.
     pub idle: f64,
 }
 
@@ -115,35 +128,38 @@ impl Activity {
     }
 }
 
-/// Counters that the server updates rarely are averaged over several steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Rates. Counters that the server updates rarely are averaged over several steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Rates {
     /// Span of the rates of transactions, blocks and bytes.
     pub over_ns: u64,
     /// From pg_stat_database.
     pub transactions_per_second: Option<f64>,
-    /// In this step. `None` if not counted.
+    /// Received commands in this step. `None` if not counted.
     pub commands_per_second: Option<f64>,
-    /// Client backends' time outside client waits, per command.
+    /// Client backends' time outside client waits, per command of this step.
     pub command_ns: Option<f64>,
     /// Time in statements, per transaction. `None` before PostgreSQL 14.
     pub transaction_ns: Option<f64>,
+    /// Share of requested blocks that shared_buffers had.
     pub buffers_hit_ratio: Option<f64>,
     /// Share of the bytes read into shared_buffers that no device delivered. Read-ahead lowers it.
     pub page_cache_hit_ratio: Option<f64>,
-    /// Bytes read from storage by the server's processes.
+    /// Read from storage by the server's processes.
     pub fetched_bytes_per_second: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A statistic, with waits in progress.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TopStatistic {
     #[serde(flatten)]
     pub named: NamedStatistic,
     /// Share (0 to 1) of the lifetime in places with client backends. `None` for other places.
     #[serde(default)]
     pub share: Option<f64>,
+    /// Number of waits in progress: in `total_ns`, not in `count`.
     pub open: u32,
-    /// Length of the longest unfinished wait.
+    /// Length of the longest wait in progress.
     pub open_ns: u64,
 }
 
@@ -180,33 +196,45 @@ impl ServerStep {
     }
 }
 
-/// Counter increases since the last query.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Counters of the server: increases since the last query, then what is so now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ServerStep {
+    /// Time since the last query.
     pub length_ns: u64,
     /// Without pgthaw's own, if known.
     pub commits: u64,
+    /// Before PostgreSQL 15 with pgthaw's own connecting.
     pub rollbacks: u64,
+    /// pgthaw's own.
     pub own_transactions: u64,
+    /// Blocks found in shared_buffers.
     pub blocks_hit: u64,
+    /// Blocks read into shared_buffers.
     pub blocks_read: u64,
     pub block_size: u32,
+    /// Written to temporary files.
     pub temporary_bytes: Bytes,
     pub deadlocks: u64,
     /// Time in statements. `None` before PostgreSQL 14.
     pub active_ns: Option<u64>,
-    /// Hidden sessions, excluded below.
+    /// Sessions that this role may not see. They are not included below.
     pub hidden: u32,
+    /// Client sessions.
     pub clients: u32,
+    /// Sessions with a running query.
     pub active: u32,
+    /// Sessions idle in a transaction.
     pub idle_in_transaction: u32,
+    /// Age of the oldest running query.
     pub longest_query_ns: Option<u64>,
+    /// Age of the oldest transaction.
     pub longest_transaction_ns: Option<u64>,
 }
 
-/// Gauges of the machine, scaled to a second.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Gauges of the machine, scaled to a second. `second` is 1; `generator_threads` and `server` are empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct MachineStep {
+    /// Time since the last reading.
     pub length_ns: u64,
     /// Such as `nvme0n1`.
     pub device_name: Option<String>,

@@ -11,5 +11,5 @@ mod watch;
 pub use checkpoint::{CheckpointPhase, CheckpointStep, LastCheckpoint};
 pub use exposition::{Totals, render_metrics};
 pub use frame::{Activity, MachineStep, Missing, Rates, ServerStep, TopFrame, TopStatistic};
-pub use record::{Brief, History, RecordReader, RecordWriter};
+pub use record::{Brief, History, RecordHead, RecordReader, RecordWriter};
 pub use watch::{Here, TopWatch};

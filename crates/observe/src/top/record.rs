@@ -28,10 +28,12 @@ const FRAMES_MAX: u64 = 1_250_000;
 /// Steps between two flushes, after which a truncated record is readable.
 const FLUSHED_AFTER: u32 = 10;
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Head {
-    /// Format version, and magic key of the file.
+/// First line of a record. Each other line is a step.
+#[derive(Debug, Serialize, Deserialize, crate::JsonSchema)]
+pub struct RecordHead {
+    /// Version of the format: 1.
     pgthaw_top: u32,
+    /// Version of pgthaw.
     pgthaw: String,
 }
 
@@ -51,7 +53,7 @@ impl RecordWriter {
         let file = Directory::open(directory_of(path)).and_then(|directory| directory.create_file(name, FILE_MODE));
         let encoder = GzEncoder::new(BufWriter::new(file.map_err(failed)?), Compression::default());
         let mut writer = RecordWriter { encoder, path: path.to_owned(), unflushed: 0 };
-        writer.write_line(&Head { pgthaw_top: FORMAT, pgthaw: env!("CARGO_PKG_VERSION").into() })?;
+        writer.write_line(&RecordHead { pgthaw_top: FORMAT, pgthaw: env!("CARGO_PKG_VERSION").into() })?;
         writer.flush()?;
         Ok(writer)
     }
@@ -99,7 +101,7 @@ impl<R: io::Read> RecordReader<R> {
         let lines = BufReader::new(GzDecoder::new(bytes));
         let mut reader = RecordReader { lines, path: path.to_owned(), line: 0, is_cut: false };
         let first = reader.read_line()?.unwrap_or_default();
-        let head: Head =
+        let head: RecordHead =
             serde_json::from_slice(&first).map_err(|_| reader.refuse("it does not begin like one".to_owned()))?;
         match head.pgthaw_top {
             FORMAT => Ok(reader),

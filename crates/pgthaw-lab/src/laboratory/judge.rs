@@ -58,11 +58,13 @@ pub struct JudgeArguments {
 /// Name and judged curve. The name is the file, or `STRATEGY, repeat N`. Some trials cannot be judged.
 type Measured = (String, Result<(Series, Judgement), model::Error>);
 
-#[derive(Debug, Serialize)]
-struct Judged {
+/// A judged curve.
+#[derive(Debug, Serialize, crate::JsonSchema)]
+pub struct Judged {
     name: String,
     #[serde(flatten)]
     judgement: Option<Judgement>,
+    /// Why there is no verdict.
     error: Option<String>,
 }
 

@@ -84,7 +84,7 @@ struct CompareArguments {
 
     /// Figure to compare: tps, worst-second, p99, warm-after, ...
     ///
-    /// docs/formats.md lists all figures. Default: tps; without a load resident-after; of equal sides every figure.
+    /// docs/measures.md lists all figures. Default: tps; without a load resident-after; of equal sides every figure.
     ///
     /// A percentile requires ten transactions beyond it in a trial.
     #[arg(long)]
@@ -176,18 +176,25 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// JSON of a study, up to its trials.
-#[derive(Serialize)]
-struct Head<'a> {
+/// A study and its trials.
+#[derive(Debug, Serialize, crate::JsonSchema)]
+pub struct Head<'a> {
     sweep: &'a SweepRun,
+    /// With `--keep`: directory of the scratch cluster or lab server.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_cluster: Option<&'a Path>,
+    /// The answer in a sentence.
     headline: &'a str,
-    /// Null if the run's end is unknown.
+    /// Duration of all trials, with preparation. Null if the end is unknown.
     total_seconds: Option<f64>,
+    /// By number; fastest first if only the warmer varies.
     points: &'a [PointSummary],
+    /// Ratios of the warmers' times.
     ratios: &'a [WarmerRatio],
+    /// Effects of warmers on the traffic.
     traffic: &'a Traffic,
+    /// In execution order.
+    #[schemars(with = "Vec<crate::study::SweepTrial>")]
     trials: [(); 0],
 }
 

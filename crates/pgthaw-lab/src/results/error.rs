@@ -222,7 +222,8 @@ impl fmt::Display for ServerPlace {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// An unreadable study.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct DamagedStudy {
     /// `None`: even the id is unreadable.
     pub id: Option<String>,

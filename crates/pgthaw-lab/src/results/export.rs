@@ -86,7 +86,7 @@ sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_se
     AND gauged.second = sweep_seconds.second";
 
 impl ExportTable {
-    fn columns(self) -> &'static [ExportColumn] {
+    pub fn columns(self) -> &'static [ExportColumn] {
         &COLUMNS[self as usize]
     }
 

@@ -268,8 +268,8 @@ impl Store {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A stored study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct StudyLine {
     // Empty if unreadable.
     pub id: String,
@@ -279,13 +279,16 @@ pub struct StudyLine {
     pub ended_at: Option<Timestamp>,
     pub host: String,
     pub server: String,
+    /// Axes with several values.
     pub varied: Vec<String>,
+    /// Number of points.
     pub points: u32,
     pub repeats: u32,
-    /// Number of ended trials, and of those that failed.
+    /// Number of ended trials.
     pub trials: u64,
+    /// Number of failed trials.
     pub failures: u64,
-    /// Why the study is unreadable.
+    /// Why the study is unreadable. Only `id`, `trials` and `failures` are then set.
     pub damaged: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod live;
+pub mod live;
 #[cfg(test)]
 mod record_tests;
 

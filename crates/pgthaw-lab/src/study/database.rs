@@ -135,9 +135,9 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
 }
 
 /// Creation of a database by this study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct DatabaseMaking {
+    /// Its name in the study.
     pub database: String,
     pub scale: u32,
     pub file_system: String,
@@ -148,15 +148,14 @@ pub struct DatabaseMaking {
 }
 
 /// A step of `pgbench -i`, or the study's SQL or program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct MakingStep {
     pub step: String,
     pub seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// How a database was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CopyWay {
@@ -165,8 +164,8 @@ pub enum CopyWay {
     Copy,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A copy of the study's databases for a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct FreshCopy {
     pub way: CopyWay,
     pub bytes: Bytes,

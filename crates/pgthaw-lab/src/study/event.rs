@@ -33,9 +33,10 @@ pub enum Event {
     SweepTrialEnded(Box<SweepTrial>),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A running trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepTrialStarted {
+    /// Values of the point that vary.
     pub label: String,
     /// From 1, of `repeats`.
     pub repeat: u32,
@@ -48,14 +49,14 @@ pub struct SweepTrialStarted {
     pub seconds: Option<u32>,
     #[serde(skip)]
     pub until: Option<Until>,
-    /// Seconds until the end of this sweep and those after it.
+    /// Seconds until the end of this study and those after it, estimated at the trial's start.
     pub left_seconds: f64,
 }
 
-/// For the live display only.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A second of a running trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LiveSecond {
+    /// From 1.
     pub second: u32,
     pub tps: Option<f64>,
     pub device_read_bytes: Bytes,

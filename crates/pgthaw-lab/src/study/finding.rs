@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, IntoStaticStr};
 
 use super::others::Others;
+use crate::{JsonSchema, TS};
 use host::units::{Bytes, counted};
 use model::Undecided;
 
 /// A finding. Its error text is the sentence, `message` the remedy, and `detailed_message` the remedy for imports.
 /// Ratios are 0 to 1 unless stated otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Finding {
-    // `verdict` is `not_reached` or `degrading`. `undecided` is why no level is known. `start` is as in the study file.
+    /// No steady level. `verdict` is `not_reached`, also of a cold level, or `degrading`. `undecided` and
+    /// `should_have_run_seconds` are as in `judge`, `start` as in a study.
     #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
     NeverSteady {
         verdict: String,
@@ -23,6 +25,7 @@ pub enum Finding {
         should_have_run_seconds: Option<f64>,
         start: String,
     },
+    /// The start state was not as requested. `memory_bytes` is that of the machine.
     #[error("the start was {found} instead of {asked}: {resident_bytes} of {total_bytes} were in the page cache")]
     StartNotAsAsked {
         asked: String,
@@ -31,6 +34,7 @@ pub enum Finding {
         total_bytes: Bytes,
         memory_bytes: Option<Bytes>,
     },
+    /// Of a study: trials differ in checkpoints. The figures are the fewest and the most in a trial.
     #[error(
         "the trials differ: {fewest} to {most} checkpoints, {fewest_cycles} to {most_cycles} complete checkpoint cycles"
     )]
@@ -38,9 +42,11 @@ pub enum Finding {
         message = "make trials last several times checkpoint_timeout; results compare then cuts both trials of a pair to complete cycles"
     )]
     UnequalCheckpoints { fewest: u32, most: u32, fewest_cycles: u32, most_cycles: u32 },
+    /// pgbench was the limit.
     #[error("{}", .0.sentence())]
     #[strum(message = "give pgbench more threads (points.jobs), or run it on processors of its own")]
     GeneratorSaturated(Saturation),
+    /// Too few transactions for a `percentile` (0 to 1).
     #[error(
         "{} too few for the {}th percentile, which needs {needed}",
         if *transactions == 1 { "1 transaction is".to_owned() } else { format!("{transactions} transactions are") },
@@ -49,17 +55,21 @@ pub enum Finding {
     #[strum(message = "run the trial longer (points.seconds), or read a lower percentile")]
     #[strum(detailed_message = "run the trial longer (pgbench -T), or read a lower percentile")]
     TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
+    /// The trial is too short. `needed_seconds` is until warm, by the model.
     #[error("the trial lasts {seconds} s, but the model predicts a warm server only after {needed_seconds:.0} s")]
     RuntimeTooShort { seconds: u32, needed_seconds: f64 },
+    /// The database fits into a `cache` (`shared_buffers` or `memory`) that it should exceed.
     #[error("the database ({database_bytes}) fits into {cache} ({cache_bytes}), but the study requires a larger one")]
     #[strum(message = "choose a larger scale, or make the cache smaller")]
     FitsCache { cache: String, database_bytes: Bytes, cache_bytes: Bytes },
+    /// Autovacuum ran in the trial.
     #[error("autovacuum ran {} during the trial, on {}", counted(*runs, "time"), tables.join(", "))]
     #[strum(
         message = "make trials long enough to include complete autovacuum runs, or leave autovacuum off (a study's default)"
     )]
     Autovacuum { runs: u32, tables: Vec<String> },
-    // Covers tables without inserts. Ratios refer to their size and their rows.
+    /// Updates and deletes bloated `tables`, the worst first. `grown_ratio` refers to their size, `dead_ratio` to their
+    /// rows. Tables that were inserted into do not count.
     #[error(
         "updates and deletes bloated {}: the tables grew by {}, and {} of their rows are dead",
         tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
@@ -68,103 +78,124 @@ pub enum Finding {
         message = "compare trials of the same length, or turn autovacuum on and make trials long enough to include its runs"
     )]
     Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
-    // `servers` is empty if the study has one server.
+    /// Of a study: `servers` were built with assertions. The list is empty if the study has one server.
     #[error("{} built with assertions, which cost time", who_was(servers))]
     #[strum(message = "use a server that was built without --enable-cassert (--bin-dir, or [servers])")]
     AssertionsEnabled { servers: Vec<String> },
-    // `level` is the last `-O…` of the compiler's flags, or empty.
+    /// Of a study: `servers` were built without optimisation. The list is empty if the study has one server. `level` is
+    /// the last `-O…` of the compiler's flags, or empty.
     #[error(
         "{} built for debugging, which costs time: the compiler flags contain {}",
         who_was(servers), if level.is_empty() { "no -O" } else { level }
     )]
     #[strum(message = "use a server that was built with -O2, as packages are (--bin-dir, or [servers])")]
     UnoptimisedBuild { servers: Vec<String>, level: String },
+    /// fsync is off.
     #[error("fsync is off: the server did not flush its writes to disk")]
     #[strum(message = "set fsync = on, unless the study is about it")]
     FsyncOff,
+    /// A requested setting, limit or read-ahead (`what`) is not in force. Of disks it also concerns a study.
     #[error("{what} is not in force: {reason}")]
     #[strum(message = "fix the cause and measure again; the figures are without it")]
     NotInForce { what: String, reason: String },
-    // Ratios refer to the time of all processors.
+    /// pgbench and the server share processors. `busy_ratio` and `generator_ratio` are shares of the time of all
+    /// processors.
     #[error(
         "server and pgbench share {}, which {} {} busy; pgbench used {} of the processor time",
         counted(*processors, "processor"), if *processors == 1 { "was" } else { "were" }, percent(*busy_ratio), percent(*generator_ratio)
     )]
     #[strum(message = "compare only points of one machine, or run pgbench and the server on separate processors")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
-    // `ratio` is the median over the points of largest ÷ smallest.
+    /// Of a study: how far equal trials differ. `ratio` is the largest ÷ the smallest throughput of a point, the median
+    /// over the points.
     #[error(
         "in the median point, the fastest of {repeats} repeats is {} faster than the slowest: smaller differences between points may be noise",
         percent(ratio - 1.0)
     )]
     #[strum(message = "use more repeats and longer trials, and run fewer other programs")]
     NoiseFloor { ratio: f64, repeats: u32 },
+    /// Of a study: one trial per point shows no spread.
     #[error("one trial per point shows no spread")]
     #[strum(message = "set repeats = 3 or more")]
     #[strum(detailed_message = "import three or more runs of each point")]
     OneRepeat,
+    /// Of a comparison: the sides are from two studies.
     #[error("the sides come from two sweeps, one after the other: a drift of the machine looks like a difference")]
     #[strum(message = "measure both in one sweep")]
     TwoSweeps,
+    /// Of a comparison: too few pairs in the smallest cell.
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
     TooFewPairs { pairs: u32, needed: u32 },
-    // `floor_ratio` is above 1.
+    /// Of a comparison: so many differences (`within`) are within the noise. `floor_ratio` is above 1.
     #[error(
         "{within} of {} {} within the noise floor: equal sides of the sweep differ by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
     #[strum(message = "treat them as no difference, or lower the floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
+    /// Of a comparison: pairs whose trials have different numbers of checkpoints, and were not cut to whole cycles.
     #[error(
         "in {unequal} of {}, one trial had more checkpoints than the other, and they were not cut to complete cycles",
         counted(*pairs, "pair")
     )]
     #[strum(message = "make trials last several times checkpoint_timeout, and compare tps or worst-second")]
     UncutCheckpoints { unequal: u32, pairs: u32 },
+    /// Other processes used the machine.
     #[error("{}", .0.sentence())]
     Others(Others),
+    /// Readings came late, at most by `worst_ms`.
     #[error("{late} of {} were up to {worst_ms} ms late, and pgthaw scaled their values", counted(*readings, "reading"))]
     #[strum(message = "run fewer other programs")]
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
+    /// Bytes were read during the start of the server.
     #[error("{bytes} were read during server start, a head start before the measurement")]
     #[strum(message = "add them to the bytes read in the trial")]
     HeadStart { bytes: Bytes },
+    /// The warmer failed.
     #[error("{strategy} failed: {reason}")]
     #[strum(message = "fix this error and measure again: this trial does not measure the strategy")]
     StrategyFailed { strategy: String, reason: String },
-    // `how` is the installation advice.
+    /// Of a study: a warmer is not installed. `how` is the advice to install it.
     #[error("skipped {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
+    /// The warmer did not load all wanted pages.
     #[error("only {resident_bytes} of {wanted_bytes} became resident")]
     #[strum(message = "check the warmer's output, or give it more time (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
+    /// So many bytes were evicted again.
     #[error("{bytes} were evicted from the page cache again before the end")]
     #[strum(message = "turn off paging out of idle memory (DAMON), or leave more memory free")]
     TakenBack { bytes: Bytes },
+    /// Of a study: the kernel pages out idle memory.
     #[error("the kernel pages out idle memory (DAMON): a warm start may not stay warm")]
     #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
     IdleMemoryPagedOut,
-    // Threads on these hosts are not visible, and without a rate no other figure shows saturation.
+    /// The processes of these hosts were not visible.
     #[error("cannot determine whether pgbench was the limit: its threads on {} are not visible", hosts.join(", "))]
     #[strum(message = "check processor use there, or set a rate (points.rate): late transactions then show saturation")]
     GeneratorsUnseen { hosts: Vec<String> },
+    /// pgbench did not start at the same time on all hosts. `uncertainty_ms` is that of the clocks.
     #[error(
         "the load generators started {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so the load was incomplete at first"
     )]
     #[strum(message = "reduce other load on the hosts, and make trials long enough that this does not matter")]
     GeneratorsApart { spread_ms: f64, uncertainty_ms: f64 },
+    /// The trial lasted longer or shorter than requested.
     #[error(
         "the load lasted {lasted_seconds:.1} s instead of {asked_seconds:.0} s: it began late, or its last transactions took long"
     )]
     #[strum(message = "run fewer other programs, and make trials longer")]
     OtherDuration { asked_seconds: f64, lasted_seconds: f64 },
+    /// The rate was not reached. Figures are per second.
     #[error("reached {reached:.0} of the requested {asked:.0} transactions per second")]
     #[strum(message = "request a lower rate, or find the cause on the trial's page")]
     #[strum(detailed_message = "request a lower rate (pgbench -R); the imported files do not show the cause")]
     RateNotReached { asked: f64, reached: f64 },
+    /// The hosts have different versions of pgbench.
     #[error("the hosts have different versions of pgbench: {}", versions.join(", "))]
     #[strum(message = "install the same version everywhere, or set its path (generators.pgbench)")]
     GeneratorsDiffer { versions: Vec<String> },
+    /// No transaction succeeded.
     #[error(
         "the server completed no transaction in {lasted_seconds:.0} s{}",
         if *failed == 0 { String::new() } else { format!(", and {failed} failed") }
@@ -172,28 +203,30 @@ pub enum Finding {
     #[strum(message = "find the cause in the server's log")]
     #[strum(detailed_message = "find the cause in pgbench's messages and in the server's log")]
     NothingServed { lasted_seconds: f64, failed: u64 },
-    // Only for warm starts. The sentence has no figures, so it is the same for all trials and printed once.
+    /// The trial is short: it lasted less than a minute, with fewer than 100,000 transactions.
     #[error("it lasted less than a minute and served fewer than 100,000 transactions: too short to be representative")]
     #[strum(message = "set points.seconds = 60 or more")]
     #[strum(detailed_message = "run pgbench for a minute (-T 60) or longer")]
     ShortRun { lasted_seconds: f64, transactions: u64 },
-    // Only for scripts that update a branch in each transaction. `waiting` is a mean.
+    /// More clients than branches. `waiting` is the mean number of clients that wait for another client's row.
     #[error(
         "{clients} clients update {}: on average, {waiting:.1} of them waited for a row lock",
         counted(*scale, "branch")
     )]
     #[strum(message = "use scale >= clients, or a script that updates no branch (simple-update)")]
     ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
+    /// The account of the server's time was expensive: `ratio` is its share of all processors.
     #[error("the account of the server's time used {} of all processors", percent(*ratio))]
     #[strum(message = "no action needed: it affects all trials alike; time = false in a study file turns it off")]
     DearAccount { ratio: f64 },
+    /// By the account, more processors were used than exist.
     #[error(
         "the account of the server's time is wrong: it shows {used:.2} of {} in use",
         counted(*processors, "processor")
     )]
     #[strum(message = "do not rely on its kinds of time, and report this with the kernel's version")]
     ProcessorsExceeded { used: f64, processors: u32 },
-    // Only for points that do not start cold.
+    /// Of a study: so many of the `points` that do not start cold fit into a cache.
     #[error(
         "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
         counted(*points, "point")
@@ -203,6 +236,7 @@ pub enum Finding {
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // From here on only for imports.
+    /// Of an import: the log has gaps.
     #[error(
         "no data for {seconds} of its {of_seconds} s, the longest gap {longest_seconds} s from second {} on: the server stalled, or a part is missing",
         longest_after_seconds + 1
@@ -211,16 +245,20 @@ pub enum Finding {
         message = "check the server's log for a stall; if there was none, import the complete files or another run"
     )]
     LogGaps { seconds: u32, of_seconds: u32, longest_seconds: u32, longest_after_seconds: u32 },
+    /// Of an import: the log has only a part, `logged` of `transactions` and `clients` of `of_clients`. `of_clients` is
+    /// 0 for a log of intervals.
     #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
     #[strum(message = "import the logs of all threads; of a sample, only the percentiles represent the run")]
     LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
+    /// Of an import: the clock was set back by `seconds`.
     #[error("its timestamps jump back by {seconds:.1} s: the clock was set back, or the file holds several runs")]
     #[strum(message = "import each log as pgbench wrote it, from a run without a clock change")]
     ClockSetBack { seconds: f64 },
+    /// Of an import: pgbench aborted clients.
     #[error("{}", aborted_sentence(*aborted_clients, *clients, *transactions, *asked_transactions))]
     #[strum(message = "find the cause in pgbench's messages and in the server's log, and measure again")]
     RunAborted { aborted_clients: u32, clients: Option<u32>, transactions: u64, asked_transactions: Option<u64> },
-    // A value assumed in place of missing information. `how` is the remedy.
+    /// Of an import or a study: `what` replaces missing information, `how` supplies it.
     #[error("{what}")]
     Assumed { what: String, how: String },
 }
@@ -335,12 +373,15 @@ fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked
     format!("{who} aborted before the end: {done}")
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "{ kind: string, sentence: string, remedy: string }"))]
+/// A problem of a trial, study, comparison or import.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+#[ts(type = "{ kind: string, sentence: string, remedy: string }")]
 pub struct MeasurementVerdict {
     #[serde(flatten)]
     pub finding: Finding,
+    /// The problem.
     pub sentence: String,
+    /// Remedy, as a sentence.
     pub remedy: String,
 }
 
@@ -364,22 +405,27 @@ pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     verdicts.iter().map(MeasurementVerdict::text).collect()
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saturation {
     pub sign: SaturationSign,
+    /// pgbench's threads.
     pub threads: u32,
-    /// Medians for the busiest thread: share of time on a processor, and waiting for one.
+    /// Share of time on a processor of the busiest thread, median.
     pub cpu_ratio: f64,
+    /// Share of time waiting for a processor of the busiest thread, median.
     pub run_delay_ratio: f64,
     /// Share of client backends that wait for pgbench; `None` if not meaningful.
     pub idle_backends_ratio: Option<f64>,
     /// Share of the response time before a transaction began; `None` without a rate.
     pub lag_ratio: Option<f64>,
+    /// Throughput of pgbench with an empty statement.
     pub empty_tps: Option<f64>,
+    /// Hosts that are not included.
     pub unseen_hosts: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Sign that pgbench was the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SaturationSign {
     /// A thread used nearly as much of a core as with an empty statement.

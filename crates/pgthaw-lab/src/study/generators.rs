@@ -106,23 +106,23 @@ impl Generators {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Hosts that ran pgbench.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialGenerators {
     /// From the first start to the last.
     pub start_spread_ms: f64,
     pub hosts: Vec<TrialGenerator>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialGenerator {
     pub host: String,
     pub clients: u32,
     pub jobs: u32,
     pub pgbench_version: String,
-    /// Lead of the host's clock over this host's, and its uncertainty.
+    /// Lead of its clock over this host's.
     pub clock_offset_ms: f64,
+    /// Uncertainty of the lead, either way.
     pub clock_uncertainty_ms: f64,
     /// Start of pgbench after the agreed instant, by this host's clock.
     pub started_after_ms: f64,

@@ -99,13 +99,15 @@ fn empty_histogram() -> Histogram<u64> {
 /// Error of at most one in a thousand.
 pub const DIGITS: u8 = 3;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Latency of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ScriptLatency {
     pub script: String,
     /// Number of logged transactions.
     pub answered: u64,
+    /// Failed transactions in the log.
     pub failed: u64,
+    /// Skipped transactions in the log.
     pub skipped: u64,
     /// Measured from the due time with a rate, otherwise from the begin.
     pub response: LatencyHistogram,
@@ -115,11 +117,11 @@ pub struct ScriptLatency {
 
 /// Latencies in microseconds, as a compressed V2 HdrHistogram with three significant digits. HdrHistogram's libraries
 /// in all languages can read and merge it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LatencyHistogram {
     pub count: u64,
     pub mean_us: f64,
+    /// Standard deviation.
     pub stddev_us: f64,
     pub p50_us: u64,
     pub p90_us: u64,
@@ -127,7 +129,7 @@ pub struct LatencyHistogram {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
-    /// Percentiles with enough transactions beyond them.
+    /// Percentiles with ten transactions or more beyond them.
     pub percentiles: Vec<Percentile>,
     /// Omitted in `--json`; the store has it.
     #[serde(skip)]
@@ -144,13 +146,15 @@ const DEVIATIONS_95: f64 = 1.96;
 
 /// A percentile with a 95 % interval from the binomial distribution. The interval assumes independent transactions, so
 /// percentiles of trials vary more.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Percentile {
     /// 0 to 1.
     pub share: f64,
+    /// Latency.
     pub us: u64,
+    /// Begin of the interval.
     pub low_us: u64,
+    /// End of the interval.
     pub high_us: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Measures per second of a trial. The store, exports, the page and docs/formats.md use only this declaration.
+//! Measures per second of a trial. The store, exports, the page and docs/measures.md use only this declaration.
 
 use serde::Serialize;
 
@@ -8,24 +8,27 @@ use observe::{DeviceUse, OsSample};
 use Join::{Band, Mean, Most};
 use Unit::{Backends, Bytes, BytesPerSecond, Microseconds, PerSecond, Processors, Ratio, Requests};
 
-#[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A measure of a second (docs/measures.md).
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Measure {
     /// Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
     pub name: &'static str,
     pub unit: Unit,
+    /// What it is.
     pub doc: &'static str,
     /// `None` in a second without it.
     #[serde(skip)]
     pub of: fn(&OsSample) -> Option<f64>,
+    /// Its name in `machine` of a series.
     pub column: Option<&'static str>,
     #[serde(skip)]
     pub join: Join,
+    /// Its curve in a report.
     pub curve: Option<Curve>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Unit of a measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Processor seconds per second are processors in use.
@@ -49,15 +52,15 @@ pub enum Join {
     Band,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A curve in a report.
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Curve {
     pub panel: Panel,
     pub label: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A diagram in a report.
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Panel {
     pub id: &'static str,
     pub title: &'static str,

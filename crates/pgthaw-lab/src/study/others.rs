@@ -7,15 +7,18 @@ use host::units::{Bytes, counted};
 /// Tolerable share of processor time or disk throughput: half the difference at which repeats count as noisy.
 const BEARABLE_SHARE: f64 = (NOISE_TOLD - 1.0) / 2.0;
 
-/// Excessive use of the machine by other processes during a trial. Field names are part of `--json` (docs/formats.md).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Excessive use of the machine by other processes during a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Others {
+    /// Number of processors.
     pub processors: u32,
-    /// Means: used by other processes, and given to other machines by the hypervisor.
+    /// Mean of processors that other processes used.
     pub used_processors: f64,
+    /// Mean of processors that the hypervisor took.
     pub stolen_processors: f64,
-    /// Read by others, and by all processes.
+    /// Bytes read by other processes.
     pub read_bytes: Bytes,
+    /// Bytes read by all processes.
     pub device_read_bytes: Bytes,
     /// Largest users; empty if not visible.
     pub programs: Vec<String>,

@@ -17,10 +17,11 @@ use host::units::Bytes;
 use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
 use postgres::parse_setting_number;
 
-/// Output of `--dry-run`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Plan of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SweepPlan {
     pub question: String,
+    /// Axes with several values.
     pub varied: Vec<String>,
     pub repeats: u32,
     /// Random unless the study file sets one.
@@ -32,19 +33,27 @@ pub struct SweepPlan {
     pub order: Vec<u32>,
     /// Duration including preparation.
     pub expected_seconds: f64,
+    /// Size of the databases.
     pub database_bytes: Bytes,
+    /// Space that the study needs.
     pub needed_bytes: Bytes,
+    /// Free space.
     pub free_bytes: Bytes,
+    /// Remarks on settings and values.
     pub remarks: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A planned point.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct PlannedPoint {
+    /// From 0.
     pub number: u32,
     pub point: Point,
+    /// Values of the point that vary.
     pub label: String,
+    /// Duration of its trials, with preparation.
     pub expected_seconds: f64,
-    /// `None` if the trial starts warm or the model does not apply.
+    /// Seconds until warm, by the model. `None` if the trial starts warm or the model does not apply.
     pub warm_after_seconds: Option<f64>,
 }
 

@@ -8,27 +8,33 @@ use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
+use crate::JsonSchema;
 use host::units::{Bytes, counted};
 use model::Facts;
 use pgbench::QueryMode;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A value for each axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     pub scale: u32,
+    /// Number of clients.
     pub clients: u32,
+    /// pgbench's threads.
     pub jobs: u32,
     /// `select-only`, or `insert.sql@1 + select-only@9` with weights.
     pub script: String,
-    /// Per second; `None` is unlimited.
+    /// Transactions per second. `None` is unlimited.
     pub rate: Option<f64>,
     pub query_mode: QueryMode,
-    /// Trial length: seconds, or transactions of each client.
+    /// Length of a trial that ends by time.
     pub seconds: Option<u32>,
+    /// Transactions of each client, for a trial that ends by them.
     pub transactions: Option<u32>,
-    /// Shared equally by all clients.
+    /// Transactions of all clients together, for a trial that ends by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_transactions: Option<u32>,
     pub start: StartAsked,
+    /// `native`, or a disk of the study.
     pub disk: String,
     pub file_system: String,
     /// `default`, a major version, or a name from the study file.
@@ -36,8 +42,10 @@ pub struct Point {
     /// A transaction above this latency counts as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
+    /// The warmer.
     pub strategy: String,
     pub load_begins: LoadBegins,
+    /// `default`, or a database of the study.
     pub database: String,
     /// Memory limit of the server, including shared memory and page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +55,9 @@ pub struct Point {
     /// One connection per transaction (`pgbench -C`). Only in imports: pgthaw tracks persistent connections.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub connect: bool,
+    /// pgbench's variables, as pairs of name and value.
     pub variables: Vec<(String, String)>,
+    /// Settings of the server, as pairs of name and value.
     pub settings: Vec<(String, String)>,
     /// `A` or `A'` if each point is measured twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,7 +272,10 @@ impl Point {
 
 // ---- values of axes ----
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
+/// State in which a trial starts.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum StartAsked {
@@ -277,12 +290,17 @@ pub enum StartAsked {
     AsIs,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames)]
+/// When the load begins.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, VariantNames, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LoadBegins {
+    /// With the warmer.
     #[default]
     AtOnce,
+    /// After the warmer ended.
     AfterWarmer,
 }
 

@@ -18,8 +18,7 @@ use pgbench::QueryMode;
 use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_setting, keep_text};
 
 /// One run of a study, including its continuations after interruptions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepRun {
     /// Sorts by start time: `20261121-233005-4f2a`.
     pub id: String,
@@ -32,24 +31,30 @@ pub struct SweepRun {
     pub machine: Machine,
     pub server: ServerFacts,
     /// Settings of the server before the first trial.
-    #[cfg_attr(test, ts(skip))]
+    #[ts(skip)]
     pub configuration: Vec<ConfiguredSetting>,
+    /// The study's question.
     pub question: String,
     /// SHA-256 of the parsed study, independent of its file's layout.
     pub digest: String,
-    #[cfg_attr(test, ts(type = "unknown"))]
+    /// The study as parsed.
+    #[ts(type = "unknown")]
     pub study: serde_json::Value,
     /// Axes with more than one value.
     pub varied: Vec<String>,
+    /// Number of points.
     pub points: u32,
+    /// Trials of each point.
     pub repeats: u32,
+    /// A 64-bit number; browsers round it.
     pub seed: u64,
+    /// Databases that this study made.
     pub databases: Vec<DatabaseMaking>,
     /// Throughput of pgbench with an empty statement, by number of threads.
-    #[cfg_attr(test, ts(skip))]
+    #[ts(skip)]
     pub generator: Vec<GeneratorCalibration>,
     pub verdicts: Vec<MeasurementVerdict>,
-    /// The verdicts as texts.
+    /// The texts of the verdicts.
     pub warnings: Vec<String>,
     /// Only for a study of warmers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,23 +101,25 @@ impl SweepRun {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A trial: a repetition of a point. `tps` and counts are by pgbench.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepTrial {
     pub sweep_id: String,
     /// Number of the point, from 0.
     pub number: u32,
-    #[cfg_attr(test, ts(type = "Record<string, unknown>"))]
+    #[ts(type = "Record<string, unknown>")]
     pub point: Point,
     /// From 1.
     pub repeat: u32,
     /// Position in the random order, from 1.
     pub position: u32,
+    /// With the preparation of the start state.
     pub started_at: Timestamp,
-    /// The start state was prepared after `started_at`.
+    /// `None` if unknown.
     pub ended_at: Option<Timestamp>,
     /// Measured before the load started.
     pub start_state: Option<StartState>,
+    /// pgbench's command line.
     pub command: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy_outcome: Option<StrategyOutcome>,
@@ -121,47 +128,64 @@ pub struct SweepTrial {
     pub warming: Option<Warming>,
     /// `None` if pgbench ran on this host.
     pub generators: Option<TrialGenerators>,
+    /// Why figures are missing or, of an import, do not count.
     pub failure: Option<String>,
+    /// Length of the load.
     pub lasted_seconds: f64,
-    /// pgbench's counts. It skips transactions already later than the latency limit.
+    /// Transactions that were not skipped and did not fail.
     pub transactions: u64,
+    /// Transactions that failed.
     pub failed: u64,
+    /// Transactions that pgbench skipped, because they were already later than the latency limit.
     pub skipped: u64,
-    /// `retried` counts transactions tried more than once; `retries` counts all retries.
+    /// Transactions that were tried more than once.
     pub retried: u64,
+    /// All retries.
     pub retries: u64,
+    /// Transactions above the latency limit.
     pub late: u64,
-    /// Per second, without the initial connection time.
+    /// Transactions per second, without initial connections. For several hosts it is all transactions by the longest
+    /// run.
     pub tps: f64,
+    /// Without the first and the last second. It needs five whole seconds, not all above `tps`.
     pub worst_second_tps: Option<f64>,
+    /// Latency of all scripts.
     pub latency: Option<LatencyHistogram>,
-    /// If pgbench logs only a share of transactions, `Sample::transactions` comes from its progress lines.
-    #[cfg_attr(test, ts(skip))]
+    /// By second. If pgbench logs only a share of transactions, `transactions` is from its progress.
+    #[ts(skip)]
     pub samples: Vec<Sample>,
-    #[cfg_attr(test, ts(skip))]
+    /// The machine by second.
+    #[ts(skip)]
     pub os_samples: Vec<OsSample>,
-    #[cfg_attr(test, ts(skip))]
+    /// Samples of server processes by second.
+    #[ts(skip)]
     pub wait_samples: Vec<WaitSample>,
-    #[cfg_attr(test, ts(skip))]
+    /// Samples of the whole trial.
+    #[ts(skip)]
     pub waits: Waits,
     /// `None` without a time account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
     pub statistics: StatisticsDelta,
+    /// shared_buffers of the whole cluster before the load.
     pub buffers_before: Vec<BufferUse>,
+    /// shared_buffers of the whole cluster after the load.
     pub buffers_after: Vec<BufferUse>,
-    /// From the server log.
+    /// Checkpoints that ended in the trial, from the log.
     pub checkpoints: Vec<Checkpoint>,
+    /// A checkpoint that had not ended.
     pub checkpoint_begun: Option<CheckpointBegun>,
-    /// Whole checkpoint cycles, each from one checkpoint's start to the next. `cycle_tps` covers only these.
+    /// Whole checkpoint cycles, each from one begin to the next.
     pub checkpoint_cycles: u32,
+    /// Transactions per second in these cycles.
     pub cycle_tps: Option<f64>,
+    /// Settings in force.
     pub settings: Vec<(String, String)>,
-    /// Reads of all processes.
+    /// Bytes read from the device, by all processes.
     pub device_read_bytes: Bytes,
     /// Actual properties of the file system created for the trial.
-    #[cfg_attr(test, ts(skip))]
+    #[ts(skip)]
     pub file_system: Option<FileSystemFacts>,
     /// Devices that each hold one part of the server, `rest` first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -169,30 +193,31 @@ pub struct SweepTrial {
     /// `None` if trials share one database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_copy: Option<FreshCopy>,
+    /// The server's own text.
     pub server_version: Option<String>,
     pub verdicts: Vec<MeasurementVerdict>,
-    /// The verdicts as texts.
+    /// The texts of the verdicts.
     pub warnings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A device with a part of the server. Figures are means over the trial, by all processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialDevice {
-    /// `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or `log` (the log device of its file
-    /// system).
+    /// `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or a log device of its file system:
+    /// `log`, `wal-log`, ….
     pub part: String,
+    /// Its name in the study.
     pub disk: Option<String>,
     /// Name in /sys/block.
     pub device: String,
-    /// Means over the trial, by all processes.
     pub reads_per_second: f64,
     pub read_bytes_per_second: f64,
     pub writes_per_second: f64,
     pub written_bytes_per_second: f64,
     pub bytes_per_write: Option<f64>,
-    /// 0 to 1.
+    /// Share of time with a request in progress, 0 to 1.
     pub busy_ratio: f64,
-    #[cfg_attr(test, ts(skip))]
+    #[ts(skip)]
     pub file_system: Option<FileSystemFacts>,
 }
 
@@ -223,17 +248,18 @@ impl TrialDevice {
 }
 
 /// Used buffers with one usage count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct BufferUse {
     /// 0 to 5.
     pub usage_count: u8,
+    /// Number of buffers.
     pub buffers: u64,
+    /// Dirty ones of these.
     pub dirty: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A checkpoint that had not ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct CheckpointBegun {
     /// Since the start of pgbench.
     pub began_after_seconds: f64,
@@ -242,19 +268,22 @@ pub struct CheckpointBegun {
 
 /// A logged checkpoint. It writes for `write_seconds`, then synchronises for `sync_seconds`. `total_seconds` includes
 /// other work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Checkpoint {
     /// Since the start of pgbench; negative if it began earlier.
     pub began_after_seconds: f64,
+    /// Since the start of pgbench.
     pub ended_after_seconds: f64,
     /// `time`, `wal`, `immediate force wait` …; empty if logged before the trial.
     pub reason: String,
+    /// Written buffers.
     pub buffers: u64,
     pub write_seconds: f64,
     pub sync_seconds: f64,
     pub total_seconds: f64,
+    /// Number of flushed files.
     pub sync_files: u64,
+    /// Longest flush of a file.
     pub longest_sync_seconds: f64,
 }
 
@@ -280,14 +309,16 @@ pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     (worst <= tps).then_some(worst)
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// pgbench with an empty statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct GeneratorCalibration {
     pub clients: u32,
     pub jobs: u32,
     pub query_mode: QueryMode,
     pub tps: f64,
-    /// Medians for the busiest thread: its share of time on a processor, and waiting for one.
+    /// Share of time on a processor of the busiest thread, median.
     pub cpu_ratio: f64,
+    /// Share of time waiting for a processor of the busiest thread, median.
     pub run_delay_ratio: f64,
 }
 
@@ -309,33 +340,38 @@ impl Disk {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Forecast of a cold trial without a warmer. Its spans have a device and a processor that are 15 % better or worse.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StudyForecast {
+    /// Transactions per second at first.
     pub cold_tps: f64,
+    /// Transactions per second when warm.
     pub steady_tps: f64,
-    /// Forecast seconds until half of `steady_tps`, and until fewer than 1 % of transactions read from the device.
-    /// Spans cover a device and processor 15 % better or worse.
+    /// Until half of `steady_tps`. `None` for never.
     pub to_50_seconds: Option<Span>,
+    /// Until fewer than 1 % of the transactions read from the device. `None` for never.
     pub warm_after_seconds: Option<Span>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// The machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Machine {
     pub hostname: String,
     pub kernel: String,
     pub cpu_model: String,
+    /// Number of processors.
     pub cores: u32,
     pub memory_bytes: Bytes,
+    /// File system of the data directory.
     pub file_system: String,
     pub device: Device,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// The device of the data directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Device {
     pub name: String,
+    /// Device number, such as `259:0`.
     pub major_minor: String,
     pub rotational: bool,
     pub read_ahead_bytes: Bytes,
@@ -353,18 +389,19 @@ impl Device {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A disk and its limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Disk {
     /// `gp3`, `hdd`, `custom` or `native`.
     pub name: String,
-    /// Per second; `None` is no limit.
+    /// Reads per second. `None` is no limit.
     pub riops: Option<u64>,
-    /// Per second; `None` is no limit.
+    /// Bytes read per second. `None` is no limit.
     pub rbps: Option<Bytes>,
-    /// Per second; `None` is no limit.
+    /// Writes per second. `None` is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wiops: Option<u64>,
+    /// Bytes written per second. `None` is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wbps: Option<Bytes>,
     /// Why a requested write limit is not in force.
@@ -372,16 +409,18 @@ pub struct Disk {
     pub writes_not_enforced: Option<String>,
     /// Why a requested read limit is not in force.
     pub not_enforced: Option<String>,
-    /// `None` keeps the device's own setting.
+    /// Bytes. `None` keeps the device's own setting.
     pub read_ahead: Option<Bytes>,
+    /// Why the requested read-ahead is not in force.
     pub read_ahead_not_enforced: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Cached share of the benchmark database before the clock started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StartState {
-    /// Of the benchmark database.
+    /// Bytes in the page cache.
     pub os_resident_bytes: Bytes,
+    /// Size.
     pub total_bytes: Bytes,
     /// `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
     pub verdict: String,
@@ -403,58 +442,67 @@ impl StartState {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A second of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Sample {
     /// Seconds from the start of pgbench to the end of this second, from 1.
     pub second: u32,
-    /// Since boot, and since 1970 UTC.
+    /// Since boot.
     pub monotonic_ms: u64,
+    /// Since 1970, UTC.
     pub wall_ms: i64,
     pub transactions: u64,
+    /// `None` without transactions.
     pub latency_us_mean: Option<f64>,
+    /// `None` without transactions.
     pub latency_us_min: Option<u64>,
+    /// `None` without transactions.
     pub latency_us_max: Option<u64>,
-    /// Also `None` if the source has no sum of squares.
+    /// Standard deviation. `None` also if the source has no sum of squares.
     pub latency_us_deviation: Option<f64>,
     /// Read from the device by the workload's backends.
     pub foreground_read_bytes: Bytes,
-    /// By all processes.
+    /// Bytes read from the device, by all processes.
     pub device_read_bytes: Bytes,
+    /// Reads of the device, by all processes.
     pub device_reads: u64,
-    /// Of the benchmark database.
+    /// Bytes of the benchmark database in the page cache.
     pub os_resident_bytes: Bytes,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Outcome of a warmer, or of a job beside the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StrategyOutcome {
     pub command: String,
     /// Seconds from the start of pgbench. `None` if the command outlived the trial, or if there was none.
     pub ended_after_seconds: Option<f64>,
     /// Device reads of the strategy's own processes.
     pub issued_bytes: Option<Bytes>,
+    /// Why it failed.
     pub failure: Option<String>,
+    /// End of its output.
     pub output: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Cached shares of a relation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RelationResidency {
     pub relation: String,
     pub kind: String,
     pub total_bytes: Bytes,
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
+    /// Shares over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<ResidencyCourse>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Cached share of a relation over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ResidencyCourse {
     /// Seconds between samples, and before the first.
     pub step_seconds: u32,
-    /// 0 to 1, rounded to a thousandth.
+    /// Share in the page cache, 0 to 1, rounded to a thousandth.
     pub shares: Vec<f32>,
 }
 
@@ -471,10 +519,11 @@ impl ResidencyCourse {
 }
 
 /// Resident shares, 0 to 1, of equal pieces of the relation, from the first block to the last.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ResidencyStrip {
+    /// In the page cache.
     pub os: Vec<f32>,
+    /// In shared_buffers.
     pub buffers: Vec<f32>,
 }
 
@@ -484,12 +533,13 @@ pub fn new_run_id(started_at: Timestamp) -> String {
     format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Facts about a study of warmers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmupFacts {
     pub disk: Disk,
-    /// Database size, and its cached part when warm.
+    /// Size of the database.
     pub database_bytes: Bytes,
+    /// Page cache when warm.
     pub wanted_bytes: Bytes,
     /// Throughput of the warm server without a limit.
     pub calibration_tps: Option<f64>,
@@ -499,8 +549,8 @@ pub struct WarmupFacts {
 
 // ---- warming ----
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Warm-up of a trial that starts cold. Durations and instants are seconds since the load began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
@@ -514,43 +564,46 @@ pub struct Warming {
 }
 
 /// Figures that comparisons with other trials need.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
     /// Seconds measured, or the maximum wait. An event that was not reached would take longer.
     pub measured_seconds: u32,
     /// Seconds until fewer than 1 % of transactions read from the device, until the end of the trial. Rounded to a
     /// tenth.
     pub warm_after_seconds: Option<f64>,
-    /// Counted over the whole trial if the server never became warm.
+    /// Transactions until warm; all of the trial if the server never became warm.
     pub served_until_warm: u64,
+    /// Transactions of the trial.
     pub served: u64,
     /// Median of the warm seconds.
     pub warm_tps: Option<f64>,
+    /// Each new maximum of throughput.
     pub climb: Vec<Climb>,
-    /// Cached part of the database when warm. `None` if no snapshot was needed.
+    /// Page cache when warm. `None` if no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
-    /// Lower bound for the time of any warmer: `wanted_bytes ÷ bandwidth`, or `Bound::seconds` if reads are limited.
+    /// Minimum for any warmer: `wanted_bytes` ÷ the disk's bandwidth limit, or `bound.seconds` if reads are limited.
     /// `None` if unknown, or if the user's own script may need fewer bytes.
     pub bound_seconds: Option<f64>,
-    /// If `None`, `no_verdict` has the reason.
+    /// Verdict on the curve. `None` for the reason in `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
     /// Result of a warmer without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
+    /// The load, if transactions end the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A load that ends by transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Job {
     pub transactions: u64,
     /// `None` without a warmer, or if it outlived the load.
     pub warmer_seconds: Option<f64>,
+    /// From the start of the load to its end.
     pub load_seconds: f64,
-    /// Includes a warmer before the load.
+    /// From the cold start to the end of the load, with a warmer before it.
     pub whole_seconds: f64,
 }
 
@@ -563,12 +616,12 @@ impl Job {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A new maximum of throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Climb {
-    /// End of the preceding second.
+    /// Begin of the second.
     pub seconds: f64,
-    /// Minimum of the second's transactions and their running median over three seconds.
+    /// The lesser of the second's transactions and their running median over three seconds.
     pub tps: f64,
 }
 
@@ -582,21 +635,22 @@ impl WarmingFigures {
 /// Resident share of wanted pages that counts as all. The kernel may evict some at any moment.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Result of a warmer without a load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Brought {
-    /// Pages that the snapshot wants in the page cache, and their contiguous pieces.
+    /// Pages that the snapshot wants in the page cache.
     pub wanted_pages: u64,
+    /// Contiguous pieces of the wanted pages.
     pub wanted_pieces: u64,
-    /// Former contents of shared_buffers, and those with a usage count of 3 or more.
+    /// Former contents of shared_buffers.
     pub former_buffers_bytes: Bytes,
+    /// Former contents with a usage count of 3 or more.
     pub former_hot_bytes: Bytes,
     /// `None` unless the disk is limited.
     pub bound: Option<Bound>,
-    /// Seconds until `RESIDENT_SHARE` of the wanted pages were resident, with each page checked. `None` if not reached,
-    /// or if the warmer does not fill the page cache.
+    /// Until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
     pub resident_after_seconds: Option<f64>,
-    /// Only for warmers that restore shared_buffers.
+    /// Until 90 % of the former buffers were restored, and 90 % of the hot ones as hot. Only for `pgthaw`.
     pub buffers_after_seconds: Option<f64>,
     /// Wanted bytes resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
@@ -604,14 +658,14 @@ pub struct Brought {
     pub cpu_seconds: Option<f64>,
     /// Reads of all processes under the disk limit; without a limit, of the whole machine.
     pub device_reads: Option<u64>,
-    /// Figures reported by fio.
+    /// Bytes reported by fio.
     pub own_bytes: Option<Bytes>,
+    /// Seconds reported by fio.
     pub own_seconds: Option<f64>,
 }
 
-/// Best possible merging of reads. Ignores their order, hot pages and other readers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Minimum for any warmer, with the best merging of gaps. It ignores the order of reads, hot pages and other readers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Bound {
     pub reads: u64,
     /// Includes gaps between pages.
@@ -619,15 +673,16 @@ pub struct Bound {
     pub seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A look at a warmer without a load. Looks take up to a fourth of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LoadSample {
     pub seconds: f64,
-    /// Wanted bytes seen so far; an upper bound if not exact.
+    /// Wanted bytes seen in the page cache; an upper limit unless `is_exact`.
     pub resident_bytes: Bytes,
     pub is_exact: bool,
-    /// Restored buffers, and former hot ones that are hot again.
+    /// Restored buffers.
     pub buffers_bytes: Option<Bytes>,
+    /// Former hot buffers that are hot again.
     pub hot_bytes: Option<Bytes>,
 }
 

@@ -19,11 +19,13 @@ use host::units::Bytes;
 /// Minimum number of pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Comparison of two sides.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct SweepComparison {
     pub metric: Metric,
+    /// The first side.
     pub a: String,
+    /// The second side.
     pub b: String,
     pub cells: Vec<CellComparison>,
     /// Ratio above 1 by which equal sides differ; `None` unless points are measured twice.
@@ -32,12 +34,11 @@ pub struct SweepComparison {
     pub warnings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct CellComparison {
     /// Values of the point that vary and are not compared.
     pub label: String,
-    /// B ÷ A over the pairs.
+    /// b ÷ a over the pairs.
     pub ratio: Ratio,
     /// Permutation test over the signs of the pairs.
     pub p: f64,
@@ -45,7 +46,7 @@ pub struct CellComparison {
     pub p_holm: f64,
     /// Ratio above 1 that as many pairs detect in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
-    /// Minimum number of whole checkpoint cycles over the pairs; 0 if a pair was not cut.
+    /// Least number of whole checkpoint cycles over the pairs; 0 if whole trials were compared.
     pub cycles: u32,
 }
 
@@ -110,25 +111,26 @@ const STUDIES: usize = 1000;
 
 const LEVEL: f64 = 0.05;
 
-/// The difference between the equal sides A' and A.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Difference between the equal sides A and A'.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Noise {
     pub metric: Metric,
     pub cells: Vec<NoiseCell>,
+    /// That of the largest cell.
     pub floor: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct NoiseCell {
     /// Values of the point that vary, except the side.
     pub label: String,
     /// A' ÷ A over the pairs.
     pub ratio: Ratio,
+    /// Permutation test over the signs of the pairs.
     pub p: f64,
     /// Ratio above 1: the farther end of the interval. `None` with fewer than three pairs.
     pub floor: Option<f64>,
+    /// Ratio above 1 that as many pairs detect in 80 % of studies.
     pub smallest_detectable: Option<f64>,
     /// Share of 1000 simulated studies with p ≤ 0.05, although they have no true difference. Each has eight of these
     /// pairs. `None` with eight pairs or fewer.

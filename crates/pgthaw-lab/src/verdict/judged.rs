@@ -13,22 +13,26 @@ use model::WARM_SHARE;
 /// For a trial that never became warm, the share of its end that counts as steady.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A forecast, written before its trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct WrittenForecast {
     pub written_at: Timestamp,
     /// Throughput of the warm server without a limit.
     pub calibration_tps: f64,
+    /// As in `predict --popularity`.
     pub popularity: String,
     pub assumptions: Vec<String>,
     /// Accesses of a transaction.
     pub classes: Vec<Access>,
-    /// Seconds until half of the steady throughput, and until warm; `None`: never.
+    /// Until half of the steady throughput. `None` for never.
     pub to_50_seconds: Option<f64>,
+    /// Until warm. `None` for never.
     pub warm_after_seconds: Option<f64>,
     pub steady_tps: f64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A forecast beside the trial that it forecast.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct JudgedForecast {
     pub name: String,
     pub scale: u32,
@@ -41,18 +45,19 @@ pub struct JudgedForecast {
     pub forecast: WrittenForecast,
     pub trial_started_at: Timestamp,
     pub trial_seconds: u32,
-    /// Times interpolated between the middles of two seconds; the warm time by the logarithm of the miss share. `None`
-    /// if not reached in the trial.
+    /// Interpolated between the middles of two seconds. `None` if not reached.
     pub to_50_seconds: Option<f64>,
+    /// Interpolated by the logarithm of the share of misses. `None` if not reached.
     pub warm_after_seconds: Option<f64>,
     /// As in `bench warmup`: the end of the last tenth that was not warm.
     pub last_cold_tenth_seconds: Option<f64>,
     pub steady_tps: Option<f64>,
-    /// Forecast ÷ measured − 1; `None` if one is missing.
+    /// Forecast ÷ measured − 1. `None` if one is missing.
     pub to_50_error: Option<f64>,
+    /// Forecast ÷ measured − 1. `None` if one is missing.
     pub warm_after_error: Option<f64>,
     pub warnings: Vec<String>,
-    /// Transactions, blocks read by the workload, and resident bytes, by second.
+    /// By second: transactions, blocks read by the workload, bytes in the page cache.
     pub seconds: Vec<(u64, u64, u64)>,
 }
 
@@ -145,15 +150,20 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
     Some(index as f64 - 0.5 + ((cold - limit) / (cold - warm)).clamp(0.0, 1.0))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// How good several forecasts were.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SweepVerdict {
+    /// Number of forecasts.
     pub points: usize,
+    /// Number of errors.
     pub errors: usize,
-    /// Absolute errors; 0.1 is 10 %.
+    /// Absolute; 0.1 is 10 %.
     pub median_error: Option<f64>,
+    /// Absolute; 0.1 is 10 %.
     pub worst_error: Option<f64>,
+    /// Share of the errors, 0 to 1.
     pub within_15_percent: f64,
-    /// Only the forecast or only the measurement reached the time.
+    /// How often only the forecast or only the measurement reached the time.
     pub contradictions: usize,
 }
 

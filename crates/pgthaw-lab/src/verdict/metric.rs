@@ -11,8 +11,8 @@ use crate::study::{Error, SweepTrial};
 /// The doc comment of a metric is its caption.
 macro_rules! metrics {
     ($($(#[$caption:meta])* $metric:ident: $name:literal, $key:literal, $label:literal, $kind:ident;)*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, VariantArray)]
-        #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, VariantArray, crate::TS)]
+        #[ts(type = "string")]
         pub enum Metric {
             $($(#[$caption])* $metric),*
         }
@@ -100,21 +100,22 @@ metrics! {
     Checkpoints: "checkpoints", "checkpoints", "checkpoints", Count;
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A metric (docs/measures.md).
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct MetricFacts {
     /// Name on the command line and in page addresses.
     pub name: &'static str,
-    /// Field in `--json` (docs/formats.md).
+    /// Field in `--json`.
     pub key: &'static str,
     pub label: &'static str,
+    /// What it is.
     pub caption: &'static str,
     pub kind: MetricKind,
     pub is_low_better: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Unit of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
     Rate,

@@ -9,14 +9,18 @@ use model::Judgement;
 use observe::time::TimeFigures;
 use postgres::{RowDelta, StatisticsDelta};
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Figures of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TrialOutline {
+    /// Number of the point, from 0.
     pub number: u32,
+    /// From 1.
     pub repeat: u32,
+    /// Position in the random order, from 1.
     pub position: u32,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// `cold`, `lukewarm`, `warm` or `restored`.
     pub start_verdict: Option<String>,
     pub failure: Option<String>,
     #[serde(flatten)]
@@ -45,8 +49,7 @@ pub struct TrialOutline {
 }
 
 /// Writers of buffers and causes of checkpoints, for one trial or as medians of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct BackgroundWrites {
     pub checkpoints_timed: f64,
     pub checkpoints_requested: f64,

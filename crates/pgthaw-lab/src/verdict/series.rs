@@ -10,34 +10,39 @@ use observe::{OsSample, WaitSample, Waits};
 use postgres::Wait;
 
 /// A trial's curves, by column. Minima and maxima keep a stall of one second visible.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TrialSeries {
     /// Number of seconds in a span.
     pub width: u32,
     /// End of each span in seconds since the start of pgbench.
     pub second: Vec<u32>,
     pub tps: Envelope,
-    /// Microseconds; `None` in a span without transactions.
+    /// Microseconds. `None` in a span without transactions.
     pub latency_us_mean: Vec<Option<f64>>,
     pub latency_us_min: Vec<Option<u64>>,
     pub latency_us_max: Vec<Option<u64>>,
     pub latency_us_deviation: Vec<Option<f64>>,
-    /// Bytes per second, read by the workload's own backends and from the whole device.
+    /// Bytes per second that the workload's own backends read from the device.
     pub foreground_read_bytes: Vec<f64>,
+    /// Bytes per second that all processes read from the device.
     pub device_read_bytes: Envelope,
+    /// Reads per second, by all processes.
     pub device_reads: Vec<f64>,
-    /// Minimum in each span.
+    /// Bytes of the benchmark database in the page cache: the minimum of each span.
     pub os_resident_bytes: Vec<u64>,
-    /// The columns of `MEASURES`; `None` without measurements of the machine.
+    /// Means of the columns in docs/measures.md. `read_await_us`, `write_await_us`, `dirty_bytes` and `writeback_bytes`
+    /// are maxima. `device_writes`, `device_written_bytes` and `server_involuntary_switches` also exist with `_min` and
+    /// `_max`. `None` without measurements of the machine.
     pub machine: Option<BTreeMap<String, Column>>,
+    /// Most frequent first.
     pub waits: Vec<WaitSeries>,
     pub stalls: Vec<Stall>,
+    /// Flushes of WAL.
     pub flushes: Option<FlushFigures>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A curve with its extremes, by span.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Envelope {
     pub mean: Vec<f64>,
     pub min: Vec<f64>,
@@ -150,10 +155,10 @@ fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
 
 const KINDS_MAX: usize = 7;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A wait by span.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct WaitSeries {
-    /// Type of the wait, such as `IO`. `None`: running or ready to run. `Others` is the sum of the remaining waits.
+    /// Class of wait events, such as `IO`. `None` is on a processor, or ready for one. `Others` is the sum of the rest.
     pub kind: Option<String>,
     pub event: Option<String>,
     /// Mean number of backends.
@@ -222,16 +227,17 @@ const SECONDS_BEFORE: u32 = 30;
 /// Share of the backends by which a wait must grow to explain a stall.
 const TELLING: f64 = 0.1;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A stall.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Stall {
     /// The stall begins at the end of `from_second`.
     pub from_second: u32,
     pub until_second: u32,
-    /// Transactions of the slowest second, and the usual number per second.
+    /// Transactions of the slowest second.
     pub least_tps: f64,
+    /// Usual transactions per second.
     pub usual_tps: f64,
-    /// Possible causes seen only during the stall: a wait, a checkpoint.
+    /// The wait that grew most, and the work of a checkpoint, as texts.
     pub seen: Vec<String>,
 }
 
@@ -285,17 +291,18 @@ fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Opti
 /// PostgreSQL's default for commit_siblings.
 const COMMIT_SIBLINGS: &str = "5";
 
-/// WAL flushes, counted by the server and seen in observations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Flushes of WAL, counted by the server and seen in samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct FlushFigures {
-    /// `None` before PostgreSQL 14.
+    /// By pg_stat_wal or pg_stat_io. `None` before PostgreSQL 14.
     pub per_second: Option<f64>,
-    /// Observations, and those that saw a flush in progress.
+    /// Number of samples.
     pub looks: u32,
+    /// Samples that saw a flush in progress.
     pub seen: u32,
-    /// Mean number of other transactions that had written and were not waiting for a lock.
+    /// Mean number of other transactions then, as counted for `commit_siblings`.
     pub others: Option<f64>,
+    /// The setting.
     pub commit_siblings: String,
 }
 

@@ -14,8 +14,7 @@ pub const MIN_PAIRS: usize = 3;
 const CONFIDENCE: f64 = 0.95;
 
 /// Known limits of a non-negative quantity.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Limits {
     pub at_least: f64,
     /// `None`: no upper limit.
@@ -39,16 +38,18 @@ impl Limits {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Ratio over the trials of the same rounds. A trial that was not warm at its end was not warm 3 s before: ratios to it
+/// are `at_most`, its own are `at_least`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
-    /// The two limits differ if some times were not reached.
+    /// Both limits are equal if all times were reached.
     pub median: Limits,
-    /// `None` with fewer than `MIN_PAIRS` pairs.
+    /// `None` with fewer than three pairs.
     pub interval: Option<Limits>,
-    /// Probability that the interval contains the true median: 0.97 with six pairs. Fewer pairs cannot reach 0.95.
-    /// Their interval is the range, with 0.75 (three pairs) to 0.94 (five).
+    /// Probability that the interval contains the true median, by sign test: at least 0.95 from six pairs on. Below six
+    /// the interval is the range, with 0.75 for three.
     pub coverage: f64,
+    /// Number of pairs.
     pub pairs: u32,
 }
 
@@ -87,8 +88,8 @@ pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Interval of a median.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct MedianInterval {
     pub low: f64,
     pub high: f64,
@@ -107,15 +108,17 @@ pub fn compute_median_interval(mut figures: Vec<f64>) -> Option<MedianInterval> 
     Some(MedianInterval { low: figures[left_out], high: figures[count - 1 - left_out], coverage })
 }
 
-/// A repeat that did not reach the event counts as the longest. So `median` is `None` if half of the repeats did not
-/// reach it, and `max` if any did not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Values over the repeats. A repeat that did not reach the event counts as the longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Spread {
+    /// `None` if half of the repeats or more did not reach the event.
     pub median: Option<f64>,
     pub min: Option<f64>,
+    /// `None` if any repeat did not reach the event.
     pub max: Option<f64>,
+    /// Repeats that reached the event.
     pub reached: u32,
+    /// Number of repeats.
     pub repeats: u32,
     /// `None` with fewer than three repeats, or if one did not reach the event.
     pub interval: Option<MedianInterval>,

@@ -13,11 +13,13 @@ use crate::study::{MeasurementVerdict, SweepRun};
 use model::{Judgement, compute_median};
 use observe::time::TimeFigures;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A verdict on trials of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct PointVerdict {
     pub kind: &'static str,
+    /// Number of trials.
     pub trials: u32,
+    /// That of the first trial.
     pub sentence: String,
     pub remedy: String,
     /// Whether the trial measured something other than requested.
@@ -36,22 +38,25 @@ impl PointVerdict {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Figures of a point: a spread for each metric.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct PointSummary {
+    /// From 0.
     pub number: u32,
     /// Values of the point that vary.
     pub label: String,
-    /// In the order of `SweepRun::varied`.
+    /// Values of the axes in `varied`.
     pub values: Vec<String>,
-    /// Number of ended trials, and of those without figures.
+    /// Number of ended trials.
     pub trials: u32,
+    /// Number of trials without figures.
     pub failures: u32,
     /// A time that was not reached counts as longer than all others.
     #[serde(flatten)]
     pub figures: ByMetric<Spread>,
-    /// Lower limit for times that were not reached.
+    /// Length of the cold trials. Times that were not reached are longer.
     pub measured_seconds: Option<u32>,
+    /// Medians of the trials.
     pub background: Option<BackgroundWrites>,
     /// Mean over the point's trials, if available; published as `TimedPoint`.
     #[serde(skip)]
@@ -188,23 +193,24 @@ fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
 
 const CLIENTS: &str = "clients";
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Account of the servers' time at a point. The fields of the account are means over the trials.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TimedPoint {
     pub number: u32,
     /// `None` for imports.
     pub clients: Option<u32>,
     /// Varying values except clients.
     pub others: String,
-    /// Medians. The response time of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
+    /// Median transactions per second.
     pub tps: Option<f64>,
+    /// Response time of a closed loop: clients ÷ `tps`. `None` with a rate.
     pub response_us: Option<f64>,
-    /// Seconds per client backend.
+    /// Explained time per client.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Time in which backends wait for commands and receive them.
+    /// Explained time per client outside the handling of commands.
     pub reading_seconds: f64,
     /// Mean number of processors.
     pub processors_used: f64,

@@ -17,17 +17,18 @@ const BOUND: &str = "bound";
 /// Multiple of the bound after which served transactions are compared.
 const DEADLINE_BOUNDS: f64 = 1.25;
 
-/// `dividend ÷ divisor`, from trials of the same round.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Ratio of a warmer's time to that of `nothing`, `cat`, pgthaw or the bound, from trials of the same round.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct WarmerRatio {
     /// Values of the other axes that vary.
     pub cell: String,
+    /// A warmer.
     pub dividend: String,
     /// A warmer, or `bound`.
     pub divisor: String,
-    /// Metrics of the dividend and the divisor.
+    /// Metric of the dividend.
     pub of: Metric,
+    /// Metric of the divisor.
     pub to: Metric,
     #[serde(flatten)]
     pub ratio: Ratio,
@@ -121,8 +122,8 @@ impl Cell<'_> {
 /// By point number and repeat.
 pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// Effects of warmers on the load, if only the warmer varies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Traffic {
     /// 1.25 × the bound; `None` if the bound is unknown or this exceeds a trial.
     pub deadline_seconds: Option<f64>,
@@ -130,32 +131,35 @@ pub struct Traffic {
     pub warmers: Vec<Interference>,
 }
 
-/// Each second is compared with the same second of `nothing` in the same round.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A warmer. The share of a second is its transactions ÷ those of `nothing` in the same second of the round.
+#[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,
-    /// Least share of any second: by the median over the rounds, and in a single round.
+    /// Least share of any second, by the median over the rounds.
     pub lowest: Option<LeastShare>,
+    /// Least share of any second in any round.
     pub least: Option<LeastShare>,
-    /// Least share that the warmer promises.
+    /// Least share that the warmer promises: 0.3 for `pgthaw`, 0.8 for `pgthaw-gentle`.
     pub floor: Option<f64>,
+    /// Whether all seconds of all rounds have that share.
     pub is_floor_held: Option<bool>,
-    /// First second after which the total stays above that of `nothing` (medians over rounds).
+    /// From this second on the total stays above that of `nothing`, by the medians over the rounds.
     pub ahead_from_second: Option<u32>,
     /// Transactions of `nothing` within this warmer's median warm time, or within the trial. `None` if `nothing` was
     /// measured for less.
     pub nothing_served_by_then: Option<Spread>,
-    /// Total ÷ the total of `nothing`, over the shorter trial.
+    /// Transactions ÷ those of `nothing`, over the common seconds.
     pub served_ratio: Option<Ratio>,
-    /// Transactions by the deadline, their ratio to those of `nothing`, and pgthaw's ratio to them.
+    /// Transactions until the deadline.
     pub served_by_deadline: Option<Spread>,
+    /// Transactions until the deadline ÷ those of `nothing`.
     pub deadline_ratio: Option<Ratio>,
+    /// pgthaw's transactions until the deadline ÷ those of this warmer.
     pub pgthaw_ratio: Option<Ratio>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+/// A least share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct LeastShare {
     /// From 1.
     pub second: u32,

@@ -134,22 +134,28 @@ async fn read_tables(
 
 // ---- table ----
 
-#[derive(Debug, Serialize)]
+/// Rows that random reads deliver.
+#[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct RowsTable {
+    /// Database of the connection.
     pub database: String,
+    /// Random reads per second of the device.
     pub reads_per_second: f64,
+    /// Time of a warm transaction.
     pub hit_seconds: f64,
-    /// Sorted, largest first.
+    /// Largest first.
     pub relations: Vec<RowsOfTable>,
     pub remarks: Vec<String>,
 }
 
 /// A table without its indexes and TOAST.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct RowsOfTable {
     pub database: String,
     pub relation: String,
+    /// By the last ANALYZE, for the current size.
     pub rows: f64,
+    /// Size of the table alone.
     pub bytes: Bytes,
     #[serde(flatten)]
     pub density: RowDensity,

@@ -6,17 +6,20 @@ use cache::trace::PriceSource;
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, render_seconds, without_advice};
 
-#[derive(Debug, Serialize)]
+/// Forecast of a job by its film (docs/films.md).
+#[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct JobPrediction {
-    /// `job` is the recorded command line; it is empty for sessions.
+    /// File of the film.
     pub film: PathBuf,
+    /// The recorded command; empty for sessions.
     pub job: String,
     pub assumptions: Vec<String>,
     pub recorded: JobAsRecorded,
-    /// All requests, and those that were the first for their block.
+    /// Estimated number of block requests.
     pub requests: u64,
+    /// Estimated number of first requests for a block.
     pub first_requests: u64,
-    /// The film holds the requests of one block in 2^`sampling`.
+    /// The film has the requests of one block in 2 to this power.
     pub sampling: u32,
     /// Least page cache that misses at most 1 % of repeated requests; 0 if any suffices.
     pub sufficient_bytes: Bytes,
@@ -24,32 +27,43 @@ pub struct JobPrediction {
     pub cases: Vec<JobCase>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+/// The job's costs.
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct JobCosts {
+    /// Time of the job without misses.
     pub own_seconds: f64,
+    /// Time of a missed block.
     pub miss_seconds: f64,
+    /// Device reads of a missed block.
     pub miss_reads: f64,
+    /// Bytes of a missed block.
     pub miss_bytes: f64,
+    /// Blocks that the film missed.
     pub missed_blocks: f64,
+    /// Source of the costs of a missed block.
     pub source: PriceSource,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+/// The job as recorded.
+#[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct JobAsRecorded {
     pub seconds: f64,
-    /// Missing in the page cache at the first request.
+    /// Bytes missing in the page cache at their first request.
     pub fetched_bytes: Bytes,
     /// Device reads by all processes; `None` if not counted.
     pub device_reads: Option<u64>,
+    /// Bytes read from the device, by all processes. `None` if not counted.
     pub device_bytes: Option<Bytes>,
 }
 
 /// The job at one memory size, with no block cached at first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, crate::JsonSchema)]
 pub struct JobCase {
+    /// The machine's memory, or `--memory`. Without either it is `enough`.
     pub name: String,
-    /// Memory for all cached data, and its part for the page cache.
+    /// Memory for all cached data.
     pub memory_bytes: Bytes,
+    /// Memory for the page cache.
     pub page_cache_bytes: Bytes,
     pub missed_requests: u64,
     /// Share of requests that miss, 0 to 1.

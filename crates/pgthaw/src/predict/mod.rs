@@ -2,7 +2,7 @@
 
 mod arguments;
 mod film;
-mod job_text;
+pub mod job_text;
 mod prediction_text;
 mod server;
 
@@ -21,14 +21,19 @@ pub use arguments::PredictArguments;
 use prediction_text::{render_knees, render_prediction, render_rough_estimate};
 use server::{ServerForecast, plan_warmer};
 
-#[derive(Debug, Serialize)]
-struct Prediction {
+/// Forecast of a warm-up.
+#[derive(Debug, Serialize, crate::JsonSchema)]
+pub struct Prediction {
+    /// Assumptions, as sentences.
     assumptions: Vec<String>,
+    /// Accesses per transaction.
     classes: Vec<Access>,
+    /// The snapshot that a restore would use.
     snapshot: Option<Selected>,
-    /// For one client and uniform popularity.
+    /// Where throughput rises most steeply.
     knees: Option<Knees>,
     rough_estimate: RoughEstimate,
+    /// Why a restore delays half of the speed.
     remarks: Vec<String>,
     scenarios: Vec<Outlook>,
 }

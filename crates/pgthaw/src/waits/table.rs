@@ -1,4 +1,4 @@
-//! The report as one table for export; docs/formats.md lists the columns.
+//! The report as one table for export; docs/schemas/waits-row.json lists the columns.
 
 use clap::ValueEnum as _;
 use command::table::{Cell, ExportColumn};

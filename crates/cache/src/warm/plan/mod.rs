@@ -32,16 +32,20 @@ pub struct Read {
     pub range: BlockRange,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Forecast of a plan for the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Forecast {
+    /// Number of reads.
     pub reads: u64,
-    /// Includes gaps.
+    /// Bytes to read, gaps included.
     pub read_bytes: Bytes,
-    /// Device seconds in the plan's situation.
+    /// Time of the device.
     pub seconds: f64,
-    /// Wanted blocks already resident.
+    /// Requested blocks that are already cached.
     pub resident_blocks: u64,
+    /// Blocks to read.
     pub planned_blocks: u64,
+    /// Requested blocks that exceed the budget.
     pub over_budget_blocks: u64,
 }
 

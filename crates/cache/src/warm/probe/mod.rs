@@ -418,12 +418,14 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
 
 // ---- measurement ----
 
-/// Rates exclude the start of each phase.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What a probe measured. Rates are per second, without the start of each phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Measurement {
+    /// The basis of plans for a restore.
     pub profile: DeviceProfile,
-    /// Microseconds of a small read at depth 1.
+    /// Median latency of small reads, one at a time.
     pub latency_us_p50: f64,
+    /// 99th percentile of the latency of small reads, one at a time.
     pub latency_us_p99: f64,
     /// Bytes per second of 1 MiB reads.
     pub sequential_bandwidth: Bytes,
@@ -431,26 +433,32 @@ pub struct Measurement {
     pub by_depth: Vec<DepthPoint>,
     /// Random reads at the useful depth.
     pub by_size: Vec<SizePoint>,
-    /// Fit of `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` to `by_size`.
+    /// Prices whose sum fits `by_size` best: `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth`.
     pub fit: Fit,
     /// Largest error of `profile` on `by_size`, relative to the measured time.
     pub profile_error_ratio_max: f64,
+    /// Number of reads of the probe.
     pub reads: u64,
+    /// Bytes read by the probe.
     pub read_bytes: Bytes,
+    /// Duration of the probe.
     pub seconds: f64,
-    /// Some blocks were read twice.
+    /// Whether some blocks were read twice, since there were too few. Caches below the device may have answered.
     pub has_read_twice: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Random reads of 8 KiB, with so many in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DepthPoint {
+    /// Reads in flight.
     pub depth: u32,
     pub reads_per_second: f64,
     pub latency_us_p50: f64,
     pub latency_us_p99: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Random reads of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct SizePoint {
     pub read_bytes: Bytes,
     pub reads_per_second: f64,
@@ -463,9 +471,11 @@ impl SizePoint {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Two prices of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Fit {
     pub reads_per_second: f64,
+    /// Bytes per second.
     pub bandwidth: Bytes,
     /// Largest error, relative to the measured time.
     pub error_ratio_max: f64,

@@ -27,21 +27,26 @@ const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
 /// Longest plausible latency of a lone read.
 const ALONE_SECONDS_MAX: f64 = 1.0;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A probe of a device, also in `$XDG_STATE_HOME/pgthaw/devices/IDENTITY[.riops-N][.rbps-N].json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DeviceRecord {
+    /// Version of the format: 1.
     pub format: u32,
     pub measured_at: Timestamp,
     pub device: StoredDevice,
-    /// Limit of the probe's cgroup; null if none.
+    /// Limit of the probe's cgroup. The profile is used only under this limit.
     pub limit: ReadLimit,
     pub measurement: Measurement,
     pub remarks: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The probed device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct StoredDevice {
     pub name: String,
+    /// Device number, such as `259:0`.
     pub major_minor: String,
+    /// Such as serial number and size.
     pub identity: String,
     pub rotational: bool,
 }

@@ -238,11 +238,13 @@ const V1_BYTES: &str = "blkio.throttle.io_service_bytes";
 const V2_LIMIT: &str = "io.max";
 const V2_STATISTICS: &str = "io.stat";
 
-/// `None` is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Limit of reads. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ReadLimit {
+    /// Reads per second.
     #[serde(rename = "riops")]
     pub reads_per_second: Option<u64>,
+    /// Bytes per second.
     #[serde(rename = "rbps")]
     pub read_bytes_per_second: Option<Bytes>,
 }

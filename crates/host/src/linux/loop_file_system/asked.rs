@@ -173,17 +173,20 @@ const ALIASES: [(&str, &str); 6] = [
 ];
 
 /// State of a mounted file system, as reported by the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct FileSystemFacts {
     pub kind: String,
-    /// From /proc/self/mountinfo; for ext4 also its defaults.
+    /// Options of the mount and of the file system.
     pub options: Vec<String>,
+    /// Size of its image.
     pub image_bytes: Bytes,
-    /// Whether the loop device bypasses the page cache.
+    /// Whether the loop device bypasses the page cache below.
     pub direct_io: bool,
+    /// Scheduler of the loop device.
     pub scheduler: String,
     pub read_ahead_bytes: Bytes,
     pub logical_block_bytes: u32,
+    /// The study's own commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
 }
