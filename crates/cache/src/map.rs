@@ -52,9 +52,8 @@ pub enum TierState {
 }
 
 /// Meaning of a block's heat in the page cache.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Serialize, EnumString, IntoStaticStr, VariantArray, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum HeatSource {

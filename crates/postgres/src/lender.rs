@@ -1,6 +1,6 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -37,7 +37,7 @@ impl Lender {
             return Err(Error::Program { program: "pg_ctl".into(), output });
         }
         let postmaster = data_directory.read_postmaster();
-        let found = postmaster.as_ref().and_then(|server| find_log(server.pid));
+        let found = postmaster.as_ref().and_then(|server| find_log(server.pid, data_directory.owner_uid));
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
         let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };
@@ -97,8 +97,7 @@ impl Lender {
         // Excludes passwords and home of pgthaw's user.
         keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
-            let owner = Owner::of(&self.data_directory)?;
-            command.uid(owner.uid).gid(owner.gid);
+            Owner::of(&self.data_directory)?.run(&mut command);
         }
         Ok(command)
     }
@@ -127,9 +126,13 @@ pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     kept
 }
 
-/// Standard output of a process, if it is a writable file.
-fn find_log(pid: u32) -> Option<(OwnedFd, PathBuf)> {
+/// Standard output of the owner's process, if it is a writable file. The owner chooses the pid, so another user's process
+/// does not count.
+fn find_log(pid: u32, owner_uid: u32) -> Option<(OwnedFd, PathBuf)> {
     let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
+    if fs::metadata(format!("/proc/{pid}")).ok()?.uid() != owner_uid {
+        return None;
+    }
     let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
     let log = match pidfd_getfd(&process, 1, PidfdGetfdFlags::empty()) {
         Ok(log) => log,
@@ -155,13 +158,14 @@ fn quote(option: &str) -> String {
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String, Error> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
-    let mut command = Command::new(programs.path("postgres")?);
-    command.args(["-C", name, "-D"]).arg(path).args(read_options(&directory.files)).current_dir("/");
+    // A FIFO among the configuration files would block it forever.
+    let mut command = Command::new("timeout");
+    command.arg("10").arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path).current_dir("/");
+    command.args(read_options(&directory.files));
     // A file of the owner's can hold this process up, and he reads its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
-        let owner = Owner::of(directory)?;
-        command.uid(owner.uid).gid(owner.gid);
+        Owner::of(directory)?.run(&mut command);
     }
     Ok(run(&mut command)?.trim_end_matches('\n').to_owned())
 }
@@ -249,7 +253,32 @@ mod lender_tests {
 
 #[cfg(test)]
 mod configured_tests {
+    use std::os::unix::fs::chown;
+
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
     use super::*;
+    use crate::scratch::server_owner;
+
+    #[test]
+    fn a_configuration_that_never_ends_does_not_block() {
+        for programs in Programs::find_all() {
+            let root = tempfile::tempdir().unwrap();
+            let data = root.path().join("data");
+            let mut command = Command::new(programs.path("initdb").unwrap());
+            command.args(["--auth=trust", "--no-sync", "-D"]).arg(&data).current_dir("/");
+            if let Some(owner) = server_owner() {
+                chown(root.path(), Some(owner.uid), Some(owner.gid)).unwrap();
+                owner.run(&mut command);
+            }
+            run(&mut command).unwrap();
+            let configuration = data.join("postgresql.conf");
+            fs::remove_file(&configuration).unwrap();
+            mkfifoat(CWD, &configuration, Mode::RUSR | Mode::WUSR | Mode::ROTH).unwrap();
+            let directory = DataDirectory::open(&data).unwrap();
+            assert!(read_configured_setting(&directory, "cluster_name").is_err());
+        }
+    }
 
     #[test]
     fn a_setting_is_judged_as_the_server_would() {

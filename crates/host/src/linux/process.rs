@@ -1,13 +1,17 @@
 //! Other processes: reads, CPU time, parents, state.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::Read as _;
 use std::ops::Add;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
+use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
 use procfs::process::{MountInfo, ProcState, Process, Stat, Task, all_processes};
 use procfs::{CurrentSI as _, FromRead as _, KernelStats, ProcError, ProcResult};
 
@@ -30,6 +34,22 @@ pub fn read_pid_max() -> u32 {
 pub fn stand_behind_others() {
     // Linux has priorities per thread (setpriority(2)).
     let _ = rustix::process::setpriority_process(None, 19);
+}
+
+/// Makes the command run as another user, with all groups of that user (initgroups(3)). Requires root.
+///
+/// A Debian server's SSL key is readable through such a group (`ssl-cert`).
+pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    let name = User::from_uid(uid).ok().flatten().and_then(|user| CString::new(user.name).ok());
+    let groups = name.and_then(|name| getgrouplist(&name, gid).ok()).unwrap_or_else(|| vec![gid]);
+    let become_user = move || {
+        setgroups(&groups)?;
+        setgid(gid)?;
+        Ok(setuid(uid)?)
+    };
+    // SAFETY: system calls only.
+    unsafe { command.pre_exec(become_user) };
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -390,8 +410,6 @@ fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
 mod process_tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
-    use std::os::unix::process::CommandExt as _;
-    use std::process::Command;
 
     use super::*;
 
@@ -405,6 +423,21 @@ mod process_tests {
         assert_eq!(count_busy(&[me, child.id(), u32::MAX]), Busy { running: 1, waiting: 0 });
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_command_of_another_user_has_all_groups_of_that_user() {
+        let Ok(Some(user)) = User::from_name("postgres") else { untested!("there is no user postgres") };
+        if !rustix::process::geteuid().is_root() {
+            untested!("only root can become another user");
+        }
+        let groups = |command: &mut Command| -> HashSet<String> {
+            let printed = String::from_utf8(command.arg("-G").output().unwrap().stdout).unwrap();
+            printed.split_whitespace().map(str::to_owned).collect()
+        };
+        let mut command = Command::new("id");
+        run_as(&mut command, user.uid.as_raw(), user.gid.as_raw());
+        assert_eq!(groups(&mut command), groups(Command::new("id").arg("postgres")));
     }
 
     #[test]

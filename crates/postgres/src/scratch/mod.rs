@@ -348,7 +348,7 @@ impl ScratchCluster {
         command.current_dir(self.directory.path());
         keep_plain_environment(&mut command);
         if let Some(owner) = self.borrowed.as_ref().map_or_else(server_owner, |borrowed| borrowed.owner) {
-            command.uid(owner.uid).gid(owner.gid);
+            owner.run(&mut command);
         }
         command
     }

@@ -5,9 +5,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use host::files::{Directory, EntryKind, MADE_UP_CHARACTERS, OwnDirectory};
+use host::linux::process;
 use nix::unistd::User;
 use rustix::fs::OFlags;
 
@@ -156,6 +158,10 @@ impl Owner {
         let facts = facts.map_err(|source| Error::file("look at", &data_directory.path, source))?;
         Ok(Owner { uid: facts.st_uid, gid: facts.st_gid })
     }
+
+    pub fn run(self, command: &mut Command) {
+        process::run_as(command, self.uid, self.gid);
+    }
 }
 
 /// Creates a marked directory. The server's user can only traverse it.
@@ -212,7 +218,7 @@ mod owner_mark_tests {
     use std::fs;
     use std::io::Read as _;
     use std::os::unix::fs::DirBuilderExt as _;
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     use super::*;
 
