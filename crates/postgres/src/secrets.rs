@@ -163,21 +163,17 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// A value may be an option before its secret, or a list may be a name and its value.
+/// A list may be a name and its value, or the words of a command.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)
     {
         return hide_all(value);
     }
-    let mut is_next_secret = false;
-    for value in values {
-        let names_secret = value.as_str().is_some_and(is_before_secret);
-        match value {
-            Value::String(text) if is_next_secret => *text = NOT_KEPT.to_owned(),
-            value => keep_document(value),
-        }
-        is_next_secret = names_secret;
+    let words: Option<Vec<String>> = values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
+    let Some(words) = words else { return values.iter_mut().for_each(keep_document) };
+    for (value, kept) in values.iter_mut().zip(keep_words(&words)) {
+        *value = kept.into();
     }
 }
 
@@ -414,6 +410,7 @@ mod tests {
             "settings": {"x.api_key": "geheim", "work_mem": "4MB", "tokens": ["geheim"]},
             "pairs": [["x.api_key", ["geheim"]], ["y.token", "geheim"]],
             "command": ["sh", "-c", "PGPASSWORD=geheim psql", "--password", "geheim", "--clients", "4"],
+            "login": ["curl", "-u", "me:geheim", "ftp://host"],
             "seed": 7,
         });
         keep_document(&mut study);
