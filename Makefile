@@ -157,9 +157,13 @@ web/dist/.built: $(WEB_SOURCES)
 
 RUN ?= lab/picture/run.json
 
-.PHONY: picture
-picture: web ## Draw README's picture, docs/throughput.svg, from a stored run (RUN=lab/picture/run.json)
+.PHONY: pictures
+pictures: web ## Draw the pictures of README and the guides from a stored run and stored screens (RUN=lab/picture/run.json)
 	@node web/picture.mjs $(RUN) docs/throughput.svg
+	@node web/picture.mjs $(RUN) docs/pictures/study.svg lab/picture/study-labels.txt
+	@for screen in map top; do \
+	  node web/picture.mjs lab/picture/$$screen.txt docs/pictures/$$screen.svg lab/picture/$$screen-labels.txt; \
+	done
 
 .PHONY: clean
 clean: ## Remove what was built here

@@ -27,7 +27,7 @@ interface StoredStudy extends Pick<StudyData, "headline" | "sweep" | "points" | 
 }
 
 /** Always on light paper. Fits are only in the report. */
-export function drawPicture(data: StoredStudy): string {
+export function drawPicture(data: StoredStudy, [title = TITLE, explanation = EXPLANATION]: string[] = []): string {
   const trials = data.trials.map(({ point, repeat, samples }): Drawn => {
     const tps = samples.map(({ transactions }) => transactions);
     const series = { second: samples.map(({ second }) => second), tps: { mean: tps, min: tps, max: tps } } as TrialSeries;
@@ -47,8 +47,8 @@ export function drawPicture(data: StoredStudy): string {
     `<title id="title">${escape(data.headline)}</title>`,
     `<desc id="about">${escape([`${throughput.title}, ${throughput.unit(view)}.`, ...aboutOf(data)].join(" "))}</desc>`,
     `<rect x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="8" fill="${theme.paper}" stroke="${theme.rule}"/>`,
-    text(MARGIN, 32, 17, theme.ink, TITLE, ' font-weight="600"'),
-    text(MARGIN, 54, 13, theme.soft, EXPLANATION),
+    text(MARGIN, 32, 17, theme.ink, title, ' font-weight="600"'),
+    text(MARGIN, 54, 13, theme.soft, explanation),
     legend.markup,
     text(MARGIN, top - 8, 12, theme.soft, throughput.unit(view)),
     `<g transform="translate(${MARGIN} ${top})">${curves}</g>`,

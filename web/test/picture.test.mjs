@@ -1,4 +1,5 @@
-// A run's first chart can be drawn without a browser, says what it shows, and is small enough for a README.
+// A run's first chart can be drawn without a browser, says what it shows, and is small enough for a README. The labelled screens are
+// those of the guides.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { labelScreen } from "../labels.mjs";
 
 const SECONDS = 20;
 /** Seconds after which each is warm in this story. */
@@ -52,4 +54,19 @@ test("the first chart is a picture of its own", () => {
   } finally {
     rmSync(directory, { recursive: true });
   }
+});
+
+const stored = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+
+for (const [name, guide] of [["map", "after-a-restart"], ["top", "three-in-the-morning"]]) {
+  test(`the labelled screen of ${name} is the guide's, and drawn`, () => {
+    const [screen, shown] = [stored(`lab/picture/${name}.txt`), stored(`docs/guides/${guide}.md`).split("\n")];
+    for (const line of screen.trimEnd().split("\n")) assert.ok(shown.includes(line), line);
+    assert.equal(stored(`docs/pictures/${name}.svg`), labelScreen(screen, stored(`lab/picture/${name}-labels.txt`)), "make pictures");
+  });
+}
+
+test("a label needs its words on the screen, and few words of its own", () => {
+  assert.throws(() => labelScreen("a screen\n", "title\nelsewhere | meaning\n"), /not on the screen: elsewhere/);
+  assert.throws(() => labelScreen("a screen\n", `title\nscreen | ${"word ".repeat(13)}\n`), /at most 12 words/);
 });
