@@ -112,6 +112,8 @@ fn normalize(line: &str) -> String {
     let line = replace(&line, r"\(# to #\)", NUMBER);
     // A receipt names its parts only where pgthaw's own work took a moment.
     let line = replace(&line, "# in total: # before the job, # for the job, # after it", "the job took #");
+    // How much of a preload the job requested stands there only if not all of it.
+    let line = replace(&line, r" \(# of them in the new film, which [^)]*\)", "");
     // Columns that are left out where they would be empty.
     let line = replace(&line, r"(?-u:\b)(?:dirty|in buffers)(?-u:\b)", "");
     let words = line.split_whitespace().map(|word| match word {
