@@ -34,7 +34,7 @@ fn compile_probe(name: &str) -> bool {
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             println!(
-                "cargo::warning=clang is missing, so pgthaw will have no programs in the kernel: apt-get install clang; touch crates/observe/build.rs"
+                "cargo::warning=clang is missing, so pgthaw is built without its BPF programs: apt-get install clang; touch crates/observe/build.rs"
             );
         }
         Err(error) => println!("cargo::error=clang cannot be run: {error}"),

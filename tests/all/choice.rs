@@ -92,7 +92,7 @@ test_every_version! {
             assert_eq!(planned["snapshot"]["name"], marked, "{planned:#}");
         }
         let told = server.pgthaw(&["snapshot", "take", "--keep", "7"]).ok().stderr;
-        assert!(told.contains(" does not take this one, but snapshot"), "{told}");
+        assert!(told.contains(" does not use this one, but snapshot"), "{told}");
 
         let receipt = restore(&server, &[]);
         let chosen = &receipt["snapshot"];
@@ -123,7 +123,7 @@ fn a_server_that_never_restarted_gets_its_newest_and_hears_of_a_warmer_one() {
     evict(&server);
     server.psql("SELECT pg_prewarm('hot', 'read', 'main', 0, 499)");
     let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
-    assert!(told.contains(" takes this snapshot") && told.contains(&warm), "{told}");
+    assert!(told.contains(" uses this snapshot") && told.contains(&warm), "{told}");
     let newest = take(&server);
     for named in [&[][..], &["newest"]] {
         let chosen = restore(&server, &[&["--dry-run"], named].concat())["snapshot"].clone();
@@ -155,7 +155,7 @@ fn what_made_one_warm_and_was_dropped_since_does_not_count() {
     assert!(resident_share(&receipt["os"]) > RESIDENT_MIN, "{receipt:#}");
     assert_eq!(listed(&server, &[]).1["name"], left);
     let named = server.pgthaw(&["restore", &largest, "--tier", "os", "--dry-run"]).ok().stdout;
-    assert!(named.contains("not counted (dropped since): big"), "{named}");
+    assert!(named.contains("not counted (databases dropped since then): big"), "{named}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn one_that_holds_nothing_is_never_taken() {
     server.pgthaw(&["snapshot", "drop", &name]).ok();
     for arguments in [&["restore"][..], &["restore", "--dry-run"], &["snapshot", "diff"]] {
         let error = server.pgthaw(arguments).ends_with(2).stderr;
-        assert!(error.contains("has content of either tier") && error.contains("snapshot take"), "{error}");
+        assert!(error.contains("contains blocks of either tier") && error.contains("snapshot take"), "{error}");
     }
     let list = server.pgthaw(&["snapshot", "list"]).ok().stdout;
     assert!(!list.contains(" takes "), "{list}");
@@ -222,7 +222,7 @@ fn a_list_of_several_clusters_gives_no_command_that_leads_to_one_of_them() {
     server.cluster.stop(StopMode::Fast).unwrap();
     let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
     for cluster in [other.map.source.system_identifier - 1, other.map.source.system_identifier] {
-        assert!(text.contains(&format!("* a restore of cluster {cluster} takes ")), "{text}");
+        assert!(text.contains(&format!("* a restore of cluster {cluster} uses ")), "{text}");
     }
     assert!(!text.contains("pgthaw restore"), "{text}");
 }
@@ -247,7 +247,7 @@ fn the_list_marks_what_a_restore_takes_with_and_without_a_server() {
     let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
     let marked: Vec<&str> = text.lines().filter(|line| line.starts_with("*  ")).collect();
     assert!(marked.len() == 1 && marked[0].contains(&warm), "{text}");
-    assert!(text.contains(&format!(" takes snapshot {warm}")), "{text}");
+    assert!(text.contains(&format!(" uses snapshot {warm}")), "{text}");
     assert!(text.contains("why: the warmest from before the server's start of "), "{text}");
     assert_eq!(listed(&server, &[]).1["reason"], "warmest_before_start");
     server.cluster.stop(StopMode::Fast).unwrap();
@@ -398,7 +398,7 @@ fn what_is_shown_verified_and_dropped_is_told_from_what_a_restore_takes() {
     let cold = take(&server);
     let shown = server.pgthaw(&["snapshot", "show"]).ok();
     assert!(shown.stdout.starts_with(&format!("snapshot {cold} of ")), "{shown:?}");
-    let other = |text: &str| text.contains("takes another one: ");
+    let other = |text: &str| text.contains("uses another snapshot: ");
     assert!(other(&shown.stderr) && shown.stderr.contains(&warm), "{shown:?}");
     assert!(!other(&server.pgthaw(&["snapshot", "show", "best"]).ok().stderr));
 
@@ -417,9 +417,9 @@ fn what_is_shown_verified_and_dropped_is_told_from_what_a_restore_takes() {
 
     let newer = take(&server);
     let dropped = server.pgthaw(&["snapshot", "drop", &cold]).ok().stdout;
-    assert!(!dropped.contains("now takes"), "{dropped}");
+    assert!(!dropped.contains("now uses"), "{dropped}");
     let dropped = server.pgthaw(&["snapshot", "drop", &warm]).ok().stdout;
-    assert!(dropped.contains(" now takes snapshot ") && dropped.contains(&newer), "{dropped}");
+    assert!(dropped.contains(" now uses snapshot ") && dropped.contains(&newer), "{dropped}");
     let dropped = server.pgthaw(&["snapshot", "drop", &newer]).ok().stdout;
     assert!(dropped.contains("no snapshot is left for `pgthaw restore"), "{dropped}");
     let last = take(&server);

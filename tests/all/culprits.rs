@@ -63,7 +63,7 @@ test_every_version! {
             assert!((6_000_000_000..13_000_000_000).contains(&waited), "{waited}");
             let text = server.pgthaw(&["waits", "--source", source, "--seconds", "1"]).ok().stdout;
             let told = text.lines().find(|line| line.starts_with(&format!("{pid} "))).unwrap_or_else(|| panic!("{text}"));
-            for part in ["@postgres forgetful, idle in transaction for ", ", holds t: 6 wait behind it"] {
+            for part in ["@postgres forgetful, idle in transaction for ", ", holds t: 6 processes wait behind it"] {
                 assert!(told.contains(part), "{part}: {text}");
             }
             let stdout = server.pgthaw(&["top", "--source", source, "--seconds", "2"]).ok().stdout;
@@ -117,8 +117,8 @@ fn what_a_role_may_not_see_is_not_told_as_if_it_were_seen() {
     assert!(text.contains("in a state hidden from this role") && !text.contains("at work"), "{text}");
     assert!(!text.contains("insufficient privilege"), "{text}");
     let text = server.pgthaw(&["waits", "--source", "sql", "--seconds", "1"]).ok().stdout;
-    assert!(text.contains("holds advisory lock: 1 waits behind it"), "{text}");
-    assert!(text.contains("holds t: 1 waits behind it"), "{text}");
+    assert!(text.contains("holds advisory lock: 1 process waits behind it"), "{text}");
+    assert!(text.contains("holds t: 1 process waits behind it"), "{text}");
 }
 
 fn assert_culprit(blocker: &Value, pid: u64, version: u32) {

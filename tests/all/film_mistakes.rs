@@ -96,16 +96,21 @@ fn what_is_left_out_of_a_film_is_told_and_in_no_forecast() {
     let rewritten = run(&server);
     let remarks = rewritten["remarks"].to_string();
     assert!(
-        remarks.contains("dropped or rewritten since: public.t") && remarks.contains("of the film's"),
+        remarks.contains("dropped or rewritten since the recording: public.t") && remarks.contains("of the film's"),
         "{rewritten:#}"
     );
     let reason = rewritten["decision"]["reason"].as_str().unwrap();
-    assert!(!reason.contains("its own work, so that"), "{rewritten:#}");
+    assert!(!reason.contains("the job's own work, so no preload"), "{rewritten:#}");
     // The film that it left is smaller, and all of it is there.
     make_cold(&mut server);
     let by_newer = run(&server);
     let remarks = by_newer["remarks"].to_string();
-    assert!(remarks.contains("was used, because most of") && !remarks.contains("dropped or rewritten"), "{by_newer:#}");
+    assert!(
+        remarks.contains("pgthaw used film")
+            && remarks.contains("because most blocks of film")
+            && !remarks.contains("dropped or rewritten"),
+        "{by_newer:#}"
+    );
 }
 
 #[test]

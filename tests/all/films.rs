@@ -177,8 +177,8 @@ fn a_film_in_which_nothing_came_is_told() {
     let server = server(15);
     run(&server, &["--like", "idle"], "SELECT 1");
     let (_, receipt) = run(&server, &["--like", "idle"], "SELECT 1");
-    assert!(receipt["decision"]["reason"].as_str().unwrap().contains("with content"), "{receipt:#}");
-    assert!(receipt["remarks"].to_string().contains("has nothing to preload"), "{receipt:#}");
+    assert!(receipt["decision"]["reason"].as_str().unwrap().contains("with blocks to preload"), "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("has no blocks to preload"), "{receipt:#}");
 }
 
 #[test]
@@ -273,7 +273,10 @@ fn a_film_of_a_rewritten_table_helps_with_the_others() {
     server.psql("VACUUM FULL u; CHECKPOINT");
     make_cold(&mut server);
     let (_, receipt) = run(&server, &["--like", "both"], both);
-    assert!(receipt["remarks"].to_string().contains("dropped or rewritten since: public.u"), "{receipt:#}");
+    assert!(
+        receipt["remarks"].to_string().contains("dropped or rewritten since the recording: public.u"),
+        "{receipt:#}"
+    );
 }
 
 #[test]

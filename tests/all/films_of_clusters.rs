@@ -87,5 +87,5 @@ fn a_film_of_another_cluster_alone_helps_no_job() {
     let refused = pgthaw(&first, &state, &["run", "--film", "y", "--", "echo", "done"]).ends_with(2);
     assert!(refused.stderr.contains("of another cluster") && refused.stdout.is_empty(), "{refused:?}");
     let ran = receipt(&pgthaw(&first, &state, &["run", "--like", "y", "--json", "--", "true"]).ok());
-    assert!(ran["remarks"].to_string().contains("named y are of other clusters"), "{ran:#}");
+    assert!(ran["remarks"].to_string().contains("all films named y belong to other clusters"), "{ran:#}");
 }

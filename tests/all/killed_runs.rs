@@ -126,7 +126,7 @@ fn a_session_that_works_on_for_a_while_is_waited_for() {
     let job = start_statement(&server, statement);
     kill_process(Pid::from_raw(job.id() as i32).unwrap(), Signal::TERM).unwrap();
     let told = String::from_utf8(job.wait_with_output().unwrap().stderr).unwrap();
-    assert!(told.contains("for a session of it to finish") && !told.contains("did not end with it"), "{told}");
+    assert!(told.contains("for its last session to finish") && !told.contains("did not end with it"), "{told}");
     // What it read meanwhile went again.
     assert_gone(&server, "t");
 }

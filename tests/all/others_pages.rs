@@ -171,7 +171,7 @@ fn however_many_others_are_connected_the_jobs_session_is_found() {
         let job = ["run", mode, "--json", "--", &psql(&server), "-h", "127.0.0.1", "-XAtqc", "SELECT pg_sleep(1)"];
         let receipt = receipt(&server.pgthaw(&job).ok());
         assert_eq!(receipt["attended"]["sessions"], 1, "{receipt:#}");
-        assert!(!receipt["remarks"].to_string().contains("for a session of it to finish"), "{receipt:#}");
+        assert!(!receipt["remarks"].to_string().contains("for its last session to finish"), "{receipt:#}");
     }
     drop(idle);
 }

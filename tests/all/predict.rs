@@ -36,7 +36,7 @@ fn the_case_of_the_source_is_drawn_again() {
         "191360 pages x 4.70 ms = 15.0 min",
         "cold restart: 50 % of 4545 tps after",
         "as one relation",
-        "steepest at transaction 576711",
+        "throughput rises most steeply at transaction 576711",
         "\nassumed:\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -103,7 +103,7 @@ fn what_makes_no_sense_is_refused() {
         (vec!["predict", "pages=5", "miss=fast", "hit=2ms"], "write a time above 0"),
         (vec!["predict", "pages=5", "hit=2ms", "riops=0"], "must be a number above 0"),
         (vec!["predict", "pages=1e12", "miss=2ms", "hit=1ms"], "must be from 1 to 4294967295 blocks"),
-        (vec!["predict", "pages=4e9", "miss=3600s", "hit=3599s"], "exceed a hundred years"),
+        (vec!["predict", "pages=4e9", "miss=3600s", "hit=3599s"], "take more than a hundred years"),
         (vec!["predict", "pages=5", "hit=2ms"], "the time of a read is unknown"),
         (vec!["predict", "pages=5"], "hit=0.22ms"),
         (vec!["predict", "pages=5", "miss=2ms", "hit=1ms", "--what-if", "luck=1"], "there is no figure"),
@@ -351,7 +351,10 @@ fn beside_a_stopped_server_relations_count_by_what_was_looked_up() {
     let (after_load, told) = predict(&server, "load");
     assert!(told.contains("half from tables and half from") && told.contains("may stem from a bulk load"), "{told}");
     let (after_readers, told) = predict(&server, "readers");
-    assert!(told.contains("in proportion to their lookups up to then") && !told.contains("bulk load"), "{told}");
+    assert!(
+        told.contains("in proportion to their lookups before the snapshot") && !told.contains("bulk load"),
+        "{told}"
+    );
     assert!(after_readers < 0.6 * after_load, "{after_readers} {after_load}");
 }
 

@@ -174,8 +174,8 @@ fn what_is_no_server_process_or_database_is_not_waited_for() {
     let of_other = other.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
     let gone = Command::new("true").spawn().map(|mut child| (child.id().to_string(), child.wait())).unwrap().0;
     for (pid, why) in [
-        ("1", "it is another program's"),
-        (of_other.trim(), "another server's"),
+        ("1", "it belongs to another program"),
+        (of_other.trim(), "to another server"),
         (&*gone, "there is no such process"),
         (&*postmaster, "it is the postmaster"),
     ] {

@@ -460,7 +460,7 @@ fn what_is_said_by_hand_fits_what_the_report_says() {
     let home = with_files(&[("out.txt", REPORT), ("limited.txt", &limited)]);
     for (file, given, told) in [
         ("out.txt", "rate=2500", "no rate was requested"),
-        ("limited.txt", "rate=200", "about 2000 were due"),
+        ("limited.txt", "rate=200", "about 2000 per second were scheduled"),
         ("limited.txt", "rate=2500", "none began more than 128 ms late"),
         ("out.txt", "clients=8", "clients= is 8, but its report shows 4"),
         ("out.txt", "jobs=3", "jobs= is 3, but its report shows 2"),

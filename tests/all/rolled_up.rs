@@ -205,7 +205,7 @@ fn a_stopped_servers_map_says_what_stands_there_without_a_name() {
         let known = format!("which has {} of {} relations", named.len(), map["relation_count"]);
         assert!(remarks.contains(&known), "{known}: {remarks}");
         let bytes = Bytes(unnamed.iter().map(|row| blocks(row, "bytes")).sum());
-        let rest = format!("; the other {} appear under their file names, {bytes}", unnamed.len());
+        let rest = format!("; the other {} ({bytes}) appear under their file names", unnamed.len());
         assert!(remarks.contains(&rest), "{rest}: {remarks}");
     }
 }

@@ -62,13 +62,13 @@ test_every_version! {
         assert_verdict(&one, BOTH, BOTH, &[]);
         assert_answer(&one, "pg_prewarm", true, "in postgres");
         let text = server.pgthaw(&["doctor", "-d", "postgres"]).ok().stdout;
-        assert!(text.starts_with("you can snapshot and restore both tiers; nothing is missing\n"), "{text}");
+        assert!(text.starts_with("you can snapshot and restore both caches; nothing is missing\n"), "{text}");
         let text = server.pgthaw(&["doctor"]).ok().stdout;
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].ends_with(", and shared_buffers of some databases; one command is missing:"), "{text}");
+        assert!(lines[0].ends_with(", and shared_buffers of some databases; one command is left to run:"), "{text}");
         let command = lines[1].trim_start();
         assert!(command.starts_with("psql ") && command.ends_with("-c 'CREATE EXTENSION pg_prewarm'"), "{text}");
-        assert_eq!(&lines[2..4], ["", "needed for both tiers"]);
+        assert_eq!(&lines[2..4], ["", "needed for both caches"]);
         server.pgthaw(&["doctor", "--require", "buffers", "--require", "os"]).ok();
         server.pgthaw(&["doctor", "--require", "pg_prewarm"]).ends_with(3);
     }
@@ -117,7 +117,7 @@ fn one_grant_is_enough_and_nothing_possible_is_told_by_the_status() {
     let doctor = |arguments: &[&str]| server.pgthaw_as(65534, &[&["doctor", "-U", "app"], arguments].concat());
     let text = doctor(&[]).ends_with(3).stdout;
     let (answer, _) = text.split_once("needed for").unwrap();
-    assert!(answer.contains("neither snapshot nor restore") && answer.contains("3 commands are missing"), "{text}");
+    assert!(answer.contains("neither snapshot nor restore") && answer.contains("3 commands are left to run"), "{text}");
     // The one that mends all comes first, and is nobody else's.
     let first = answer.lines().find(|line| line.contains("sudo")).unwrap();
     assert!(first.contains(" pgthaw doctor ") && !first.contains("-U app"), "{text}");

@@ -296,7 +296,7 @@ fn what_cannot_be_verified_is_not_called_damaged() {
     let server = servers::start_any(&[]);
     take(&server, &[]);
     let error = server.pgthaw(&["snapshot", "list", "--verify", "nofile"]).ends_with(2).stderr;
-    assert!(error.contains("no snapshot is called") && error.contains("ending .parquet"), "{error}");
+    assert!(error.contains("no snapshot is called") && error.contains("end in .parquet"), "{error}");
     let text = server.pgthaw(&["snapshot", "list", "--verify", "./nofile.parquet"]).ends_with(1).stdout;
     assert!(text.starts_with("UNREAD") && !text.contains("DAMAGED"), "{text}");
     let error = server.pgthaw(&["restore", "./nofile.parquet"]).ends_with(1).stderr;
@@ -318,7 +318,7 @@ fn a_cold_snapshot_points_to_the_warm_one() {
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     let taken = server.pgthaw(&["snapshot", "take"]).ok();
     let name = warm.file_stem().unwrap().to_str().unwrap();
-    assert!(taken.stderr.contains(&format!("does not take this one, but snapshot {name}, taken")), "{taken:?}");
+    assert!(taken.stderr.contains(&format!("does not use this one, but snapshot {name}, taken")), "{taken:?}");
     assert!(taken.stdout.contains("nothing (not visible) of shared_buffers"), "{taken:?}");
     let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
     assert_eq!(taken["warmer"]["name"], name, "not only the first time: {taken:#}");
@@ -335,7 +335,7 @@ fn quiet_leaves_standard_error_to_failures() {
     server.restart();
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
     let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
-    assert!(told.contains("does not take this one, but") && told.contains("shared_buffers"), "{told}");
+    assert!(told.contains("does not use this one, but") && told.contains("shared_buffers"), "{told}");
     let commands: [&[&str]; 9] = [
         &["snapshot", "take"],
         &["snapshot", "show", "newest"],

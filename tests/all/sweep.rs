@@ -372,7 +372,7 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     let nothing = home.pgthaw(&[&compared[..], &["skipped"]].concat()).ends_with(2).stderr;
     assert!(nothing.contains("with a skipped above 0"), "{nothing}");
     let wrong = home.pgthaw(&["results", "compare", "clients=1", "clients=64"]).ends_with(2);
-    assert!(wrong.stderr.contains("clients=64 holds no trial; the sweep varies clients"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("clients=64 matches no trial; the sweep varies clients"), "{}", wrong.stderr);
 }
 
 #[test]

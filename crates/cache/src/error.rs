@@ -16,7 +16,7 @@ pub enum Error {
     NoSnapshot(PathBuf),
     #[error("there is no snapshot in {}", directory.display())]
     KeptElsewhere { directory: PathBuf, elsewhere: PathBuf },
-    #[error("no snapshot in {} has content of {}", directory.display(), tiers.words())]
+    #[error("no snapshot in {} contains blocks of {}", directory.display(), tiers.words())]
     NothingHeld { directory: PathBuf, tiers: Tiers },
     #[error("no snapshot is called \"{name}\" in {}", directory.display())]
     UnknownSnapshot { name: String, directory: PathBuf },
@@ -92,7 +92,9 @@ impl Explain for Error {
             Error::Flawed { flaw: Flaw::NotOne(_), .. } => "`pgthaw snapshot list` lists the snapshots",
             Error::Flawed { flaw: Flaw::Damaged(_), path } => {
                 let file = postgres::quote_argument(&path.display().to_string());
-                return Some(format!("use an older snapshot (`pgthaw snapshot list`), or remove this: `rm -- {file}`"));
+                return Some(format!(
+                    "use an older snapshot (`pgthaw snapshot list`), or remove this one: `rm -- {file}`"
+                ));
             }
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
                 "use the pgthaw version that wrote it, or take a new snapshot"
@@ -111,11 +113,11 @@ impl Explain for Error {
                 "take one with `pgthaw snapshot take` once the server is warm; `pgthaw doctor` shows whether both tiers are visible"
             }
             Error::UnknownSnapshot { .. } => {
-                "give best, newest, newest~1 or the beginning of a name in `pgthaw snapshot list`; a file's path needs a / or the ending .parquet"
+                "use best, newest, newest~1 or the beginning of a name that `pgthaw snapshot list` shows; a file's path must contain a / or end in .parquet"
             }
             Error::AmbiguousSnapshot { .. } => "give more of the name",
             Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
-                "this word selects an existing snapshot: choose another label"
+                "best and newest select existing snapshots: choose another label"
             }
             Error::Label(_) => {
                 "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
@@ -146,10 +148,12 @@ pub fn kept_elsewhere(directory: &Path) -> String {
 fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
-        io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or give another directory with --dir"),
+        io::ErrorKind::PermissionDenied => {
+            Some("run pgthaw as the owner of this path, or give another directory with --dir")
+        }
         // The file exceeds a limit of this user or of the file system.
         io::ErrorKind::FileTooLarge => {
-            Some("no snapshot was damaged; free some space, or give another directory with --dir")
+            Some("existing snapshots are intact; free some space, or give another directory with --dir")
         }
         io::ErrorKind::NotADirectory => Some("a part of this path is a file: give a directory with --dir"),
         _ => None,

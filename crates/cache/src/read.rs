@@ -53,7 +53,9 @@ pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Ma
         remarks.push(remark_names(&inputs, &relations));
     }
     if inputs.server.is_some_and(|server| server.facts.io_direct) {
-        remarks.push("debug_io_direct contains data: this server's reads bypass the OS page cache".to_owned());
+        remarks.push(
+            "the setting debug_io_direct includes \"data\": this server's reads bypass the OS page cache".to_owned(),
+        );
     }
     Ok(Map {
         taken_at,
@@ -277,8 +279,8 @@ fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     let (named, total) = (relations.len() - files, relations.len());
     let rest = match files {
         0 => String::new(),
-        1 => format!("; the other one appears under its file name, {}", Bytes(blocks * u64::from(block_size))),
-        _ => format!("; the other {files} appear under their file names, {}", Bytes(blocks * u64::from(block_size))),
+        1 => format!("; the other one ({}) appears under its file name", Bytes(blocks * u64::from(block_size))),
+        _ => format!("; the other {files} ({}) appear under their file names", Bytes(blocks * u64::from(block_size))),
     };
     let taken_at = snapshot.map.taken_at.strftime("%Y-%m-%d %H:%M:%S UTC");
     format!(
@@ -312,7 +314,7 @@ fn scan(
     let found = directory.scan(&mut refused)?.into_iter().filter(|relation| is_meant(&relation.path));
     if let Some(first) = refused.first() {
         let hint = first.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        remarks.push(format!("skipped the relations in inaccessible places: {}{hint}", name_some(&refused)));
+        remarks.push(format!("skipped the relations in inaccessible directories: {}{hint}", name_some(&refused)));
     }
     let mark = |mut relation: Relation| {
         relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
@@ -382,7 +384,7 @@ const THREADS_MAX: usize = 8;
 /// Tests access with PG_VERSION, a small file of the cluster's owner.
 fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
-        return TierState::Unknown { reason: "there is no data directory".to_owned() };
+        return TierState::Unknown { reason: "the data directory is not on this host, or unknown".to_owned() };
     };
     let look = || -> Result<(), linux::Error> {
         if let Some(file) = inputs.page_cache.open(&directory.path.join("PG_VERSION"))? {

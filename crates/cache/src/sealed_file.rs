@@ -72,7 +72,7 @@ impl Sealed {
         }
         let rows = self.parquet.row_groups().iter().map(|group| group.num_rows());
         if !rows.clone().all(|rows| (1..=rows_max as i64).contains(&rows)) {
-            return Err(Flaw::Contradiction(format!("a row group has not 1 to {rows_max} rows")));
+            return Err(Flaw::Contradiction(format!("a row group does not have 1 to {rows_max} rows")));
         }
         Ok(rows.map(|rows| rows as u64).sum())
     }
@@ -303,7 +303,7 @@ pub fn open_written(path: &Path) -> Result<File, Flaw> {
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
     // No SEEK_HOLE support counts as no holes.
     match size > 0 && seek(&file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
-        true => Err(Flaw::Damaged("it has holes that were never written".into())),
+        true => Err(Flaw::Damaged("it is sparse: parts of it were never written".into())),
         false => Ok(file),
     }
 }
@@ -508,7 +508,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     /// Location and uncompressed size of the column's only page, both within their limits.
     fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<(PageLocation, u64), String> {
         let file_bytes = self.source.len();
-        let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
+        let offset = u64::try_from(column.data_page_offset()).map_err(|_| "its offset in the file is negative")?;
         let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
         if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
             return Err("it is not compressed in pgthaw's way".to_owned());
@@ -521,7 +521,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         check_thrift(&header).map_err(|what| format!("pgthaw does not write such a page header: {what}"))?;
         let unpacked = find_unpacked_size(&header)?;
         if unpacked > max_bytes || bytes > max_bytes + 1024 {
-            return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));
+            return Err(format!("its {bytes} bytes unpack to {unpacked} bytes, but at most {max_bytes} are allowed"));
         }
         let compressed_page_size = i32::try_from(bytes).map_err(|_| "it is too large")?;
         Ok((PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 }, unpacked))
@@ -620,7 +620,7 @@ fn skip_thrift(kind: u8, bytes: &[u8], depth: u32) -> Result<&[u8], String> {
                 }
             }
         }
-        kind => Err(format!("a value of type {kind}, or too deep")),
+        kind => Err(format!("a value of type {kind}, or nested too deeply")),
     }
 }
 

@@ -174,7 +174,7 @@ impl ConnectionArguments {
             let options = to(self.connect_options()?);
             match options.withheld_from()? {
                 Some(address) => terminal::print_remark(&format!(
-                    "-W has no effect: pgthaw sends no password to {address}, an address read from a data directory (if it is your server, give it with -h and -p)"
+                    "-W has no effect: pgthaw sends no password to {address}, which it read from a data directory (if you trust that server, give its address with -h and -p)"
                 )),
                 None => {
                     let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));

@@ -36,7 +36,7 @@ impl Explain for Panicked {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("check that a PostgreSQL server answers there; if it does, this is a bug in pgthaw: please report it with the output of RUST_BACKTRACE=1".into())
+        Some("check that a PostgreSQL server answers at this address; if it does, this is a bug in pgthaw: please report it with the output of RUST_BACKTRACE=1".into())
     }
 }
 

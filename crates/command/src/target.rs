@@ -231,7 +231,7 @@ async fn open_directory(arguments: &ConnectionArguments, path: &Path, scope: Sco
         // Only the server knows the databases' names.
         Err(error) if scope != Scope::default() => return Err(error),
         Err(error) => {
-            let remark = format!("pgthaw reads only its files: {}", error.with_hint());
+            let remark = format!("pgthaw reads only the files of the data directory: {}", error.with_hint());
             (None, Some(error), Some(remark))
         }
     };
@@ -286,7 +286,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
             // A grant would only lead to the next refusal.
             let owner = printable(&owner.name);
             let why = format!(
-                "only {owner}, the owner of its files, and root can see which of them are cached (run pgthaw as {owner} or as root)"
+                "only {owner}, the owner of the server's files, and root can see which of them are cached (run pgthaw as {owner} or as root)"
             );
             return Err((SkipReason::NoPermission, why));
         }

@@ -310,7 +310,7 @@ impl<'a> Counts<'a> {
             accesses.add(blocks, scans);
         } else if blocks > UNEXPLAINED_BLOCKS {
             accesses.assumptions.push(format!(
-                "{name}: full scans, one in {:.0} transactions, are taken for another job's and left out",
+                "{name}: the forecast omits full scans (one in {:.0} transactions), assuming that another job runs them",
                 scans.recip()
             ));
         }
@@ -353,7 +353,7 @@ impl<'a> Counts<'a> {
         }
         if scans > MANY_DESCENTS && index.blocks > SMALL_BLOCKS {
             accesses.assumptions.push(format!(
-                "{name}: its {scans:.0} descents per transaction are assumed to be random; if they are ordered, as in a join in table order, it is warm sooner"
+                "{name}: {scans:.0} index descents per transaction are assumed to be random; if they are ordered, as in a join in table order, the index is warm sooner"
             ));
         }
         accesses
@@ -397,7 +397,7 @@ impl Lookups {
         } else if !self.is_beside(blocks) {
             let filled = self.least / self.scans;
             Some(format!(
-                "{name}: {rows:.0} rows of an index scan are in {run:.0} scattered blocks; side by side they would be in {filled:.0}"
+                "{name}: {rows:.0} rows of an index scan are in {run:.0} scattered blocks; side by side they would fill {filled:.0} blocks"
             ))
         } else {
             self.is_bitmap.then(|| format!("{name}: the {run:.0} blocks of a bitmap scan are read one by one"))
@@ -558,7 +558,7 @@ mod classes_tests {
     fn rows_in_a_block_each_lie_anywhere() {
         let classes = look_up(600, 600, 590);
         assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 590.00 single blocks per transaction");
-        assert!(classes.assumptions[0].contains("side by side they would be in 11"), "{:?}", classes.assumptions);
+        assert!(classes.assumptions[0].contains("side by side they would fill 11 blocks"), "{:?}", classes.assumptions);
     }
 
     #[test]

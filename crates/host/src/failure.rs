@@ -109,7 +109,7 @@ pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
         Some(_) => {
-            "pgthaw reads only files of the data directory's owner: chown them to that user, or remove leftovers"
+            "pgthaw reads only files of the data directory's owner: chown this one to that user, or remove it if it is a leftover"
         }
         None => AS_OWNER,
     })

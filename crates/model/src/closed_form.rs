@@ -41,11 +41,11 @@ impl WarmUp {
 
     /// A transaction reads one page of each relation in turn. The first miss takes Td, each further one adds Td - Tc.
     pub fn parallel(pages: &[f64], read_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
-        Error::check_positive("the time of a transaction that reads one page in seconds", read_seconds)?;
+        Error::check_positive("the time in seconds of a transaction that reads one page", read_seconds)?;
         if read_seconds < hit_seconds {
             return Err(Error::ColdFasterThanWarm { cold_seconds: read_seconds, hit_seconds });
         }
-        Error::check_positive("the time of a cached transaction in seconds", hit_seconds)?;
+        Error::check_positive("the time in seconds of a cached transaction", hit_seconds)?;
         if pages.is_empty() {
             return Err(Error::NoPages);
         }
@@ -220,7 +220,7 @@ impl FillTime {
         reads_per_second: f64,
         hit_seconds: f64,
     ) -> Result<FillTime, Error> {
-        let reads_per_second = Error::check_positive("the number of random reads in a second", reads_per_second)?;
+        let reads_per_second = Error::check_positive("the number of random reads per second", reads_per_second)?;
         let rows_per_second = density.rows_per_mb * reads_per_second * page_bytes / MEGABYTE;
         let curve = WarmUp::parallel(pages, hit_seconds + reads_per_second.recip(), hit_seconds)?;
         Ok(FillTime {

@@ -11,7 +11,7 @@ pub enum Error {
     ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
     #[error("shared_buffers of {buffers} do not fit into {memory} of memory")]
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
-    #[error("a film can forecast other memory sizes, but not {changes}")]
+    #[error("a forecast from a film can change only the memory, not {changes}")]
     FilmTellsOfMemory { changes: String },
     #[error("{0}")]
     Figures(String),
@@ -19,9 +19,9 @@ pub enum Error {
     NoHit,
     #[error("there are no pages to warm")]
     NoPages,
-    #[error("no forecast from these figures: its times exceed a hundred years")]
+    #[error("no forecast from these figures: the warm-up would take more than a hundred years")]
     NoForecast,
-    #[error("a forecast requires a running server or a snapshot: the files do not show the clients' requests")]
+    #[error("a forecast requires a running server or a snapshot: the data files do not show the clients' requests")]
     NoServer,
     #[error("row counts require a running server's catalog")]
     NoRows,
@@ -47,7 +47,7 @@ pub enum Error {
     UnknownFormat,
     #[error("{intervals} intervals are too few to judge: at least {fewest} are needed")]
     TooShort { intervals: usize, fewest: usize },
-    #[error("none of its {intervals} intervals has a figure")]
+    #[error("none of its {intervals} intervals has a throughput")]
     NoFigures { intervals: u64 },
     #[error("not a single transaction was served")]
     NoTransactions,
@@ -55,7 +55,7 @@ pub enum Error {
     TimeBackwards { line: u64, before: f64, after: f64 },
     #[error("line {line}: {seconds} is not a time of a run: {why}")]
     NoTime { line: u64, seconds: f64, why: &'static str },
-    #[error("line {line}: \"{}\" is not a valid figure here", shorten(text))]
+    #[error("line {line}: \"{}\" is not a valid time or number here", shorten(text))]
     BadNumber { line: u64, text: String },
     #[error("line {line} has another format than the lines before it: \"{}\"", shorten(text))]
     BadLine { line: u64, text: String },
@@ -87,7 +87,7 @@ impl Explain for Error {
             Error::Figures(_) => "`pgthaw predict --help` lists the figures",
             Error::NoHit => "give it: hit=0.22ms",
             Error::ColdFasterThanWarm { .. } => {
-                "the first is the latency when nothing is cached, the second when everything is"
+                "give a miss= (latency with nothing cached) that is not below hit= (latency with everything cached)"
             }
             Error::BuffersBeyondMemory { .. } => {
                 "memory includes shared_buffers and the page cache: memory=16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
@@ -99,20 +99,20 @@ impl Explain for Error {
             Error::NoForecast => {
                 "watch the usual transactions for longer (--seconds 60), or give only figures: pages=, hit=, and miss= or riops="
             }
-            Error::NoServer => "give only figures: pages=, hit=, and miss= or riops=",
+            Error::NoServer => "start the server, or give only figures: pages=, hit=, and miss= or riops=",
             Error::NoRows => "start the server, or give its address (-h, -p, -d)",
-            Error::StoppedServer => "give it (hit=0.2ms or tps=5000, with clients=8)",
+            Error::StoppedServer => "give that time (hit=0.2ms, or tps=5000 with clients=8)",
             Error::UnknownAccess { .. } => {
-                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE are such requests: watch again after them, or give only figures (pages=, hit=, and miss= or riops=)"
+                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE cause such requests: repeat this when they have ended, or give only figures (pages=, hit=, and miss= or riops=)"
             }
             Error::NoDevice => "give miss=, the time of a cold transaction, or riops=, the device's reads per second",
-            Error::IdleServer => "give it (hit=0.2ms clients=8), or repeat this while its clients are active",
+            Error::IdleServer => "give that time (hit=0.2ms clients=8), or repeat this while clients are active",
             Error::IdleDatabase { .. } => {
-                "use the active database (-d), give its warm figures (tps=5000 clients=8, or hit=0.2ms), or repeat this while its clients are active"
+                "name a database with active clients (-d), give the warm figures of this one (tps=5000 clients=8, or hit=0.2ms), or repeat this while its clients are active"
             }
             Error::ColdServer { tps, .. } => {
                 return Some(format!(
-                    "give its warm figures (tps=5000, or hit=0.2ms), or repeat this when it is warm; if it always reads this much, give its normal throughput: tps={}",
+                    "give the warm server's figures (tps=5000, or hit=0.2ms), or repeat this when it is warm; if the server always reads this much, give its normal throughput: tps={}",
                     tps.round().max(1.0)
                 ));
             }
@@ -123,7 +123,7 @@ impl Explain for Error {
             Error::TooShort { .. } => "run longer, or report more often: `pgbench --progress=1`",
             Error::NoTransactions => "check the server's log for the reason",
             Error::TimeBackwards { .. } => {
-                "use one run per file; of logs by thread give the first, and pgthaw also reads the others beside it"
+                "use one run per file; if each thread wrote a log, name the first: pgthaw also reads the others beside it"
             }
             Error::NoTime { .. } => "use one run per file, with times in seconds: divide milliseconds by 1000",
             Error::BadNumber { .. } | Error::BadLine { .. } => "correct or remove the line",

@@ -98,7 +98,9 @@ impl HydrateArguments {
             Ok(Chosen { snapshot, remarks, .. }) => Ok((Some(snapshot), remarks)),
             Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
                 let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                Ok((None, vec![format!("reads in file order, as no snapshot shows the hot blocks: {error}{hint}")]))
+                let remark =
+                    format!("pgthaw reads in file order, because no snapshot shows the hot blocks: {error}{hint}");
+                Ok((None, vec![remark]))
             }
             Err(error) => Err(error),
         }
@@ -127,7 +129,7 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
     let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
     if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
         lines.push(format!(
-            "the server was active for {:.1} s of it: pgthaw issued fewer reads meanwhile (--pace full does not yield)",
+            "the server was active for {:.1} s of the run: pgthaw issued fewer reads meanwhile (--pace full does not yield)",
             waiting_seconds + flowing_seconds
         ));
     }
@@ -151,9 +153,9 @@ fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
     );
     match left_bytes {
         Bytes(0) if receipt.failed_reads > 0 => {
-            lines.push("every block that could be listed has been touched".to_owned())
+            lines.push("every block of the files that pgthaw could list has been read".to_owned())
         }
-        Bytes(0) => lines.push("every block has been touched".to_owned()),
+        Bytes(0) => lines.push("every block has been read".to_owned()),
         left => lines.push(format!("{left} are left: the next run continues from here")),
     }
     lines

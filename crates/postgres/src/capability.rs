@@ -109,8 +109,9 @@ async fn check_role(server: &Server) -> Found {
 /// With direct I/O, a loaded page cache is useless.
 fn check_io(facts: &ServerFacts) -> Found {
     if facts.io_direct {
-        let detail = "debug_io_direct contains data: reads bypass the page cache, so only the buffers tier helps";
-        return Err(Lack::new(detail, "`psql -c 'ALTER SYSTEM RESET debug_io_direct'`, then restart it"));
+        let detail =
+            "debug_io_direct contains data: reads bypass the page cache, so only a restore of shared_buffers helps";
+        return Err(Lack::new(detail, "`psql -c 'ALTER SYSTEM RESET debug_io_direct'`, then restart the server"));
     }
     let method = facts.io_method.as_deref().map_or(String::new(), |method| format!(" (io_method {method})"));
     Ok(format!("the server reads through the page cache{method}"))
@@ -178,7 +179,7 @@ fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
     let (owner, own) = (directory.owner_uid, geteuid().as_raw());
     match own {
         0 => Ok(format!("user {} owns the directory, pgthaw runs as root", user(owner))),
-        _ if own == owner => Ok(format!("pgthaw runs as its owner, user {}", user(owner))),
+        _ if own == owner => Ok(format!("pgthaw runs as the owner of the directory, user {}", user(owner))),
         _ => Err(Lack::new(
             format!("user {} owns the directory, but pgthaw runs as user {}", user(owner), user(own)),
             run_as(owner),
@@ -195,7 +196,7 @@ fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
     match refused.first() {
         None => Ok("all directories of databases can be read".to_owned()),
         Some(first) => {
-            let remedy = "remove the link if it is a leftover, or repair its target";
+            let remedy = "remove the link in pg_tblspc if it is a leftover, or repair its target";
             Err(Lack::new(name_some(&refused), first.hint().unwrap_or_else(|| remedy.to_owned())))
         }
     }

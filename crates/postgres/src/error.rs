@@ -297,7 +297,9 @@ impl Explain for Error {
             Error::DatabaseUnknown { .. } => {
                 "start the server, give an oid with -d, or omit -d (a snapshot, if any, supplies the names)"
             }
-            Error::OtherCluster { .. } => "connect to the cluster in --data-dir, or omit one of the two",
+            Error::OtherCluster { .. } => {
+                "give the address of the cluster in --data-dir with -h and -p, or omit --data-dir"
+            }
             Error::ProgramMissing(_) => {
                 "`apt-get install postgresql`, or give the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
             }
@@ -406,7 +408,7 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<&'static str> {
 fn no_server_hint(address: &str) -> String {
     let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
     let others = match elsewhere.as_slice() {
-        [] => "Debian's pg_lsclusters lists those of this machine; -h and -p select another one, as in psql".to_owned(),
+        [] => "Debian's pg_lsclusters lists the clusters of this machine; -h and -p select one, as in psql".to_owned(),
         ports => format!("other servers of this machine listen at {}", ports.join(", ")),
     };
     format!("no server runs there: start it, or read its files with --data-dir; {others}")

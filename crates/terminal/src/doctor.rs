@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::printable::printable;
 use host::failure::{Capability, Missing, NEEDED, Readiness, Tiers};
 
-const NEEDED_HEADING: &str = "needed for both tiers";
+const NEEDED_HEADING: &str = "needed for both caches";
 
 pub fn render_doctor(capabilities: &[Capability], readiness: &Readiness) -> String {
     let sentence = render_readiness(readiness);
@@ -49,10 +49,10 @@ fn render_readiness(readiness: &Readiness) -> String {
     let commands = missing.iter().filter(is_command).count();
     let told = match (count, commands) {
         (0, _) => "; nothing is missing".to_owned(),
-        (1, 1) => "; one command is missing:".to_owned(),
-        (1, _) => "; one thing is missing:".to_owned(),
-        (_, _) if commands == count => format!("; {count} commands are missing:"),
-        _ => format!("; {count} things are missing:"),
+        (1, 1) => "; one command is left to run:".to_owned(),
+        (1, _) => "; one thing is left to do:".to_owned(),
+        (_, _) if commands == count => format!("; {count} commands are left to run:"),
+        _ => format!("; {count} things are left to do:"),
     };
     let lines = missing.iter().map(|one| match command_of(&one.remedy) {
         Some((command, "")) => format!("\n    `{}`", printable(command)),
@@ -75,11 +75,11 @@ fn command_of(remedy: &str) -> Option<(&str, &str)> {
     Some((command, inner))
 }
 
-/// `you can snapshot both tiers and restore only the page cache`
+/// `you can snapshot both caches and restore only the page cache`
 fn render_sentence(readiness: &Readiness) -> String {
     let Readiness { snapshot, restore, restores_some_buffers, .. } = *readiness;
     let tiers = |tiers: Tiers| match tiers {
-        Tiers { os: true, buffers: true } => "both tiers",
+        Tiers { os: true, buffers: true } => "both caches",
         Tiers { os: true, buffers: false } => "only the page cache",
         Tiers { os: false, buffers: true } => "only shared_buffers",
         Tiers { os: false, buffers: false } => "nothing",
@@ -179,11 +179,11 @@ mod tests {
         const OS: Tiers = Tiers { os: true, buffers: false };
         const NONE: Tiers = Tiers { os: false, buffers: false };
         let all = ready(Tiers::BOTH, Tiers::BOTH, &[]);
-        assert_eq!(render_readiness(&all), "you can snapshot and restore both tiers; nothing is missing");
+        assert_eq!(render_readiness(&all), "you can snapshot and restore both caches; nothing is missing");
         let command = "`psql -d shop -c 'CREATE EXTENSION pg_prewarm'`";
         let one = ready(Tiers::BOTH, OS, &[command]);
         let expected = format!(
-            "you can snapshot both tiers and restore only the page cache; one command is missing:\n    {command}"
+            "you can snapshot both caches and restore only the page cache; one command is left to run:\n    {command}"
         );
         assert_eq!(render_readiness(&one), expected);
         let some = Readiness { restores_some_buffers: true, ..one };
@@ -191,16 +191,16 @@ mod tests {
         let privilege = format!("{command} (as a superuser)");
         let two = ready(OS, OS, &[&privilege, "`pgthaw doctor --probe`"]);
         let expected = format!(
-            "you can snapshot and restore only the page cache; 2 commands are missing:\n    {command}\n      (as a superuser)\n    \
+            "you can snapshot and restore only the page cache; 2 commands are left to run:\n    {command}\n      (as a superuser)\n    \
              `pgthaw doctor --probe`"
         );
         assert_eq!(render_readiness(&two), expected);
         let otherwise = format!("{command}, or connect as a superuser");
         let told = render_readiness(&ready(OS, OS, &[&otherwise, &privilege]));
-        assert!(told.contains("one command is missing") && told.matches(command).count() == 1, "{told}");
+        assert!(told.contains("one command is left to run") && told.matches(command).count() == 1, "{told}");
         let advice = ready(NONE, NONE, &["start the server"]);
         let expected =
-            "you can neither snapshot nor restore anything; one thing is missing:\n    what: start the server";
+            "you can neither snapshot nor restore anything; one thing is left to do:\n    what: start the server";
         assert_eq!(render_readiness(&advice), expected);
     }
 

@@ -282,7 +282,7 @@ fn a_row_group_cannot_announce_more_rows_than_ours_have() {
 #[test]
 fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
     let megabytes = |one: &mut Forgery| one.columns.texts[NAME].fill(ByteArray::from(vec![b'x'; 1 << 20]));
-    expect(&refusal_of(megabytes), "that unpack to 3145740, of at most 3072");
+    expect(&refusal_of(megabytes), "unpack to 3145740 bytes, but at most 3072 are allowed");
 
     // The same page, with a header that hides its size.
     let directory = tempfile::tempdir().unwrap();

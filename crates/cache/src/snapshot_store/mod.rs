@@ -780,11 +780,11 @@ mod the_one_that_is_read_tests {
         let (_directory, store) = store();
         store.keep(&snapshot(1_700_000_000, 0)).unwrap();
         let error = store.read(BEST, CLUSTER, &situation(1_600_000_000)).unwrap_err();
-        assert!(error.to_string().contains("has content of either tier"), "{error}");
+        assert!(error.to_string().contains("contains blocks of either tier"), "{error}");
         store.keep(&snapshot(1_700_000_001, 5)).unwrap();
         let buffers = Situation { tiers: Tiers { os: false, buffers: true }, ..situation(1_600_000_000) };
         let error = store.read(BEST, CLUSTER, &buffers).unwrap_err();
-        assert!(error.to_string().contains("has content of shared_buffers"), "{error}");
+        assert!(error.to_string().contains("contains blocks of shared_buffers"), "{error}");
     }
 
     #[test]

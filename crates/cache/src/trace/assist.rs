@@ -117,7 +117,10 @@ impl Assist {
         let mut remarks = std::mem::take(&mut like.remarks);
         let Some(film) = like.films.first() else {
             let (Which::Like(called) | Which::Named(called)) = &self.which;
-            return Ok(Planned::nothing(format!("there is no film named {called} with content yet"), remarks));
+            return Ok(Planned::nothing(
+                format!("there is no film named {called} with blocks to preload yet"),
+                remarks,
+            ));
         };
         let header = film.header();
         let of_film = header.bytes(header.totals.wanted_blocks());
@@ -130,7 +133,10 @@ impl Assist {
         let mut touched = self.read(&mut like)?;
         let mut lost = None;
         if let Some((newer, of_newer)) = self.find_newer(&like, &touched)? {
-            remarks.push(format!("film {} was used, because most of {} no longer exists", newer.name, like.name));
+            remarks.push(format!(
+                "pgthaw used film {}, because most blocks of film {} no longer exist",
+                newer.name, like.name
+            ));
             touched = of_newer;
             lost = Some(std::mem::replace(&mut like, newer).name);
         }
@@ -182,7 +188,7 @@ impl Assist {
         let bytes = |blocks| films[0].header().bytes(blocks);
         if !touched.gone.is_empty() {
             like.remarks.push(format!(
-                "skipped relations dropped or rewritten since: {}, {} of the film's {}",
+                "skipped relations dropped or rewritten since the recording: {} ({} of the film's {})",
                 touched.gone.join(", "),
                 bytes(touched.gone_blocks),
                 bytes(touched.film_blocks())
@@ -195,7 +201,7 @@ impl Assist {
         if touched.unproven_blocks > 0 {
             let unproven = bytes(touched.unproven_blocks);
             like.remarks.push(format!(
-                "{unproven} were in shared_buffers at the time of the recording, before the server restarted, and are not cached now. Whether the job needs them is unknown, so they are neither preloaded nor in a forecast"
+                "{unproven} of the film were recorded in shared_buffers before the server restarted, and are not cached now. Whether the job needs them is unknown, so pgthaw neither preloads nor forecasts them"
             ));
         }
         Ok(touched)
@@ -311,13 +317,18 @@ pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<Str
         )),
         (Some(0), JobSeen::Yes) => None,
         (Some(0), _) => {
-            let film =
-                if is_kept && seen == JobSeen::Everybody { format!("; its film {of_all}") } else { String::new() };
+            let film = if is_kept && seen == JobSeen::Everybody {
+                format!("; the job's film {of_all}")
+            } else {
+                String::new()
+            };
             Some(format!(
-                "no session of the job was found on this server: it may use no server, another one, a pooler or another host (`pgthaw run --application-name NAME` finds sessions by name), a detached process, or sessions shorter than {short} ms{film}"
+                "no session of the job was found on this server: the job may use no server, another server, a pooler or another host (`pgthaw run --application-name NAME` finds sessions by name), a detached process, or sessions shorter than {short} ms{film}"
             ))
         }
-        (_, JobSeen::Everybody) if is_kept => Some(format!("its film {of_all}: the process of each is unknown")),
+        (_, JobSeen::Everybody) if is_kept => {
+            Some(format!("the job's film {of_all}, because the process of each request is unknown"))
+        }
         _ => None,
     };
     told.into_iter().chain(guessed).collect()
@@ -571,7 +582,7 @@ impl Windowed<'_> {
             if now != last {
                 (moved, last) = (Instant::now(), now);
             } else if now.is_some() && moved.elapsed() > STUCK {
-                return Err(format!("the job has requested nothing for {} s", STUCK.as_secs()));
+                return Err(format!("the job has requested no blocks for {} s", STUCK.as_secs()));
             }
         }
     }
@@ -597,7 +608,7 @@ impl Windowed<'_> {
         if requested >= JUDGED_FROM.0 && fetched as f64 > requested as f64 * FETCHED_SHARE_MAX {
             let (fetched, requested) = (Bytes(fetched), Bytes(requested));
             return Err(format!(
-                "the job had to fetch {fetched} of the {requested} requested: it does not follow its film"
+                "{fetched} of the {requested} requested by the job were not cached: the job does not follow its film"
             ));
         }
         Ok(())
@@ -644,7 +655,7 @@ mod tests {
         for (seen, is_kept) in [(JobSeen::Unknown, true), (JobSeen::No, true), (JobSeen::Everybody, false)] {
             let told = told(Some(0), seen, is_kept);
             assert!(told.contains("no session of the job was found") && told.ends_with("shorter than 25 ms"), "{told}");
-            assert!(told.contains("another one") && told.contains("--application-name"), "{told}");
+            assert!(told.contains("another server") && told.contains("--application-name"), "{told}");
         }
         let of_all = "film contains the requests of the whole cluster";
         assert!(told(Some(0), JobSeen::Everybody, true).ends_with(of_all));

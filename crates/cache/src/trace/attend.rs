@@ -163,13 +163,13 @@ impl Attend {
                 0 => {
                     let waited = waited.as_secs_f64();
                     return Some(format!(
-                        "pgthaw waited {waited:.1} s after the job's end for a session of it to finish"
+                        "pgthaw waited {waited:.1} s after the end of the job for its last session to finish"
                     ));
                 }
                 there if waited > WAITED_FOR || is_given_up => {
                     let there = counted(there as u64, "session");
                     return Some(format!(
-                        "{there} of the job did not end with it: further reads stay cached (pg_terminate_backend ends a session)"
+                        "{there} of the job did not end with it: data that the job's sessions read from now on stays cached (pg_terminate_backend ends a session)"
                     ));
                 }
                 _ => std::thread::sleep(LOOK),

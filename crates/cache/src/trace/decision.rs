@@ -138,7 +138,7 @@ pub fn decide(
         return Ok(Decision::nothing(format!("all {} of the film are already cached", bytes(blocks))));
     }
     if touched.is_too_long {
-        return Ok(Decision::nothing("the film has too many pieces to keep them in order"));
+        return Ok(Decision::nothing("the film has more block ranges than pgthaw can keep in order"));
     }
     let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
     let job = job_of(touched, &now, most);
@@ -184,9 +184,9 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let least = job.least_seconds();
     if !is_worth_it(least, nothing) {
         let digits = digits_of(nothing);
-        let lost = if touched.gone_blocks > 0 { " and skipped blocks" } else { "" };
+        let lost = if touched.gone_blocks > 0 { " and reads of skipped blocks" } else { "" };
         let told = format!(
-            "of the forecast {nothing:.digits$} s, {least:.digits$} s are the job's own work{lost}, so no preload can gain the required 10 %"
+            "{least:.digits$} s of the forecast {nothing:.digits$} s are the job's own work{lost}, so no preload can gain the required 10 %"
         );
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(told) };
     }
@@ -210,7 +210,7 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     };
     let best = candidates.into_iter().zip(seconds).min_by(|one, other| ranked(one).total_cmp(&ranked(other)));
     let Some(((way, reads), seconds)) = best else {
-        return Decision::nothing("the missing blocks and the gaps between them might not stay cached");
+        return Decision::nothing("the missing blocks, read with the gaps between them, might not all stay cached");
     };
     let told = render_forecasts(seconds, nothing);
     if !is_worth_it(seconds, nothing) {
@@ -258,8 +258,9 @@ fn decide_windowed(
     now: Circumstances,
     cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
 ) -> Result<Decision, Error> {
-    let does_not_fit =
-        format!("{missing} are missing, but only {most} would be sure to stay cached (60 % of the unused cache)");
+    let does_not_fit = format!(
+        "{missing} of the film are not cached, but only {most} would be sure to stay cached (60 % of the memory for page cache)"
+    );
     let mut forecasts = Forecasts { nothing: job.simulate(&[]), ..Forecasts::default() };
     let declined = |forecasts: Forecasts, why: &str| {
         Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(format!("{does_not_fit}; {why}")) })
@@ -270,8 +271,8 @@ fn decide_windowed(
             now.device.reads_per_second
         )),
         None => [
-            (!now.is_paced, "its film lacks the job's progress, which only `run` records"),
-            (!now.run.is_cold, "most of its film was preloaded, so its order is not the job's"),
+            (!now.is_paced, "the film lacks the job's progress, which only `pgthaw run` records"),
+            (!now.run.is_cold, "too many of the film's blocks were preloaded, so their order is not the job's"),
             (most < WINDOW_ROOM_MIN, "that is too little to read ahead"),
         ]
         .into_iter()
@@ -558,7 +559,7 @@ mod tests {
         let blind = decided_beyond_memory(20_000, |now| now.is_paced = false);
         assert!(blind.reason.contains("lacks the job's progress"), "{}", blind.reason);
         let brought = decided_beyond_memory(20_000, |now| now.run.is_cold = false);
-        assert!(brought.reason.contains("most of its film was preloaded"), "{}", brought.reason);
+        assert!(brought.reason.contains("too many of the film's blocks were preloaded"), "{}", brought.reason);
     }
 
     #[test]

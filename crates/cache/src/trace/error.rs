@@ -94,7 +94,7 @@ impl Error {
         let (kind, hint) = match self {
             Error::Flawed { flaw: Flaw::NotOne(_), .. } | Error::UnknownFilm { .. } => (Usage, LISTED),
             Error::Flawed { flaw: Flaw::Damaged(_), path } => {
-                return (Failed, Some(format!("record the job again, and remove this one: `rm -- {}`", quote(path))));
+                return (Failed, Some(format!("record the job again, and remove this film: `rm -- {}`", quote(path))));
             }
             Error::KeptElsewhere { film, .. } => {
                 let hint = format!("the server's owner has one; give its path: {}", quote(film));
@@ -103,7 +103,9 @@ impl Error {
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
                 (Usage, "use the pgthaw version that wrote it, or record the job again")
             }
-            Error::Flawed { .. } => (Failed, "pgthaw did not write this, or the job is too long: record a part of it"),
+            Error::Flawed { .. } => {
+                (Failed, "pgthaw did not write this file, or the recording is too long: record only a part of the job")
+            }
             Error::OtherCluster { .. } => {
                 (Usage, "connect to the cluster that it was recorded on, or record the job on this one")
             }
@@ -114,7 +116,7 @@ impl Error {
             ),
             Error::NothingNamed => (
                 Usage,
-                "--seconds N records all reads of the server, --backend PID, --application-name NAME or --database DB those of some processes; `pgthaw run --record-only -- COMMAND` records a command",
+                "--seconds N records all reads of the server; --backend PID, --application-name NAME or --database DB selects processes; `pgthaw run --record-only -- COMMAND` records a command",
             ),
             Error::NoBackend { .. } => (
                 Usage,
@@ -140,7 +142,7 @@ impl Error {
     }
 }
 
-const OWN_STATE: &str = "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the owner of that home";
+const OWN_STATE: &str = "set XDG_STATE_HOME to a directory of your own, or run pgthaw as the owner of this path";
 const LISTED: &str = "`pgthaw film show` lists the films";
 
 impl Explain for Error {

@@ -398,7 +398,7 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
     for ((path, fork), blocks) in all.into_iter().take_while(|_| !control.is_interrupted()) {
         let dropped = files.drop_blocks(&path, fork, &blocks, |_, run| Ok(vec![files.pages(run)]));
         if let Some(error) = dropped.error {
-            gone.remarks.push(format!("pages that the job loaded of {path} may still be cached: {error}"));
+            gone.remarks.push(format!("pages of {path} that the job loaded may still be cached: {error}"));
             continue;
         }
         gone.brought_bytes += dropped.before_bytes;
@@ -619,7 +619,9 @@ impl Journals {
         };
         let begun = before.taken_at;
         if !is_own && Timestamp::now().duration_since(begun) > STALE {
-            return left.remarks.push(format!("the cache of a run that began on {begun:.0} is too old to be restored"));
+            return left.remarks.push(format!(
+                "pgthaw does not restore the caches of a run that began on {begun:.0}: their record is too old"
+            ));
         }
         left.runs += 1;
         if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {

@@ -78,7 +78,7 @@ impl Recording {
         let looking = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let Looking { writer, progress, begun, account, mut header, .. } = looking;
         if let Some(label) = header.label.take_if(|_| self.is_nameless) {
-            let why = "because its command failed and its other reads are unknown";
+            let why = "because its command failed and the reads after the failure are missing";
             header.remarks.push(format!("the film is not stored as {label}, {why}"));
         }
         header.remarks.extend(header.guessed.iter().cloned());
@@ -417,7 +417,7 @@ impl Source for Polling {
     }
 
     fn doubt(&self) -> Option<String> {
-        Some("polling the page cache shows no requests".to_owned())
+        Some("polling the page cache does not show the requests of processes".to_owned())
     }
 
     fn describe(&self) -> String {

@@ -228,11 +228,14 @@ impl FilmStore {
             }
         }
         let empty = films.iter().map(|(one, _)| {
-            format!("film {} has nothing to preload: shared_buffers had all, or its job was not seen", one.name)
+            format!(
+                "film {} has no blocks to preload: shared_buffers contained them all, or no session of its job was found",
+                one.name
+            )
         });
         remarks.extend(empty);
         if self.read_all()?.find_other_clusters(cluster, label).is_some() {
-            remarks.push(format!("the films named {label} are of other clusters than this server's"));
+            remarks.push(format!("all films named {label} belong to other clusters"));
         }
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
@@ -307,7 +310,9 @@ impl Chosen {
         let of_others = if *has_others { "; those of other clusters were skipped" } else { "" };
         match films {
             1 => has_others.then(|| format!("this film named {name} is of this server's cluster{of_others}")),
-            _ => Some(format!("of {films} films of this command named {name} this one {why}{of_others}")),
+            _ => Some(format!(
+                "pgthaw chose this film among {films} films of this command named {name}: it {why}{of_others}"
+            )),
         }
     }
 }
@@ -501,13 +506,16 @@ mod tests {
         let alone = |name: &str| store.read_all().unwrap().find(None, name, true).unwrap();
         assert_eq!((alone("x").path, alone("x").films), (cold.clone(), 3));
         let told = alone("x").remark("x").unwrap();
-        assert_eq!(told, "of 3 films of this command named x this one shows the job best without other load");
+        assert_eq!(
+            told,
+            "pgthaw chose this film among 3 films of this command named x: it shows the job best without other load"
+        );
         let newest = |name: &str| store.read_all().unwrap().find(None, name, false).unwrap();
         let own = helped.file_stem().unwrap().to_str().unwrap();
         assert_eq!(newest(own).remark(own), None);
         let newest = newest("x");
         assert_eq!((&newest.path, newest.films), (&helped, 3));
-        assert!(newest.remark("x").unwrap().ends_with("named x this one is the newest"));
+        assert!(newest.remark("x").unwrap().ends_with("named x: it is the newest"));
         assert_eq!((alone(NEWEST).path, alone(NEWEST).films), (helped.clone(), 1));
         assert_eq!((alone(own).path, alone(own).films), (helped.clone(), 1), "it is the one that was asked for");
         assert_eq!(alone(own).remark(own), None);

@@ -231,11 +231,11 @@ impl Whose {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
             let unknown = host::units::counted(self.unknown, "process");
-            remarks.push(format!("{unknown} ended before being identified: counted as the command's"));
+            remarks.push(format!("{unknown} ended before being identified: the reads count as the command's"));
         }
         if self.alone > 0 {
             let alone = host::units::counted(self.alone, "process");
-            let why = "counted as the command's, because no other process requested anything";
+            let why = "the reads count as the command's, because no other process requested anything";
             remarks.push(format!("{alone} ended before being identified: {why}"));
         }
         remarks

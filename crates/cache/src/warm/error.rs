@@ -19,7 +19,7 @@ pub enum Error {
     OsTierHidden { reason: String },
     #[error("the device cannot be probed: the data directory is not on this host, or unknown")]
     NothingToProbe,
-    #[error("the device cannot be probed: its relation files of 1 MiB and more have {found}, but {needed} are needed")]
+    #[error("the device cannot be probed: relation files of 1 MiB and more total {found}, but {needed} are needed")]
     TooLittleToProbe { found: Bytes, needed: Bytes },
     #[error("the device cannot be probed: it completed too few {0}")]
     TooFewReads(String),
@@ -68,7 +68,9 @@ impl Explain for Error {
         match self {
             Error::DatabaseToHydrate => Some("omit -d (in pgthaw.toml: dbname)".into()),
             Error::NothingNamed => Some("give --relation, --schema, -d DATABASE or --all".into()),
-            Error::NothingToProbe | Error::NothingToHydrate => Some("give it with --data-dir, on the server's host".into()),
+            Error::NothingToProbe | Error::NothingToHydrate => {
+                Some("give the data directory with --data-dir, on the server's host".into())
+            }
             Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {
                 Some("give restore the device's rates: --riops READS --rbps BYTES".into())
             }

@@ -10,8 +10,14 @@ use postgres::{keep_words, quote_argument};
 /// Removed words after `pgthaw`, and their replacements. A row may name several options.
 const GONE: &[(&str, &str)] = &[
     ("rows", "`pgthaw map --rows` shows how densely rows lie, with the same --riops and --hit"),
-    ("restore --gentle --full-speed --max-rate", "`pgthaw restore --pace gentle`, full, or a rate such as 50MB"),
-    ("hydrate --gentle --full-speed --max-rate", "`pgthaw hydrate --pace gentle`, full, or a rate such as 50MB"),
+    (
+        "restore --gentle --full-speed --max-rate",
+        "`pgthaw restore --pace gentle`, --pace full, or a rate such as --pace 50MB",
+    ),
+    (
+        "hydrate --gentle --full-speed --max-rate",
+        "`pgthaw hydrate --pace gentle`, --pace full, or a rate such as --pace 50MB",
+    ),
     ("restore --buffers-budget", "`pgthaw restore --budget buffers=1GB`"),
     ("restore --no-double", "`pgthaw restore --tier exclusive`"),
     ("restore --connections", "`pgthaw restore --threads N`, which limits connections too"),
@@ -22,12 +28,15 @@ const GONE: &[(&str, &str)] = &[
         "map --system",
         "`pgthaw map --top 0` also shows all system catalogs; `pgthaw map -r 'pg_catalog.*'` shows only these",
     ),
-    ("waits --lwlocks", "`pgthaw waits` always counts LWLock waits by tranche: client backend::LWLock::WALWrite"),
+    (
+        "waits --lwlocks",
+        "`pgthaw waits` always counts LWLock waits by tranche, such as client backend::LWLock::WALWrite",
+    ),
     ("record", "`pgthaw run --record-only -- COMMAND` records a job, `pgthaw film record` records server sessions"),
     ("replay", "`pgthaw run --film FILM -- COMMAND` preloads one film"),
     ("trace list", "`pgthaw film show`"),
     ("trace show", "`pgthaw film show FILM`"),
-    ("film list", "`pgthaw film show` lists them"),
+    ("film list", "`pgthaw film show` lists the films"),
     ("snapshot verify", "`pgthaw snapshot list --verify`"),
     ("trace diff", "`pgthaw film show FILM --json` lists the relations of each film, to compare"),
     ("trace cut", "`pgthaw film record --seconds N` records the part that you need"),
@@ -40,7 +49,7 @@ const GONE: &[(&str, &str)] = &[
         "results send",
         "`pgthaw results --results ADDRESS` sends pending results, as every command with this option does",
     ),
-    ("results noise", "`pgthaw results compare`, with or without a sweep of bench --aa"),
+    ("results noise", "`pgthaw results compare` without sides, or with a sweep of `bench --aa`, shows the noise"),
     ("results time", "`pgthaw results show --time`"),
     ("results export --format", "`pgthaw results export -o FILE.parquet` (or .json, .csv), or --json"),
     (
@@ -67,7 +76,7 @@ const GONE: &[(&str, &str)] = &[
         "give the figures as KEY=VALUE: `pgthaw predict pages=163968 hit=0.22ms miss=4.7ms`",
     ),
     ("predict --observe", "use --seconds N to watch the clients for N seconds"),
-    ("predict --html --force", "`pgthaw predict --json` prints the numbers of the page"),
+    ("predict --html --force", "`pgthaw predict --json` prints the numbers of the former HTML page"),
     ("predict --ascii", "set LC_ALL=C to draw with ASCII only"),
     ("doctor --probe-budget", "`pgthaw doctor --probe=64MiB` reads at most this much"),
     ("completions --man", "`pgthaw completions man DIRECTORY`"),

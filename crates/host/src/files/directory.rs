@@ -151,7 +151,7 @@ impl Directory {
             uid if uid == rustix::process::geteuid().as_raw() => Ok(file),
             uid => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("it belongs to user {uid}, who may keep it locked: remove it"),
+                format!("it belongs to user {uid}, who could keep it locked forever: remove it"),
             )),
         }
     }
@@ -226,7 +226,7 @@ impl Directory {
 
     fn remove_tree_of(&self, name: &OsStr, device: u64, depth: usize) -> io::Result<()> {
         if depth == 0 {
-            return Err(io::Error::other(format!("{} has too many levels", self.path.display())));
+            return Err(io::Error::other(format!("{} has too many levels of subdirectories", self.path.display())));
         }
         let directory = match self.subdirectory(Path::new(name)) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {

@@ -341,7 +341,8 @@ fn check_tracepoints() -> Found {
 }
 
 fn check_pressure() -> Found {
-    let lack = || Lack::new("the kernel does not measure pressure", "boot with psi=1 on the kernel's command line");
+    let lack =
+        || Lack::new("the kernel does not measure I/O pressure (PSI)", "boot with psi=1 on the kernel's command line");
     let percent = read_pressure("io")?.ok_or_else(lack)?.some_ratio_avg10 * 100.0;
     Ok(format!("tasks waited for I/O in {percent:.0} % of the last ten seconds"))
 }

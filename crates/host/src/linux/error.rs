@@ -96,9 +96,9 @@ impl Explain for Error {
             Error::Program { program, .. } if program == "mount" => {
                 Some("dmesg may show the cause, such as a mount option that the kernel rejects".into())
             }
-            Error::Program { program, .. } => Some(format!(
-                "run {program} by hand, as in the study file if it has the command; dmesg may show the cause"
-            )),
+            Error::Program { program, .. } => {
+                Some(format!("run {program} by hand (a study file may contain its command); dmesg may show the cause"))
+            }
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }
     }

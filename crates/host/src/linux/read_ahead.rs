@@ -126,7 +126,7 @@ impl Files {
         } else if self.read()? != asked {
             return Err(Error::Unavailable {
                 what: "setting the read-ahead",
-                reason: format!("another pgthaw process keeps it at {}", self.read()?),
+                reason: format!("another pgthaw process keeps the read-ahead at {}", self.read()?),
                 remedy: "wait until that process ends, or use the same read-ahead".into(),
             });
         }

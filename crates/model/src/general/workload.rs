@@ -124,7 +124,7 @@ pub struct WarmStep {
 impl Workload {
     pub fn check(&self) -> Result<(), Error> {
         Error::check_positive("the number of clients", self.clients.into())?;
-        Error::check_positive("the time of a cached transaction in seconds", self.hit_seconds)?;
+        Error::check_positive("the time in seconds of a cached transaction", self.hit_seconds)?;
         if self.classes.is_empty() {
             return Err(Error::NoPages);
         }
@@ -429,7 +429,7 @@ impl FromStr for Popularity {
 
     fn from_str(text: &str) -> Result<Popularity, String> {
         let wrong = || {
-            "write uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10 or newest:0.1:0.99 (share of the pages, of the accesses)"
+            "write uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10 or newest:0.1:0.99 (the newest 0.1 of the pages get 0.99 of the accesses)"
                 .to_owned()
         };
         let mut parts = text.split(':');

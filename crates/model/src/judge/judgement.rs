@@ -149,7 +149,7 @@ impl Warmth {
     pub(super) fn unknown(is_sized: bool, evidence: impl Into<String>) -> Warmth {
         let pages = if is_sized { "" } else { "the number of blocks that the workload chooses from (--pages), " };
         let would_tell = format!(
-            "{pages}the device's reads in each second (a CSV column reads), or the same run under `pgthaw bench`"
+            "{pages}the device's reads in each second (a CSV column named reads), or the same run under `pgthaw bench`"
         );
         Warmth { is_warm: None, evidence: evidence.into(), would_tell: Some(would_tell) }
     }

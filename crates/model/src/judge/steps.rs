@@ -190,7 +190,9 @@ fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     let longest = stops.iter().max_by_key(|stop| stop.len())?;
     let [lasts, at] = [longest.len(), longest[0]].map(|places| places as f64 * width);
     let times = stops.len();
-    Some(format!("standstills within its level: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"))
+    Some(format!(
+        "standstills after the throughput became steady: {times}, the longest of {lasts:.0} s, {at:.0} s into the run"
+    ))
 }
 
 /// Start of the level: the end of the rise, if enough remains.

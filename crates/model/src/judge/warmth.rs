@@ -52,7 +52,7 @@ pub(super) fn find_warmth(
     match floor {
         Some(Floor::Warm) => Warmth::known(true, "fewer than 1 % of its transactions read from the device"),
         Some(Floor::Falling) => {
-            Warmth::known(false, "its reads from the device still fell in the second half of its level")
+            Warmth::known(false, "its reads from the device still fell in the second half of its final part")
         }
         Some(Floor::Reached(reads)) => {
             let evidence =
@@ -60,7 +60,7 @@ pub(super) fn find_warmth(
             match pages.is_some_and(|pages| served > TOLD_PAGES * pages) && !series.facts.has_warmer {
                 true => Warmth {
                     is_warm: None,
-                    evidence: format!("{evidence}, although it could have read all pages"),
+                    evidence: format!("{evidence}, although the run could have read all pages"),
                     would_tell: Some("whether the data fit into memory".to_owned()),
                 },
                 false => Warmth::known(false, evidence),
@@ -73,18 +73,20 @@ pub(super) fn find_warmth(
 fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bool) -> Warmth {
     let unknown = |evidence: String| Warmth::unknown(pages.is_some(), evidence);
     if series.facts.is_rate_limited {
-        return unknown("the rate was limited, and a cold server could keep it too".to_owned());
+        return unknown("the rate was limited, and a cold server could sustain it too".to_owned());
     }
     if series.facts.has_warmer {
-        return unknown("something else read beside the load, and the device's other reads may be as slow".to_owned());
+        return unknown(
+            "a warmer ran beside the load, so the curve alone does not show whether all data was cached".to_owned(),
+        );
     }
     let least_pages = pages.unwrap_or(0.0) * OWN_RISE;
     let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
     if approach.unfinished > LIKELY && !tail.has_leapt() {
         let share = percent(approach.share);
         return match approach.unfinished > CERTAIN {
-            true => Warmth::known(false, format!("its rise shows that it was at {share} of its final level")),
-            false => unknown(format!("its rise suggests that it was at {share} of its final level")),
+            true => Warmth::known(false, format!("its rise shows that it ended at {share} of the warm throughput")),
+            false => unknown(format!("its rise suggests that it ended at {share} of the warm throughput")),
         };
     }
     // A warm hot part or a slow rise looks the same for a short time.

@@ -436,12 +436,12 @@ impl<'a> Seen<'a> {
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
         let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;
-        let told = format!("the device of {name} was busy {:.0} % of the time", 100.0 * busy);
+        let busy = format!("{:.0} % of the time", 100.0 * busy);
         let told = match is_saturated {
-            true => told,
+            true => format!("the device of {name} was busy {busy}"),
             false => {
-                let before = "something before it, such as a cgroup's limit, delayed them";
-                format!("reads and writes waited although {told}: {before}")
+                let before = "something before the device, such as a cgroup's limit, delayed them";
+                format!("reads and writes waited although the device of {name} was busy only {busy}: {before}")
             }
         };
         Some((StallKind::Device, format!("{told}{}.", self.victims())))

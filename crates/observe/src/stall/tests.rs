@@ -387,7 +387,9 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     let (kind, sentence) = name(&window(vec![limited; 8]));
     assert_eq!(kind, StallKind::Device);
     assert!(
-        sentence.contains("though the device of the data directory was busy 30 % of the time: something before it"),
+        sentence.contains(
+            "though the device of the data directory was busy only 30 % of the time: something before the device"
+        ),
         "{sentence}"
     );
     let (kind, sentence) = name(&window(vec![stopped(&[("sleep", "no event", 12.0)]); 8]));

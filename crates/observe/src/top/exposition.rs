@@ -70,7 +70,9 @@ const MEMORY: &str = "The machine's memory: available, cached files, dirty and u
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
-    Step("pgthaw_explained_ratio", "Explained share of the processes' time in the last step.", |step| step.explained),
+    Step("pgthaw_explained_ratio", "Share of the processes' lifetime in the last step that states explain.", |step| {
+        step.explained
+    }),
     Step("pgthaw_lived_seconds_total", "Lifetime of the server's processes, by an independent clock.", |step| {
         seconds(step.time.lived_ns)
     }),
@@ -215,7 +217,7 @@ pub fn render_metrics(totals: &Totals) -> String {
         page.sample(name, &[], value);
     }
     if let Some(source) = totals.last.source {
-        let what = "Source of the times: bpf measures all, memory and sql sample.";
+        let what = "Source of the times: bpf measures every wait, memory and sql take samples.";
         page.family("pgthaw_source_info", "gauge", what);
         page.sample("pgthaw_source_info", &[("source", source.name()), ("version", env!("CARGO_PKG_VERSION"))], 1);
     }

@@ -295,7 +295,7 @@ fn find_missing(
     for one in refused {
         let what = match one.source {
             Tier::Bpf => "counts and lengths of waits, commands, stalls, and time ready for a processor",
-            _ => "waits shorter than 0.1 s, and whether a process was woken",
+            _ => "waits shorter than 0.1 s, and whether a waiting process was already woken",
         };
         if told.insert((one.reason.clone(), what)) {
             missing.push(Missing::new(what, one.reason, one.remedy));

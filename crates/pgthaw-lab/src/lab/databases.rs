@@ -366,9 +366,10 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     let content = read_named(path).map_err(|source| Error::file("read", path, source))?;
     match render_digest(&content) == *digest {
         true => Ok(content),
-        false => {
-            Err(Error::Setting(format!("{} has changed since the study was read: start it again", path.display())))
-        }
+        false => Err(Error::Setting(format!(
+            "{} has changed since the study was read: start the study again",
+            path.display()
+        ))),
     }
 }
 

@@ -79,7 +79,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
         let ClockOffset { offset_ns, uncertainty_ns } = member.offset;
         let (offset, uncertainty) = (to_ms(offset_ns), to_ms(uncertainty_ns));
         let (host, version) = (&member.session.host, &member.version);
-        format!("{host}: {version}, its clock is {offset:+.1} ms ahead, ± {uncertainty:.1} ms")
+        format!("{host}: {version}, its clock is {offset:+.1} ms ahead of this host's, ± {uncertainty:.1} ms")
     };
     Ok(fleet.members.iter().map(describe).collect())
 }

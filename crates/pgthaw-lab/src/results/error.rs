@@ -123,7 +123,7 @@ impl Explain for Error {
             }
             Error::Address(_) => "write postgres://USER@HOST:PORT/DATABASE",
             Error::Away { .. } => {
-                "its results stay in the local file; commands that use the server, such as `pgthaw results`, send them when it is back"
+                "results stay in the local file; commands that use the server, such as `pgthaw results`, send them when it answers again"
             }
             Error::NoHome => "name the file with --results or PGTHAW_RESULTS",
             Error::Foreign(_) => "name another file with --results or PGTHAW_RESULTS; pgthaw does not change this one",

@@ -160,7 +160,7 @@ pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), Strin
     let given: Vec<&str> = lengths.iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key.as_str()).collect();
     if given.len() > 1 {
         let given = given.join(" and ");
-        return Err(format!("{given} exclude each other, because a trial ends by one of them; remove the other"));
+        return Err(format!("{given} exclude each other, because only one of them can end a trial; keep one"));
     }
     let [seconds, each, total] = lengths;
     let none = vec![None];

@@ -93,7 +93,7 @@ pub fn read_databases(
         }
         known.insert(name.clone(), read_database(&key, raw.clone(), directory)?);
     }
-    check_used(("databases", "database"), own.keys(), asked, (DEFAULT_DATABASE, "the one of [database]"))?;
+    check_used(("databases", "database"), own.keys(), asked, (DEFAULT_DATABASE, "the database of [database]"))?;
     choose_named("points.database", asked, &known, |_| None, "default and those of [databases]")
 }
 

@@ -39,7 +39,7 @@ pub enum Finding {
         "the trials differ: {fewest} to {most} checkpoints, {fewest_cycles} to {most_cycles} complete checkpoint cycles"
     )]
     #[strum(
-        message = "make trials last several times checkpoint_timeout; results compare then cuts both trials of a pair to complete cycles"
+        message = "make each trial last several times checkpoint_timeout; `pgthaw results compare` then uses only complete checkpoint cycles"
     )]
     UnequalCheckpoints { fewest: u32, most: u32, fewest_cycles: u32, most_cycles: u32 },
     /// pgbench was the limit.
@@ -59,7 +59,9 @@ pub enum Finding {
     #[error("the trial lasts {seconds} s, but the model predicts a warm server only after {needed_seconds:.0} s")]
     RuntimeTooShort { seconds: u32, needed_seconds: f64 },
     /// The database fits into a `cache` (`shared_buffers` or `memory`) that it should exceed.
-    #[error("the database ({database_bytes}) fits into {cache} ({cache_bytes}), but the study requires a larger one")]
+    #[error(
+        "the database ({database_bytes}) fits into {cache} ({cache_bytes}), but [exceeds] in the study requires a larger database"
+    )]
     #[strum(message = "choose a larger scale, or make the cache smaller")]
     FitsCache { cache: String, database_bytes: Bytes, cache_bytes: Bytes },
     /// Autovacuum ran in the trial.
@@ -96,7 +98,7 @@ pub enum Finding {
     FsyncOff,
     /// A requested setting, limit or read-ahead (`what`) is not in force. Of disks it also concerns a study.
     #[error("{what} is not in force: {reason}")]
-    #[strum(message = "fix the cause and measure again; the figures are without it")]
+    #[strum(message = "fix the cause and measure again: the figures do not reflect the requested value")]
     NotInForce { what: String, reason: String },
     /// pgbench and the server share processors. `busy_ratio` and `generator_ratio` are shares of the time of all
     /// processors.
@@ -128,28 +130,33 @@ pub enum Finding {
     TooFewPairs { pairs: u32, needed: u32 },
     /// Of a comparison: so many differences (`within`) are within the noise. `floor_ratio` is above 1.
     #[error(
-        "{within} of {} {} within the noise floor: equal sides of the sweep differ by up to {:.1} %",
+        "{within} of {} {} within the noise floor: equal sides of a sweep (--aa) differ by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
     #[strum(message = "treat them as no difference, or lower the floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
     /// Of a comparison: pairs whose trials have different numbers of checkpoints, and were not cut to whole cycles.
     #[error(
-        "in {unequal} of {}, one trial had more checkpoints than the other, and they were not cut to complete cycles",
+        "in {unequal} of {}, one trial had more checkpoints than the other, and the figures include incomplete checkpoint cycles",
         counted(*pairs, "pair")
     )]
-    #[strum(message = "make trials last several times checkpoint_timeout, and compare tps or worst-second")]
+    #[strum(
+        message = "make each trial last several times checkpoint_timeout, and compare tps or worst-second, which can leave out incomplete cycles"
+    )]
     UncutCheckpoints { unequal: u32, pairs: u32 },
     /// Other processes used the machine.
     #[error("{}", .0.sentence())]
     Others(Others),
     /// Readings came late, at most by `worst_ms`.
-    #[error("{late} of {} were up to {worst_ms} ms late, and pgthaw scaled their values", counted(*readings, "reading"))]
+    #[error(
+        "{late} of {} were up to {worst_ms} ms late, and pgthaw scaled their values",
+        counted(*readings, "per-second reading")
+    )]
     #[strum(message = "run fewer other programs")]
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
     /// Bytes were read during the start of the server.
     #[error("{bytes} were read during server start, a head start before the measurement")]
-    #[strum(message = "add them to the bytes read in the trial")]
+    #[strum(message = "add these bytes to those read in the trial")]
     HeadStart { bytes: Bytes },
     /// The warmer failed.
     #[error("{strategy} failed: {reason}")]
@@ -159,12 +166,12 @@ pub enum Finding {
     #[error("skipped {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
     /// The warmer did not load all wanted pages.
-    #[error("only {resident_bytes} of {wanted_bytes} became resident")]
+    #[error("only {resident_bytes} of the wanted {wanted_bytes} became resident")]
     #[strum(message = "check the warmer's output, or give it more time (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
     /// So many bytes were evicted again.
-    #[error("{bytes} were evicted from the page cache again before the end")]
-    #[strum(message = "turn off paging out of idle memory (DAMON), or leave more memory free")]
+    #[error("{bytes} were evicted from the page cache again before the trial ended")]
+    #[strum(message = "stop the kernel from paging out idle memory (DAMON), or leave more memory free")]
     TakenBack { bytes: Bytes },
     /// Of a study: the kernel pages out idle memory.
     #[error("the kernel pages out idle memory (DAMON): a warm start may not stay warm")]
@@ -188,7 +195,7 @@ pub enum Finding {
     OtherDuration { asked_seconds: f64, lasted_seconds: f64 },
     /// The rate was not reached. Figures are per second.
     #[error("reached {reached:.0} of the requested {asked:.0} transactions per second")]
-    #[strum(message = "request a lower rate, or find the cause on the trial's page")]
+    #[strum(message = "request a lower rate, or find the cause on the trial's page (`pgthaw report`)")]
     #[strum(detailed_message = "request a lower rate (pgbench -R); the imported files do not show the cause")]
     RateNotReached { asked: f64, reached: f64 },
     /// The hosts have different versions of pgbench.
@@ -204,27 +211,31 @@ pub enum Finding {
     #[strum(detailed_message = "find the cause in pgbench's messages and in the server's log")]
     NothingServed { lasted_seconds: f64, failed: u64 },
     /// The trial is short: it lasted less than a minute, with fewer than 100,000 transactions.
-    #[error("it lasted less than a minute and served fewer than 100,000 transactions: too short to be representative")]
+    #[error(
+        "the trial lasted less than a minute and served fewer than 100,000 transactions: too short to be representative"
+    )]
     #[strum(message = "set points.seconds = 60 or more")]
     #[strum(detailed_message = "run pgbench for a minute (-T 60) or longer")]
     ShortRun { lasted_seconds: f64, transactions: u64 },
     /// More clients than branches. `waiting` is the mean number of clients that wait for another client's row.
     #[error(
-        "{clients} clients update {}: on average, {waiting:.1} of them waited for a row lock",
-        counted(*scale, "branch")
+        "{clients} clients update {} of pgbench_branches: on average, {waiting:.1} of them waited for a row lock",
+        counted(*scale, "row")
     )]
-    #[strum(message = "use scale >= clients, or a script that updates no branch (simple-update)")]
+    #[strum(message = "use scale >= clients, or a script that does not update pgbench_branches (simple-update)")]
     ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
     /// The account of the server's time was expensive: `ratio` is its share of all processors.
-    #[error("the account of the server's time used {} of all processors", percent(*ratio))]
+    #[error("pgthaw used {} of all processors to account for the server's time", percent(*ratio))]
     #[strum(message = "no action needed: it affects all trials alike; time = false in a study file turns it off")]
     DearAccount { ratio: f64 },
     /// By the account, more processors were used than exist.
     #[error(
-        "the account of the server's time is wrong: it shows {used:.2} of {} in use",
+        "pgthaw's account of the server's time is wrong: it shows {used:.2} of {} in use",
         counted(*processors, "processor")
     )]
-    #[strum(message = "do not rely on its kinds of time, and report this with the kernel's version")]
+    #[strum(
+        message = "do not rely on this trial's running and waiting times, and report this with the kernel's version"
+    )]
     ProcessorsExceeded { used: f64, processors: u32 },
     /// Of a study: so many of the `points` that do not start cold fit into a cache.
     #[error(
@@ -238,7 +249,7 @@ pub enum Finding {
     // From here on only for imports.
     /// Of an import: the log has gaps.
     #[error(
-        "no data for {seconds} of its {of_seconds} s, the longest gap {longest_seconds} s from second {} on: the server stalled, or a part is missing",
+        "the log has no data for {seconds} of its {of_seconds} s; the longest gap is {longest_seconds} s, from second {} on: the server stalled, or a part is missing",
         longest_after_seconds + 1
     )]
     #[strum(
@@ -248,10 +259,10 @@ pub enum Finding {
     /// Of an import: the log has only a part, `logged` of `transactions` and `clients` of `of_clients`. `of_clients` is
     /// 0 for a log of intervals.
     #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
-    #[strum(message = "import the logs of all threads; of a sample, only the percentiles represent the run")]
+    #[strum(message = "import the logs of all threads; if the log is a sample, use only its percentiles")]
     LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
     /// Of an import: the clock was set back by `seconds`.
-    #[error("its timestamps jump back by {seconds:.1} s: the clock was set back, or the file holds several runs")]
+    #[error("the timestamps jump back by {seconds:.1} s: the clock was set back, or the file holds several runs")]
     #[strum(message = "import each log as pgbench wrote it, from a run without a clock change")]
     ClockSetBack { seconds: f64 },
     /// Of an import: pgbench aborted clients.
@@ -332,10 +343,10 @@ fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64
     };
     match start {
         _ if verdict == "degrading" => {
-            format!("find what makes it slower over time (bloat, checkpoints, other programs), or {longer}")
+            format!("find what slows the server down over time (bloat, checkpoints, other programs), or {longer}")
         }
         "warm" | "restored" => longer,
-        _ => format!("{longer}, or start it warm"),
+        _ => format!("{longer}, or start with a warm server"),
     }
 }
 
@@ -455,16 +466,16 @@ impl Saturation {
             SaturationSign::NearOneCore => String::new(),
             SaturationSign::NeverIdle => {
                 let idle = percent(self.idle_backends_ratio.unwrap_or_default());
-                format!(", while {idle} of the backends waited for it")
+                format!(", while {idle} of the backends waited for pgbench")
             }
             SaturationSign::ScheduleLag => {
-                let idle =
-                    self.idle_backends_ratio.map(|idle| format!(" while {} of backends wait for it", percent(idle)));
+                let idle = self.idle_backends_ratio.map(percent);
+                let idle = idle.map(|idle| format!(", while {idle} of the backends waited for pgbench"));
                 let lag = percent(self.lag_ratio.unwrap_or_default());
-                format!(", and {lag} of the response time is a late start{}", idle.unwrap_or_default())
+                format!(", and {lag} of the response time passed before transactions began{}", idle.unwrap_or_default())
             }
         };
-        let empty = self.empty_tps.map(|tps| format!("; it can run {tps:.0} empty statements per second"));
+        let empty = self.empty_tps.map(|tps| format!("; pgbench can run {tps:.0} empty statements per second"));
         format!("pgbench itself is the limit: {busy}{why}{}", empty.unwrap_or_default())
     }
 }
@@ -491,8 +502,11 @@ mod tests {
             .remedy(false)
         };
         assert_eq!(steady("not_reached", "warm"), "run the trial for 70 s (points.seconds)");
-        assert_eq!(steady("not_reached", "cold"), "run the trial for 70 s (points.seconds), or start it warm");
-        assert!(steady("degrading", "cold").starts_with("find what makes it slower"));
+        assert_eq!(
+            steady("not_reached", "cold"),
+            "run the trial for 70 s (points.seconds), or start with a warm server"
+        );
+        assert!(steady("degrading", "cold").starts_with("find what slows the server down"));
         let start = |asked: &str, memory: Option<u64>| {
             let memory_bytes = memory.map(Bytes);
             let (asked, found) = (asked.to_owned(), "lukewarm".to_owned());

@@ -71,7 +71,7 @@ pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
 fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<String, String>, String> {
     let wrong = |value: &Value| {
         format!(
-            "generators.pgbench: {value} is not a program; write its file, or a table of them such as {{ bench1 = \"/opt/18/bin/pgbench\" }}"
+            "generators.pgbench: {value} is not a program; write the path of pgbench, or a table with a path for each host, such as {{ bench1 = \"/opt/18/bin/pgbench\" }}"
         )
     };
     let is_program = |program: &str| !program.is_empty() && !program.starts_with('-') && !program.contains('\0');
@@ -83,7 +83,7 @@ fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<Str
         Some(Value::Table(programs)) => {
             let of_host = |(host, program): (&String, &Value)| {
                 if !hosts.contains(host) {
-                    return Err(format!("generators.pgbench.{host}: the host is not one of {}", hosts.join(", ")));
+                    return Err(format!("generators.pgbench.{host}: generators.hosts has only {}", hosts.join(", ")));
                 }
                 let program = program.as_str().filter(|program| is_program(program)).ok_or_else(|| wrong(program))?;
                 Ok((host.clone(), program.to_owned()))

@@ -100,7 +100,7 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
     let text = |name: &str| match table.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(other) => Err(format!("{key}.{name}: {other} is not a text")),
+        Some(other) => Err(format!("{key}.{name}: {other} is not a string")),
     };
     let bytes = |name: &str| match text(name)? {
         None => Ok(None),
@@ -186,8 +186,9 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
 }
 
 fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
-    let text =
-        value.as_str().ok_or_else(|| format!("{key}: {value} is not a command; write a text, or a list of texts"))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| format!("{key}: {value} is not a command; write a string, or a list of strings"))?;
     let words = shlex::split(text).filter(|words| words.first().is_some_and(|program| !program.is_empty()));
     let words =
         words.ok_or_else(|| format!("{key}: {text:?} is not a command: it is empty, or a quote is not closed"))?;
@@ -321,7 +322,7 @@ pub fn read_places(
 fn read_place(name: &str, table: &Table) -> Result<Places, String> {
     if table.is_empty() {
         return Err(format!(
-            "places.{name}: it has no part; write one such as wal = \"gp3\", or name {TOGETHER} instead"
+            "places.{name}: it has no part; write one such as wal = \"gp3\", or use points.places = \"{TOGETHER}\""
         ));
     }
     let read = |(key, value): (&String, &Value)| {
@@ -496,7 +497,7 @@ mod tests {
             ("make = \"mkfs.ext4 {disk}\"", &["file_systems.x.make", "{disk}", "{device}, {log_device}"]),
             ("make = \"mkfs.ext4 'x\"", &["file_systems.x.make", "quote"]),
             ("make = \"\"", &["file_systems.x.make", "not a command"]),
-            ("make = 7", &["file_systems.x.make", "7", "list of texts"]),
+            ("make = 7", &["file_systems.x.make", "7", "list of strings"]),
             ("make = \"./mk {device} {directory}\"", &["file_systems.x.make", "absolute path"]),
             ("make = \"mk {device} {log_device} {directory}\"", &["log_device is missing"]),
             ("make = \"mk {device} {directory}\"\nlog_device = \"1GiB\"", &["file_systems.x.log_device"]),

@@ -123,15 +123,18 @@ pub const MEASURES: &[Measure] = &[
     measure(
         "time_lived_seconds",
         Backends,
-        "lifetime of client backends by an independent clock: the sum of the kinds above",
+        "lifetime of client backends by an independent clock: equals the sum of the times above",
         |s| Some(time(s)?.lived_seconds),
     ),
     measure("time_background_running_seconds", Processors, "all other processes of the server on a processor", |s| {
         Some(time(s)?.background_running_seconds)
     }),
-    measure("time_background_waiting_seconds", Backends, "those of them that waited for anything but new work", |s| {
-        Some(time(s)?.background_waiting_seconds)
-    }),
+    measure(
+        "time_background_waiting_seconds",
+        Backends,
+        "all other processes of the server waiting for anything but new work",
+        |s| Some(time(s)?.background_waiting_seconds),
+    ),
     measure("time_commands", PerSecond, "commands received from clients", |s| Some(exact(s)?.commands)),
     measure("time_handled_seconds", Backends, "client backends handling a command", |s| {
         Some(exact(s)?.handled_seconds)
@@ -198,7 +201,7 @@ pub const MEASURES: &[Measure] = &[
     })
     .joined(Band, "device_writes")
     .drawn(REQUESTS, "writes by all processes"),
-    measure("device_written_bytes", BytesPerSecond, "written to that disk, by all processes", |s| {
+    measure("device_written_bytes", BytesPerSecond, "written to the data directory's disk, by all processes", |s| {
         Some(device(s)?.written_bytes.0 as f64)
     })
     .joined(Band, "device_written_bytes")
@@ -228,14 +231,20 @@ pub const MEASURES: &[Measure] = &[
     })
     .joined(Mean, "cpu_pressure")
     .drawn(PRESSURE, "for a processor"),
-    measure("pressure_io_some", Ratio, "share in which a task waited for a disk", |s| s.pressure.io_some)
+    measure("pressure_io_some", Ratio, "share of the second in which a task waited for a disk", |s| s.pressure.io_some)
         .joined(Mean, "io_pressure")
         .drawn(PRESSURE, "for a disk"),
-    measure("pressure_io_full", Ratio, "share in which all tasks waited for a disk", |s| s.pressure.io_full),
-    measure("pressure_memory_some", Ratio, "share in which a task waited for memory", |s| s.pressure.memory_some)
-        .joined(Mean, "memory_pressure")
-        .drawn(PRESSURE, "for memory"),
-    measure("pressure_memory_full", Ratio, "share in which all tasks waited for memory", |s| s.pressure.memory_full),
+    measure("pressure_io_full", Ratio, "share of the second in which all tasks waited for a disk", |s| {
+        s.pressure.io_full
+    }),
+    measure("pressure_memory_some", Ratio, "share of the second in which a task waited for memory", |s| {
+        s.pressure.memory_some
+    })
+    .joined(Mean, "memory_pressure")
+    .drawn(PRESSURE, "for memory"),
+    measure("pressure_memory_full", Ratio, "share of the second in which all tasks waited for memory", |s| {
+        s.pressure.memory_full
+    }),
 ];
 
 const fn measure(name: &'static str, unit: Unit, doc: &'static str, of: fn(&OsSample) -> Option<f64>) -> Measure {

@@ -110,7 +110,7 @@ impl Sweep {
         match most > machine {
             true => Err(Error::Unfit {
                 problem: format!("the study limits the server's memory to {most}, but this machine has {machine}"),
-                remedy: "write less, or remove the limit (\"none\" in an axis of memory)".to_owned(),
+                remedy: "write a smaller size, or remove the limit (in points.memory: \"none\")".to_owned(),
             }),
             false => Ok(()),
         }
@@ -123,8 +123,9 @@ impl Sweep {
         match self.is_warmup && is_own && !self.fresh_copy && self.generators.is_none() {
             true => Ok(()),
             false => Err(Error::Unfit {
-                problem: "a lab server's own cluster can run only studies of warmers that do not change it".to_owned(),
-                remedy: "write kind = \"warmup\" without file system, server, places, generators and fresh copies; or omit -D for a scratch cluster".to_owned(),
+                problem: "with -D, a study can only compare warmers, and must not change the lab server's cluster"
+                    .to_owned(),
+                remedy: "write kind = \"warmup\" without file_system, server, places, fresh_copy and [generators]; or omit -D to use a scratch cluster".to_owned(),
             }),
         }
     }

@@ -88,9 +88,9 @@ impl SweepRun {
             _ if self.is_warmup() => format!("ways to warm: pgbench {script}, scale {scale}"),
             Some(seconds) if self.is_idle() => {
                 let clients = counted(point.clients, "client");
-                format!("residency of data read by {seconds} s of {script} with {clients} from cold, scale {scale}")
+                format!("time to load the data that {clients} read in the first {seconds} s of {script}, scale {scale}")
             }
-            None if self.is_idle() => format!("residency of everything, scale {scale}"),
+            None if self.is_idle() => format!("time to load the whole database, scale {scale}"),
             _ => String::new(),
         }
     }

@@ -290,7 +290,7 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "it has {} × {}, but may have at most {TRIALS_MAX} trials; write fewer values in {}, or split the study",
+        "the study has {} × {}, but may have at most {TRIALS_MAX} trials; write fewer values in {}, or split the study",
         counted(points, "point"),
         counted(repeats, "repeat"),
         axes.varied().join(", ")
@@ -550,10 +550,11 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
             "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, but load generators \
              need their start time in advance; remove [generators]",
         ),
-        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it to want everything"),
+        (matches!(wanted, None | Some("script")), "wanted: write \"script\", or remove it: then all data is wanted"),
         (
             wanted.is_none() || !is_idle,
-            "wanted: with until = \"resident\" write wanted_seconds, for how long the script reads the wanted data",
+            "wanted: with until = \"resident\", write wanted_seconds instead: the script reads the wanted data in \
+             this time",
         ),
         (
             wanted.is_none() || axes.script.len() == 1 || !has(Strategy::Pgfincore.name()),
@@ -625,7 +626,8 @@ pub enum Exceeded {
 
 pub fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
     let scale = |(cache, value): (&Exceeded, &Value)| {
-        let wrong = || format!("exceeds.{cache}: {value} is not a scale; write the smallest scale that must exceed it");
+        let wrong =
+            || format!("exceeds.{cache}: {value} is not a scale; write the smallest scale that must exceed {cache}");
         Ok((*cache, whole_number(value, u32::MAX).ok_or_else(wrong)?))
     };
     raw.iter().map(scale).collect()

@@ -56,8 +56,8 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
         return Err(Error::Selection(match paired.is_empty() {
-            true => "the two sides have no common point apart from the compared values".into(),
-            false => format!("no block has trials of both sides with a {} above 0", metric.name()),
+            true => "no point of one side equals a point of the other in all axes that are not compared".into(),
+            false => format!("no round has trials of both sides with a {} above 0", metric.name()),
         }));
     }
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
@@ -149,7 +149,7 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 /// Fails if points are not measured twice, or if one side has no trial.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
     if !is_twice(run) {
-        let why = "does not measure its points twice, as bench --aa does: name two sides";
+        let why = "did not measure each point twice (bench --aa): name two sides, such as clients=1 clients=8";
         return Err(Error::Selection(format!("{} {why}", run.id)));
     }
     let [a, b] = SIDES.map(|side| Selection {
@@ -322,7 +322,7 @@ impl Side<'_> {
             let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
             if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
                 let text = format!(
-                    "{} holds several points that differ in axes of the other side; name their values too",
+                    "{} matches several points, which differ in an axis that only the other side names; name its value here too",
                     self.name()
                 );
                 return Err(Error::Selection(text));
@@ -331,7 +331,7 @@ impl Side<'_> {
         }
         if points.is_empty() {
             let axes = self.run.varied.join(", ");
-            return Err(Error::Selection(format!("{} holds no trial; the sweep varies {axes}", self.name())));
+            return Err(Error::Selection(format!("{} matches no trial; the sweep varies {axes}", self.name())));
         }
         Ok(cells)
     }

@@ -163,7 +163,7 @@ impl FromStr for Metric {
     fn from_str(text: &str) -> Result<Metric, Error> {
         let known = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
         let found = Metric::ALL.iter().copied().find(|metric| metric.name() == text);
-        found.ok_or_else(|| Error::Selection(format!("no figure is called \"{text}\"; known figures: {known}")))
+        found.ok_or_else(|| Error::Selection(format!("no metric is called \"{text}\"; known metrics: {known}")))
     }
 }
 

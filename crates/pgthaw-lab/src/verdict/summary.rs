@@ -142,7 +142,7 @@ fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let is_borne_out = trial.judgement.as_ref().is_some_and(Judgement::is_steady);
     (ended_early && !is_borne_out).then(|| {
         let lasted = warming.measured_seconds;
-        format!("it ended after {lasted} s because it looked steady, but its whole curve is not: repeat it without until = \"steady\"")
+        format!("the trial ended after {lasted} s because it looked steady, but its whole curve is not steady: repeat it without until = \"steady\"")
     })
 }
 

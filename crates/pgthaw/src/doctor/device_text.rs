@@ -28,7 +28,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
         ),
         format!("  reads larger than {largest_read} gain little"),
         format!(
-            "  the smaller of the costs of reads and of bytes counts by {:.0} %: error at most {:.0} %",
+            "  seconds = max(reads ÷ {reads_per_second:.0}, bytes ÷ {bandwidth}) + {:.0} % of the smaller: error at most {:.0} %",
             (1.0 - overlap) * 100.0,
             measurement.profile_error_ratio_max * 100.0
         ),

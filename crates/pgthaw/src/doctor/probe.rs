@@ -74,7 +74,7 @@ fn measure(
     remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
     if measurement.has_read_twice {
         remarks.push(
-            "some blocks were read twice, because the relations are small: caches below the device may have served them".into(),
+            "some blocks were read twice, because the relations are small: a cache in the device or its host may have served the second reads".into(),
         );
     }
     Ok(Some(DeviceRecord::new(&device, limit, measurement, remarks)))
@@ -94,9 +94,12 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
     let all = Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0));
     let (few, many) = (own.0 as f64 * 0.9, own.0 as f64 * 1.1);
     match all.0 as f64 {
-        seen if seen < few => Some(format!("only {all} of {own} reached the device: sparse or compressed files")),
+        seen if seen < few => {
+            Some(format!("the device delivered only {all} of {own}: the relation files are sparse or compressed"))
+        }
         seen if seen > many => {
-            Some(format!("others read {} from the device meanwhile, which lowered the figures", Bytes(all.0 - own.0)))
+            let others = Bytes(all.0 - own.0);
+            Some(format!("other processes read {others} from the device meanwhile, which lowered the figures"))
         }
         _ => None,
     }

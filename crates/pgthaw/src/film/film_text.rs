@@ -32,7 +32,7 @@ fn render_content(header: &FilmHeader) -> String {
     let again = header.fetched_again.filter(|again| again.0 > 0);
     parts.extend(again.map(|again| format!("{again} fetched again")));
     parts.extend(more(totals.requested_blocks, "requested and already cached"));
-    parts.extend(more(totals.preloaded_blocks, "preloaded by pgthaw, without gaps"));
+    parts.extend(more(totals.preloaded_blocks, "preloaded by pgthaw, not counting gaps between the job's blocks"));
     parts.extend(more(totals.buffers_blocks, "in shared_buffers before, use unknown"));
     parts.extend(header.device_reads.map(|reads| format!("{} of the device by all processes", counted(reads, "read"))));
     parts.push(match header.lost_events {
@@ -114,7 +114,7 @@ fn render_in_buffers(header: &FilmHeader, others: &[&RelationTouches]) -> Option
     let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
     (blocks > 0).then(|| {
         let more = counted(others.len(), "relation");
-        format!("{more} without fetched blocks had {} in shared_buffers before", header.bytes(blocks))
+        format!("{more} without fetched blocks had {} in shared_buffers before the recording", header.bytes(blocks))
     })
 }
 
@@ -136,7 +136,7 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let sufficient = header.bytes(curve.sufficient_blocks());
     let with_less = if sizes.is_empty() { "" } else { "; with less:" };
     lines.push(format!(
-        "{sufficient} of page cache would have been enough: {first} of the requests were first requests ({how}){with_less}"
+        "{sufficient} of page cache would have been enough: {first} of the requests were the first for their block ({how}){with_less}"
     ));
     if sizes.is_empty() {
         return lines;
@@ -433,7 +433,7 @@ mod tests {
         let totals = cache::trace::Totals { preloaded_blocks: 128, ..Default::default() };
         let header = FilmHeader { totals, device_reads: Some(2), ..FilmHeader::for_tests() };
         let told = render_content(&header);
-        assert!(told.contains("1 MB preloaded by pgthaw, without gaps"), "{told}");
+        assert!(told.contains("1 MB preloaded by pgthaw, not counting gaps"), "{told}");
         assert!(told.contains("2 reads of the device by all processes"), "{told}");
     }
 

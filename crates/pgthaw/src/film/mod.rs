@@ -349,9 +349,9 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     let reason = match target.find_postmaster() {
         Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
         Some(postmaster) if postmaster == pid => "it is the postmaster, which only starts the processes that read",
-        Some(_) if is_alive(pid) => "it is another program's or another server's",
+        Some(_) if is_alive(pid) => "it belongs to another program or to another server",
         Some(_) => "there is no such process",
-        None => "this user sees no server of it running on this host",
+        None => "this user sees no running server of the cluster on this host",
     };
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
@@ -462,7 +462,9 @@ pub fn open_source(
         }
     }
     if !is_everybody {
-        coarser.push("polling cannot distinguish the reads of different sessions: the film has all".to_owned());
+        coarser.push(
+            "polling cannot distinguish the reads of different sessions: the film has those of all sessions".to_owned(),
+        );
     }
     Ok((Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?), coarser))
 }

@@ -73,10 +73,10 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
     if is_there(CHANGES) {
-        lines.push("+-: loaded into and evicted from the tier to the left since the last update".to_owned());
+        lines.push("+-: loaded into and evicted from the cache at its left since the last update".to_owned());
     }
     if is_there("both") {
-        lines.push("both: in shared_buffers and in the OS page cache, which holds it twice".to_owned());
+        lines.push("both: in shared_buffers and also in the OS page cache, so twice in memory".to_owned());
     }
     if is_there("usage")
         && let Some(usage) = rows.iter().map(|row| render_usage(&row.residency)).find(|usage| !usage.is_empty())
@@ -602,7 +602,7 @@ mod tests {
         map.relations[0].relation.name.name = map.relations[1].relation.name.name.clone();
         let shown = lines(&map, MapView::default(), narrow);
         assert!(shown[0].contains("database") && !shown[0].contains("where"), "{shown:#?}");
-        assert!(!shown.join("\n").contains("in shared_buffers and in"), "{shown:#?}");
+        assert!(!shown.join("\n").contains("in shared_buffers and also in"), "{shown:#?}");
         assert!(!shown.join("\n").contains("blocks in file order"), "{shown:#?}");
     }
 

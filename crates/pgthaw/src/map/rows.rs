@@ -186,7 +186,7 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
         }
         false => render_columns(columns, width, "…"),
     };
-    let legend = "fill: rows ÷ rows/s, as in the pgbench slides, where a random read loads every row that it covers; warm: by the model, one client fetches random rows through the index until fewer than 1 % of them are read";
+    let legend = "fill: rows ÷ rows/s, the time to load all rows by random reads of one page each; warm: forecast time until a client, which fetches random rows through the index, reads fewer than 1 % of them from the device";
     lines.push(String::new());
     lines.extend([legend.to_owned()].iter().chain(&rows.remarks).map(|text| wrap_text(&printable(text), width)));
     lines.join("\n")

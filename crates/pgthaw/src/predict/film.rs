@@ -111,11 +111,14 @@ fn make_prediction(
     if header.totals.buffers_blocks > 0 {
         let before = header.bytes(header.totals.buffers_blocks);
         assumptions.push(format!(
-            "the film lacks hits on the {before} in shared_buffers before the recording: a job that needs these blocks takes longer"
+            "the film lacks cache hits on the {before} that were in shared_buffers before the recording: a job that needs these blocks takes longer"
         ));
     }
     if curve.sampling > 0 {
-        assumptions.push(format!("the film has all requests of one block in {}", 1_u64 << curve.sampling));
+        assumptions.push(format!(
+            "misses are estimates: the film has all requests of only one block in {}",
+            1_u64 << curve.sampling
+        ));
     }
     let now = memory_now(figures.memory, asked.directory.is_some());
     assumptions.extend(now.is_none().then(|| MEMORY_UNKNOWN.to_owned()));
@@ -213,14 +216,19 @@ fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
     let why = match costs.source {
         PriceSource::Counted => "from the device's reads during the recording".to_owned(),
         PriceSource::CountedAgain => {
-            format!("from the device's reads: {} were for the job, which fetched blocks again", missed())
+            format!("from the device's reads: the job fetched {}, some blocks repeatedly", missed())
         }
-        PriceSource::NotCounted => "from its runs of blocks: the device's reads were not counted".to_owned(),
-        PriceSource::Warm => "from its runs of blocks: almost all of them were cached".to_owned(),
+        PriceSource::NotCounted => {
+            "estimated from runs of adjacent blocks: the device's reads were not counted".to_owned()
+        }
+        PriceSource::Warm => "estimated from runs of adjacent blocks: almost all blocks were cached".to_owned(),
         PriceSource::Preloaded => {
-            "from its runs of blocks: pgthaw preloaded them, and waits for them count as the job's own time".to_owned()
+            "estimated from runs of adjacent blocks: pgthaw preloaded them, and own work includes waits for them"
+                .to_owned()
         }
-        PriceSource::Others => "from its runs of blocks: other processes also used the device".to_owned(),
+        PriceSource::Others => {
+            "estimated from runs of adjacent blocks: other processes also used the device".to_owned()
+        }
     };
     let own = terminal::render_seconds(costs.own_seconds);
     let reads = counted((costs.miss_reads * 100.0).round() / 100.0, "read");

@@ -18,12 +18,12 @@ pub fn render_knees(knees: &Knees) -> String {
     let of = |name: &str, knee: &Steepest| {
         let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
         format!(
-            "{name} steepest at transaction {transaction:.0}, after {seconds:.0} s, {:.1} % cached; by the second after {:.0} s",
+            "{name} throughput rises most steeply at transaction {transaction:.0}, after {seconds:.0} s with {:.1} % cached (over time: after {:.0} s)",
             100.0 * cached_share,
             knee.by_second.seconds
         )
     };
-    format!("{}\n{}", of("as one relation: ", &knees.simple), of("each relation: ", &knees.parallel))
+    format!("{}\n{}", of("as one relation: ", &knees.simple), of("each relation by itself: ", &knees.parallel))
 }
 
 pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &[String], canvas: Canvas) -> String {
@@ -45,7 +45,7 @@ pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &
     lines.extend(render_columns(make_columns(outlooks), canvas.width, canvas.mark()));
     lines.push(String::new());
     lines.extend(beside.iter().flat_map(|text| text.lines().map(str::to_owned)));
-    lines.push("in brackets: device and processor 15 % faster or slower than assumed".to_owned());
+    lines.push("in brackets: the range if device and processor are 15 % faster or slower".to_owned());
     lines.push("assumed:".to_owned());
     lines.extend(assumptions.iter().map(|assumption| format!("  {}", printable(assumption))));
     lines.join("\n")

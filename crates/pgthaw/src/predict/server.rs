@@ -130,7 +130,7 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
             memory.0 as f64 / block_bytes
         }
         None => {
-            assumptions.push("all of it fits into memory (memory=SIZE sets a size)".to_owned());
+            assumptions.push("all data fits into memory (memory=SIZE sets a limit)".to_owned());
             f64::INFINITY
         }
     }
@@ -188,7 +188,7 @@ async fn forecast_running(
     let mut assumptions = vec![describe_pace(&watched, &server.database, arguments.seconds)];
     assumptions.extend(statements.map(|statements| {
         format!(
-            "a transaction is one of the {:.0} statements of pg_stat_statements, {:.3} ms without waits for reads",
+            "each of the {:.0} calls in pg_stat_statements counts as one transaction of {:.3} ms (mean, without waits for reads)",
             statements.calls,
             statements.seconds * 1e3
         )
@@ -198,12 +198,12 @@ async fn forecast_running(
         (Some(chosen), told) => describe_snapshot(what_it_says(&chosen.snapshot.map, told.is_some()), chosen),
         (None, None) => {
             let why = unread.as_deref().unwrap_or("there is no snapshot of this cluster");
-            vec![format!("all blocks of a relation equally popular: {why}")]
+            vec![format!("all blocks of a relation are equally popular: {why}")]
         }
     });
     assumptions.extend([
         format!(
-            "{}, a warm transaction takes {:.3} ms of one of {cores} processors",
+            "{}, a warm transaction takes {:.3} ms on one of {cores} processors",
             counted(clients as usize, "client"),
             hit_seconds * 1e3
         ),
@@ -263,16 +263,18 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
                 "requests of the database \"{database}\" were observed for {seconds} s: {tps:.0} tps, {clients:.1} active clients"
             )
         }
-        None => format!("the database \"{database}\" is idle: its statistics so far stand for its clients' requests"),
+        None => {
+            format!("the database \"{database}\" is idle: its cumulative statistics stand for its clients' requests")
+        }
     }
 }
 
 fn describe_normal(is_told: bool, watched: &Watched) -> String {
     match (is_told, &watched.cold_reads, watched.pace) {
         (true, Some(reads), _) => format!("the server is not warm: {reads}; its normal throughput is as given"),
-        (true, None, _) => "its normal throughput is as given".to_owned(),
-        (false, _, Some(_)) => "the server is warm now, and this is its normal throughput".to_owned(),
-        (false, _, None) => "its normal throughput is that of these statements".to_owned(),
+        (true, None, _) => "the server's normal throughput is as given".to_owned(),
+        (false, _, Some(_)) => "the server is warm now, so the observed throughput is its normal one".to_owned(),
+        (false, _, None) => "the server's normal throughput is that of the calls in pg_stat_statements".to_owned(),
     }
 }
 
@@ -362,7 +364,7 @@ async fn forecast_stopped(
     let what = what_it_says(&chosen.snapshot.map, figures.popularity.is_some());
     assumptions.extend(describe_snapshot(what, &chosen));
     assumptions.push(format!(
-        "{}, a warm transaction takes {:.3} ms of one of {cores} processors",
+        "{}, a warm transaction takes {:.3} ms on one of {cores} processors",
         counted(clients as usize, "client"),
         hit_seconds * 1e3
     ));
@@ -414,9 +416,11 @@ impl Division {
 
     fn words(self) -> &'static str {
         match self {
-            Division::Lookups => "in proportion to their lookups up to then",
-            Division::Heat => "in proportion to their heat",
-            Division::Kinds => "half from tables and half from indexes, by size, because few had been looked up",
+            Division::Lookups => "in proportion to their lookups before the snapshot",
+            Division::Heat => "in proportion to their heat (how often they were used)",
+            Division::Kinds => {
+                "half from tables and half from indexes, by size, because the snapshot counts few lookups"
+            }
         }
     }
 

@@ -159,7 +159,9 @@ fn pace(text: &str) -> Result<(Sharing, Option<Bytes>), String> {
         "fair" => (Sharing::Fair, None),
         "gentle" => (Sharing::Gentle, None),
         "full" => (Sharing::FullSpeed, None),
-        text => (Sharing::Fair, Some(rate(text).map_err(|error| format!("neither fair, gentle nor full: {error}"))?)),
+        text => {
+            (Sharing::Fair, Some(rate(text).map_err(|error| format!("must be fair, gentle, full or a rate: {error}"))?))
+        }
     })
 }
 
@@ -280,7 +282,7 @@ fn remark_others(others: &[u32]) -> Option<String> {
             format!("other pgthaw restores of this server (processes {}) are already running", more.join(", "))
         }
     };
-    Some(format!("{told}: they share the device and read the same blocks"))
+    Some(format!("{told}: the restores share the device and read the same blocks"))
 }
 
 // ---- source ----
@@ -398,7 +400,8 @@ impl Source {
             Some(error) if runs || !error.is_server_gone() => Refusal::of(error),
             None if self.had_server => Refusal::with_detail(SkipReason::ServerGone, "the server has stopped"),
             None if runs => {
-                Refusal::with_detail(SkipReason::ServerGone, "it runs in a container: give its address with -h or -p")
+                let detail = "the server runs in a container: give its address with -h or -p";
+                Refusal::with_detail(SkipReason::ServerGone, detail)
             }
             _ => Refusal::because(SkipReason::NoServer),
         }
@@ -408,11 +411,11 @@ impl Source {
 fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     let known: HashSet<&str> = map.relations.iter().map(|one| one.relation.name.database.as_str()).collect();
     let unknown: Vec<&str> = databases.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
-    let alone = if unknown.len() == databases.len() { "; only the shared catalogs remain" } else { "" };
+    let alone = if unknown.len() == databases.len() { "; pgthaw restores only the shared catalogs" } else { "" };
     let noun = if unknown.len() == 1 { "database" } else { "databases" };
     (!unknown.is_empty()).then(|| {
         let names = unknown.join(", ");
-        format!("the snapshot does not contain {noun} {names}, created later or not inspected{alone}")
+        format!("the snapshot does not contain {noun} {names} (created later or not inspected){alone}")
     })
 }
 
@@ -435,6 +438,6 @@ mod tests {
         assert!(rate("50").unwrap_err().contains("give a unit"));
         assert!(rate("fast").unwrap_err().contains("such as 125MiB"));
         assert_eq!(pace("50MB"), Ok((Sharing::Fair, Some(Bytes(50_000_000)))));
-        assert!(pace("fast").unwrap_err().starts_with("neither fair, gentle nor full: \"fast\" is not a rate"));
+        assert!(pace("fast").unwrap_err().starts_with("must be fair, gentle, full or a rate: \"fast\" is not a rate"));
     }
 }

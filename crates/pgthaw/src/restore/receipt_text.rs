@@ -30,7 +30,7 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
     lines.extend(render_rewritten(receipt));
     lines.extend(receipt.no_double.map(|double| {
         format!(
-            "the page cache also holds {} of shared_buffers, {} before",
+            "the page cache also holds {} of the blocks in shared_buffers ({} before the restore)",
             double.cached_after_bytes, double.cached_before_bytes
         )
     }));
@@ -67,10 +67,12 @@ fn render_planned_device(device: &PlannedDevice) -> String {
     let source = match device.source {
         ProfileSource::Told => "as given".to_owned(),
         ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
-        ProfileSource::Default => "typical cloud volume; `pgthaw doctor --probe` measures this one".to_owned(),
+        ProfileSource::Default => "typical cloud volume; `pgthaw doctor --probe` measures this device".to_owned(),
     };
     let bandwidth = bandwidth.per_second();
-    format!("planned for {reads_per_second:.0} reads/s and {bandwidth}, reads up to {largest_read}: {source}")
+    format!(
+        "planned for a device with {reads_per_second:.0} reads/s and {bandwidth}, reads up to {largest_read}: {source}"
+    )
 }
 
 fn render_tiers(receipt: &Receipt, width: Option<usize>) -> Vec<String> {
@@ -140,14 +142,14 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
     let found = match (traffic.flowing_share, traffic.flowing_gain) {
         (Some(share), Some(gain)) if gain > 1.0 => format!(
-            "; the restore ended at {:.0} % of the bandwidth, where the server did {gain:.2} times the work it did at 93 %",
+            "; at the restore's final share of {:.0} % of the bandwidth, the server did {gain:.2} times as much work as at 93 %",
             share * 100.0
         ),
         _ => String::new(),
     };
     (*cost_seconds >= 0.1).then(|| {
         format!(
-            "the server's processes waited for the disk for {waiting_seconds:.1} s and ran for {flowing_seconds:.1} s; yielding to them for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--pace full does not yield){found}"
+            "most busy server processes waited for the disk for {waiting_seconds:.1} s and ran for {flowing_seconds:.1} s; the restore read more slowly for {yielded_seconds:.1} s to yield to them, and so took {cost_seconds:.1} s longer (--pace full does not yield){found}"
         )
     })
 }
@@ -223,14 +225,16 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
     match reason {
         SkipReason::Dropped if is_other_cluster => "this cluster has no relation of this name",
         SkipReason::Rewritten if is_other_cluster && tier == Tier::Os => {
-            "another cluster's, and less than half of it was resident"
+            "the snapshot is another cluster's, and less than half of the relation was resident"
         }
-        SkipReason::Rewritten if is_other_cluster => "another cluster's, with another block layout",
-        SkipReason::Dropped => "dropped since",
-        SkipReason::FileGone => "its file no longer exists: dropped or rewritten since",
-        SkipReason::Rewritten if tier == Tier::Os => "rewritten since, and less than half of it was resident",
-        SkipReason::Rewritten => "rewritten or truncated since, with another block layout",
-        SkipReason::Truncated => "truncated since",
+        SkipReason::Rewritten if is_other_cluster => "the snapshot is another cluster's, with another block layout",
+        SkipReason::Dropped => "dropped since the snapshot",
+        SkipReason::FileGone => "its file no longer exists: dropped or rewritten since the snapshot",
+        SkipReason::Rewritten if tier == Tier::Os => {
+            "rewritten since the snapshot, and less than half of the relation was resident"
+        }
+        SkipReason::Rewritten => "rewritten or truncated since the snapshot, with another block layout",
+        SkipReason::Truncated => "truncated since the snapshot",
         SkipReason::DatabaseUnreachable => "its database allows no connections",
         SkipReason::NoPermission => "no permission; run pgthaw as the owner of the files (usually postgres) or as root",
         SkipReason::ReadFailed => "could not be read",
@@ -246,7 +250,7 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
         SkipReason::NoPrivilege => "the role lacks a privilege",
         SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it, on the primary only",
         SkipReason::NoFreeBuffer => "no free buffer",
-        SkipReason::FreeBuffersUnknown => "the free buffers are not visible",
+        SkipReason::FreeBuffersUnknown => "the number of free buffers is unknown",
         SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does not need it",
     }
 }

@@ -66,7 +66,9 @@ impl Beside {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!("pgthaw's reads for the job are not isolated: {error}")),
             }
-            remarks.extend(number.is_none().then(|| "the job has no disk limit: the server is on no disk".to_owned()));
+            if number.is_none() {
+                remarks.push("the job has no disk limit: the data directory is on no block device".to_owned());
+            }
             let method = target.server.as_ref().and_then(|server| server.facts.io_method.as_deref());
             let is_lent = method == Some("worker");
             remarks.extend(is_lent.then(|| {

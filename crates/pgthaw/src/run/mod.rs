@@ -81,7 +81,9 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
         Err(why) => {
             if arguments.protects() {
                 let apart = if arguments.isolates() { "the job is not isolated, and " } else { "" };
-                receipt.remarks.push(format!("{apart}the cache is not restored afterwards, for the same reason"));
+                receipt.remarks.push(format!(
+                    "{apart}the cache is not restored after the job, for the reason that prevented the preload"
+                ));
             }
             receipt.decision.reason = std::mem::take(why);
         }

@@ -34,7 +34,7 @@ const REACHED_WITHIN: Duration = Duration::from_secs(5);
 /// Mapping many files takes time, and the clean-up needs the map.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
-const FAILED: &str = "the film was not kept, because the job failed: its other reads are unknown";
+const FAILED: &str = "the film was not kept: the job failed, so its remaining reads are unknown";
 
 const FOR_OTHERS: &str = "these figures include the cache restored after another run";
 
@@ -207,7 +207,7 @@ impl Prepared {
                 planned.bring(&Means { directory, geometry, page_cache, room, own, came, progress });
             }
             if let Err(error) = lent.go_home() {
-                planned.remarks.push(format!("pgthaw's own memory stays charged to the server: {error}"));
+                planned.remarks.push(format!("pgthaw's own memory stays charged to the server's cgroup: {error}"));
             }
             planned
         })
@@ -274,7 +274,9 @@ async fn named_sessions(
     let Some((server, name)) = target.server.as_ref().zip(application_name) else { return (None, None) };
     match ask_sessions(server, own.clone()).await {
         Ok(ask) => (Some(Named { application_name: Some(name), database: None, ask }), None),
-        Err(error) => (None, Some(format!("the film lacks sessions found by name: {}", describe(&error.into())))),
+        Err(error) => {
+            (None, Some(format!("the film lacks the sessions of --application-name: {}", describe(&error.into()))))
+        }
     }
 }
 
@@ -409,7 +411,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     let cluster = recorded.header.source.system_identifier;
     if store.is_slip(&recorded.header, label, lost).unwrap_or_default() {
         receipt.remarks.push(format!(
-            "the film was not kept: no film named {label} is of this command, and all of them are far larger; give another job another name"
+            "the film was not kept: no film named {label} is of this command, and all of them are far larger; give this command another name"
         ));
         return;
     }
@@ -452,7 +454,7 @@ async fn put_back(
     };
     let mut done = putting_back.run(left.as_ref(), job).await?;
     match control.is_interrupted() {
-        true => done.remarks.push("interrupted: the next run or restore continues it".to_owned()),
+        true => done.remarks.push("interrupted: the next `pgthaw run` or `pgthaw restore` loads the rest".to_owned()),
         false => left.map_or(Ok(()), |left| journals.forget(left))?,
     }
     Ok(done)

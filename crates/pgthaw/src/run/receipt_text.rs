@@ -20,7 +20,7 @@ pub fn render_run(receipt: &RunReceipt) -> String {
     said.extend(receipt.attended.as_ref().and_then(render_isolated));
     said.extend(receipt.others.as_ref().and_then(render_others));
     if receipt.is_left_to_another {
-        said.push("another run is still active and will restore the cache at its end".to_owned());
+        said.push("another `pgthaw run` is still active and will restore the cache at its end".to_owned());
     } else {
         said.extend(receipt.put_back.as_ref().map(render_found));
     }
@@ -79,7 +79,7 @@ fn render_unasked(attended: &Attended, brought: Bytes) -> Option<String> {
 fn render_own(kept: &KeptFilm, brought: Bytes) -> String {
     let own = kept.preloaded_bytes;
     match own < brought && own.to_string() != brought.to_string() {
-        true => format!(" ({own} of them in the new film, which omits the gaps)"),
+        true => format!(" ({own} of them in the new film, which holds only blocks that the job requested)"),
         false => String::new(),
     }
 }
@@ -149,7 +149,9 @@ fn render_isolated(attended: &Attended) -> Option<String> {
         None => "; its page cache was not limited (cgroups version 1, or Linux before 5.19), only restored",
     };
     let (mean, least) = (isolated.share_mean * 100.0, isolated.share_min * 100.0);
-    Some(format!("{who}{workers} had {cache}{mean:.0} % of the disk (at least {least:.0} %){unbounded}"))
+    Some(format!(
+        "{who} of the job{workers} had {cache}{mean:.0} % of the disk on average (at least {least:.0} %){unbounded}"
+    ))
 }
 
 /// `None` without earlier clients: all transactions may then be the job's.
@@ -265,7 +267,7 @@ mod tests {
         };
         let plain = "512 MB were preloaded while it ran in 1203 reads";
         assert_eq!((of(512), of(513)), (plain.to_owned(), plain.to_owned()), "some of it was counted for its pages");
-        let own = "480 MB of them in the new film, which omits the gaps";
+        let own = "480 MB of them in the new film, which holds only blocks that the job requested";
         assert_eq!(of(480), format!("{plain} ({own})"));
     }
 
@@ -318,11 +320,13 @@ mod tests {
         let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
         let none = "no session of the job was found on the server, so nothing was isolated";
         assert_eq!(render_isolated(&of(0)).unwrap(), none);
-        let one = "1 session had at most 64 MB of the page cache, and 75 % of the disk (at least 50 %)";
+        let one =
+            "1 session of the job had at most 64 MB of the page cache, and 75 % of the disk on average (at least 50 %)";
         assert_eq!(render_isolated(&of(1)).unwrap(), one);
         let unbounded = Isolated { cache_bytes: None, ..isolated };
         let unbounded = Attended { sessions: 1, isolated: Some(unbounded), ..Attended::default() };
-        let told = "1 session had 75 % of the disk (at least 50 %); its page cache was not limited";
+        let told =
+            "1 session of the job had 75 % of the disk on average (at least 50 %); its page cache was not limited";
         assert!(render_isolated(&unbounded).unwrap().starts_with(told));
         assert_eq!(render_isolated(&Attended::default()), None);
     }

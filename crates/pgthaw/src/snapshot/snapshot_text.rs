@@ -100,9 +100,9 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
 /// Names a command only if that would restore this cluster.
 fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
     match (selected.reason, cluster) {
-        (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} takes "),
-        (Reason::WarmestStartUnknown, None) => "* once its server runs, `pgthaw restore` takes ".to_owned(),
-        _ => "* `pgthaw restore` takes ".to_owned(),
+        (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} uses "),
+        (Reason::WarmestStartUnknown, None) => "* once its server runs, `pgthaw restore` uses ".to_owned(),
+        _ => "* `pgthaw restore` uses ".to_owned(),
     }
 }
 
@@ -143,13 +143,13 @@ pub fn render_taken(taken: &Taken) -> String {
 
 pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
     let Holding { name, path, .. } = &selected.holding;
-    (path != shown).then(|| format!("note: `pgthaw restore` takes another one: {}", printable(name)))
+    (path != shown).then(|| format!("note: `pgthaw restore` uses another snapshot: {}", printable(name)))
 }
 
 pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
     let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
     match restore {
-        Some(selected) if was_taken => lines.extend(prefix("`pgthaw restore` now takes ", render_selected(selected))),
+        Some(selected) if was_taken => lines.extend(prefix("`pgthaw restore` now uses ", render_selected(selected))),
         None if was_taken => lines.push("no snapshot is left for `pgthaw restore`".to_owned()),
         _ => {}
     }
@@ -161,8 +161,8 @@ pub fn render_passed_over(taken: &Taken) -> Vec<String> {
     match (selected.holding.path == taken.path, &selected.warmer) {
         (true, None) => Vec::new(),
         // The newest snapshot of a server that never restarted.
-        (true, Some(_)) => prefix("note: `pgthaw restore` takes this ", render_selected(selected)),
-        (false, _) => prefix("note: `pgthaw restore` does not take this one, but ", render_selected(selected)),
+        (true, Some(_)) => prefix("note: `pgthaw restore` uses this ", render_selected(selected)),
+        (false, _) => prefix("note: `pgthaw restore` does not use this one, but ", render_selected(selected)),
     }
 }
 
@@ -268,7 +268,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
     let mut lines = vec![head, format!("  {}", render_held(holding)), format!("  why: {}", render_reason(selected))];
     if !selected.dropped_databases.is_empty() {
         let names: Vec<String> = selected.dropped_databases.iter().map(|name| printable(name).into()).collect();
-        lines.push(format!("    not counted (dropped since): {}", names.join(", ")));
+        lines.push(format!("    not counted (databases dropped since then): {}", names.join(", ")));
     }
     if let Some(warmer) = warmer {
         let name = printable(&warmer.name);
@@ -285,7 +285,7 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "given by name".to_owned(),
         Reason::NewestReadable => "the newest readable one, as requested".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
-        Reason::AsWarmSinceStart => format!("the newest as warm as those before the start{start}"),
+        Reason::AsWarmSinceStart => format!("the newest, as warm as those from before the server's start{start}"),
         Reason::NewestSinceStart => "the newest with content; none is from before the server's start".to_owned(),
         Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
         Reason::WarmestStartUnknown => {

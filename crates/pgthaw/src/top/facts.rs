@@ -296,7 +296,7 @@ const LIVE: &str = "p          pause the display: measuring continues, and the l
 const RECORD: &str = "p  f       stop or resume; faster";
 
 const FIGURES: [&str; 15] = [
-    "(10 s)          over this time instead of one step: sessions report their transactions and blocks about once a second",
+    "(10 s)          averaged over this time instead of one step: sessions report their transactions and blocks about once a second",
     "tps             transactions per second from pg_stat_database",
     "commands/s      commands received from clients in this step, counted in the kernel",
     "each            mean time of a command in the server, without the network: time of client backends not spent waiting for clients, per command",
@@ -304,7 +304,7 @@ const FIGURES: [&str; 15] = [
     "shared_buffers  share of the requested blocks found there",
     "page cache      share of the bytes read into shared_buffers without a device read; read-ahead lowers it",
     "the chart       mean number of processes by activity in each step, without waits for clients or for work",
-    "COUNT           completed waits; for a processor, how often a process got one",
+    "COUNT           completed waits; in rows named processor, how often a process got a processor",
     "SHARE           share of the time of all client backends",
     "AVERAGE         mean time of completed waits within this step",
     "MAX             longest wait, up to twice too large if there was a longer one before; + means it still lasts",

@@ -60,8 +60,8 @@ pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<S
     let waited = render_ns(root.held_up_ns);
     let mut behind = match root.count() {
         0 => String::new(),
-        1 => format!(": 1 waits behind it, {waited} while pgthaw looked"),
-        count => format!(": {count} wait behind it, {waited} in all while pgthaw looked"),
+        1 => format!(": 1 process waits behind it, {waited} while pgthaw measured"),
+        count => format!(": {count} processes wait behind it, {waited} in total while pgthaw measured"),
     };
     if !root.process.blocked_by.is_empty() {
         behind.push_str("; it waits for one of them");
@@ -159,8 +159,8 @@ mod tests {
             lines,
             [
                 "WHO BLOCKS WHOM",
-                "4711 app@shop psql, idle in transaction for 12.3 s, holds accounts: 3 wait",
-                "  behind it, 8.40 s in all while pgthaw looked",
+                "4711 app@shop psql, idle in transaction for 12.3 s, holds accounts: 3 processes",
+                "  wait behind it, 8.40 s in total while pgthaw measured",
                 "  last query: UPDATE accounts SET balance = ?",
                 "  - 4712 app@shop psql waits 2.80 s for accounts (ShareLock): UPDATE accounts S…",
                 "    - 4713 app@shop psql waits 2.80 s for accounts (ShareLock): UPDATE accounts…",

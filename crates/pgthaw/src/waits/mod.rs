@@ -249,7 +249,7 @@ impl Following<'_> {
             watch.follow_restart(here.names, Some(stalls));
             self.started_at = here.started_at;
             self.remarks.push(format!(
-                "the server restarted: it stopped at {gone}, and the measurement continued at {now} UTC; all figures include the time before"
+                "the server restarted: it stopped at {gone}, and the measurement continued at {now} UTC; all figures include the time before the restart"
             ));
         } else {
             self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now} UTC"));

@@ -24,7 +24,8 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
         lines.push(format!("{} more with {} in total: --json has them", counted(hidden.len(), "name"), sum(hidden)));
     }
     if !idle.is_empty() {
-        let told = format!("background processes were idle for {}, in {}", sum(&idle), counted(idle.len(), "name"));
+        let told =
+            format!("background processes were idle for {}; {} not shown", sum(&idle), counted(idle.len(), "name"));
         lines.push(wrap_text(&format!("{told}: --json has them"), width));
     }
     if !report.handled_by.is_empty() {
@@ -193,15 +194,15 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     if imperfect.lost_calls + imperfect.lost_of_files > 0 {
         lines.push(format!(
-            "lost: {} (ring buffer full), {} without a file",
+            "lost: {} (ring buffer full), {} (too many files)",
             counted(imperfect.lost_calls, "slow call"),
-            counted(imperfect.lost_of_files, "call or write")
+            counted(imperfect.lost_of_files, "file operation")
         ));
     }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
-            "recovered: the kernel did not report {} on a processor ({}, by the scheduler's account), nor the end of {}",
-            counted(imperfect.recovered, "beginning"),
+            "recovered: the kernel did not report the start of {} on a processor ({} by the scheduler's account), nor the end of {}",
+            counted(imperfect.recovered, "interval"),
             render_ns(imperfect.recovered_ns),
             counted(imperfect.wakes_missed, "wait")
         ));
@@ -226,7 +227,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
     let kernel = cost.kernel.as_ref().and_then(|kernel| {
         let runs: u64 = kernel.programs.iter().map(|program: &ProgramCost| program.runs).sum();
         let each = kernel.total_ns().checked_div(runs)?;
-        Some(format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run")))
+        Some(format!("{} in {} of BPF programs ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run")))
     });
     let processors = counted(cost.processors as u32, "processor");
     let share = |share: f64| format!(": {:.2} % of {processors}", 100.0 * share);
@@ -316,7 +317,7 @@ pub fn render_given_up(reduction: &Reduction) -> String {
         ),
         GivenUp::Looks => format!("processes are sampled {}", looks_in_words(looks)),
         GivenUp::Questions => "pgthaw queries pg_stat_activity every 2 s".to_owned(),
-        GivenUp::NothingLeft => "no cheaper method is left: the measurement continues".to_owned(),
+        GivenUp::NothingLeft => "no cheaper method is left, so the measurement continues unchanged".to_owned(),
     }
 }
 

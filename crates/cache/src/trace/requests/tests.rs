@@ -229,7 +229,7 @@ fn a_process_that_ended_before_anybody_could_look_is_the_commands_if_there_was_n
         let mut seen = Vec::new();
         let end = ended(&mut requests, &mut |touch| seen.push(touch.event.pid));
         assert_eq!(seen, expected);
-        let why = "counted as the command's, because no other process requested anything";
+        let why = "the reads count as the command's, because no other process requested anything";
         let is_its = end.guessed.iter().any(|one| one.contains(why)) && end.job_seen == JobSeen::Yes;
         let is_all = end.remarks.iter().any(|one| one.contains("requests of the whole cluster"));
         assert_eq!((is_its, is_all), (expected == [short], expected != [short]), "{end:?}");

@@ -69,7 +69,7 @@ impl DeviceRecord {
             // The measured overlap is that of the unlimited device.
             profile.overlap = 0.0;
             remarks.push(
-                "the probe did not reach the limit within its budget, so the configured limit is used: a larger --probe=BYTES measures it"
+                "the probe ended before the cgroup's I/O limit took effect, so the profile contains the configured limit: a larger --probe=BYTES measures it"
                     .into(),
             );
         }
@@ -228,7 +228,11 @@ mod tests {
         let record = DeviceRecord::new(&device(), limit, measurement(), Vec::new());
         let profile = record.measurement.profile;
         assert_eq!((profile.reads_per_second, profile.bandwidth), (2000.0, Bytes(100 << 20)));
-        assert!(record.remarks[0].starts_with("the probe did not reach the limit"), "{:?}", record.remarks);
+        assert!(
+            record.remarks[0].starts_with("the probe ended before the cgroup's I/O limit took effect"),
+            "{:?}",
+            record.remarks
+        );
         let felt = ReadLimit { reads_per_second: Some(2900), read_bytes_per_second: Some(Bytes(120 << 20)) };
         assert_eq!(DeviceRecord::new(&device(), felt, measurement(), Vec::new()).remarks, Vec::<String>::new());
         let free = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());

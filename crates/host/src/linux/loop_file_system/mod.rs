@@ -236,7 +236,10 @@ impl LoopFileSystem {
                 self.find_mounts_elsewhere()?.iter().map(|path| path.display().to_string()).collect();
             let elsewhere =
                 if elsewhere.is_empty() { String::new() } else { format!(", only at {}", elsewhere.join(", ")) };
-            let reason = format!("its commands succeeded, but nothing is mounted at {}{elsewhere}", path.display());
+            let reason = format!(
+                "the file system's commands succeeded, but nothing is mounted at {}{elsewhere}",
+                path.display()
+            );
             return Err(impossible(reason, "make or mount in [file_systems] must mount it at {directory}"));
         }
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));

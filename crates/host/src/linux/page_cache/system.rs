@@ -167,7 +167,9 @@ fn no_activity(reason: String) -> Error {
     Error::Unavailable {
         what: "detecting repeated reads of pages",
         reason,
-        remedy: "run pgthaw as root (otherwise snapshots use earlier snapshots or the server's statistics)".into(),
+        remedy:
+            "run pgthaw as root (otherwise it estimates page use from earlier snapshots or the server's statistics)"
+                .into(),
     }
 }
 
@@ -285,7 +287,7 @@ impl CachedFile for SystemFile {
     }
 
     fn read_extents(&self) -> Result<Vec<Extent>, Error> {
-        read_extents(self.file.as_fd()).map_err(|error| Error::file("find on its device", &self.path, error))
+        read_extents(self.file.as_fd()).map_err(|error| Error::file("read the extents of", &self.path, error))
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
@@ -308,7 +310,7 @@ impl CachedFile for SystemFile {
     }
 
     fn open_in_order(&self, window: Window) -> Result<Box<dyn InOrder>, Error> {
-        let failed = |error| Error::file("read in order", &self.path, error);
+        let failed = |error| Error::file("sequentially read", &self.path, error);
         let file = open_without_atime(|flags| open_regular_with(&self.link(), flags)).map_err(failed)?;
         let in_order = SystemInOrder::new(file, self.path.clone(), window, self.cache.page_bytes).map_err(failed)?;
         Ok(Box::new(in_order))

@@ -138,7 +138,7 @@ impl PageProbe {
         match is_seen {
             true => Ok(()),
             false => Err(refusal(
-                "the kernel's file numbers of the cluster differ from those of stat",
+                "the kernel and stat() report different device or inode numbers for the cluster's files",
                 "move the data directory to a file system such as ext4 or XFS, not overlay or btrfs",
             )),
         }

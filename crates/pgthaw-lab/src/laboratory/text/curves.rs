@@ -163,12 +163,12 @@ pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
 pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     let contradictions = match verdict.contradictions {
         0 => String::new(),
-        count => format!("; {count} contradicted the forecast by getting warm or not"),
+        count => format!("; for {count} of them, only the forecast or only the measurement says never"),
     };
     format!(
         "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
         counted(verdict.points, "point"),
-        counted(verdict.errors, "error"),
+        counted(verdict.errors, "forecast error"),
         absolute(verdict.median_error),
         100.0 * verdict.within_15_percent,
         absolute(verdict.worst_error)

@@ -9,7 +9,7 @@ use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
 pub fn render_study_time(points: &[TimedPoint], processors: u32, width: Option<usize>) -> String {
     if points.is_empty() {
-        return "no account of its servers' time: the study has time = false".to_owned();
+        return "the study has no account of its servers' time: it sets time = false".to_owned();
     }
     let mut lines = Vec::new();
     lines.extend(render_groups(points, groups(points), width));
@@ -139,7 +139,7 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
         waits.sort_by(|a, b| b.1.total_cmp(&a.1));
         let told = |(kind, seconds): &(&str, f64)| format!("{kind} {:.1}", seconds / one.time.length_seconds);
         notes.push(format!(
-            "handling commands took the time of {:.1} processors{} without LWLock waits, but there are only {processors}: most of the rest was {}",
+            "handling commands took the time of {:.1} processors{}, LWLock waits excluded, but there are only {processors}; mean number of backends in other states: {}",
             one.time.processors_if_nothing_else(),
             one.clients.map(|clients| format!(" at {}", counted(clients, "user"))).unwrap_or_default(),
             waits.iter().take(3).map(told).collect::<Vec<_>>().join(", ")

@@ -47,7 +47,7 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
         format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
         format!("trials    {points} × {repeats} = {trials}, about {takes}"),
         format!(
-            "disk      {} of databases, {} needed with the log, {} free",
+            "disk      {} of databases, {} needed with the WAL, {} free",
             plan.database_bytes, plan.needed_bytes, plan.free_bytes
         ),
     ]);

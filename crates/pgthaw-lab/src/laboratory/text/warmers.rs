@@ -103,8 +103,9 @@ pub fn render_traffic(traffic: &Traffic, width: Option<usize>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.push(
-        "lowest: transactions per second ÷ those of nothing in the same second, median of the rounds; least: lowest of all rounds, \
-         compared with the floor · ahead: from the end of this second on, it had served more in total than nothing"
+        "lowest: transactions per second ÷ those of `nothing` (no warmer) in the same second, median of the rounds; \
+         least: lowest of all rounds, compared with the floor · ahead: from the end of this second on, the warmer had \
+         served more in total than `nothing`"
             .to_owned(),
     );
     lines

@@ -132,7 +132,7 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         reports.into_iter().partition(|report| report.paths[0].ends_with(TOOLS_REPORT));
     let findings = others.iter().map(|other| Finding::Assumed {
         what: format!(
-            "skipped {}, which is also a report: that of pgbench-tools is {TOOLS_REPORT}",
+            "skipped {}, which is also a report: in a directory of pgbench-tools, pgthaw uses only {TOOLS_REPORT}",
             name_files(&other.paths)
         ),
         how: "import it separately".to_owned(),
@@ -439,7 +439,8 @@ impl Survey {
         survey.is_cut = is_cut;
         if survey.clients().1 > CLIENTS_MAX {
             let most = CLIENTS_MAX - 1;
-            let problem = format!("it has a client above {most}, but a server accepts at most {CLIENTS_MAX}");
+            let problem =
+                format!("it has a client number above {most}, but a server accepts at most {CLIENTS_MAX} clients");
             return Err(edited(path, &problem));
         }
         Ok(survey)

@@ -60,7 +60,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     if options.rate.is_some() && trials.iter().all(|trial| trial.point.rate.is_none()) {
         return Err(Error::Unfit {
             problem: format!("rate= is given, but {} shows that no rate was requested", name_files(&options.paths)),
-            remedy: "omit rate=: pgbench reports the schedule lag for every rate".to_owned(),
+            remedy: "omit rate=: with a rate, pgbench would have reported the schedule lag".to_owned(),
         });
     }
     // Makes the digest independent of the order of the paths.
@@ -241,7 +241,7 @@ fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<
     }
     let rate = round_rate(due_per_second);
     let what = format!(
-        "the files do not show the requested rate: pgthaw assumes the due rate, about {rate} transactions per second"
+        "the files do not show the requested rate: pgthaw assumes the rate at which transactions were scheduled, about {rate} per second"
     );
     findings.push(Finding::Assumed { what, how: "set rate=".to_owned() });
     (rate > 0.0).then_some(due_per_second)
@@ -411,14 +411,15 @@ pub fn check_rate(
     let due_per_second = due as f64 / lasted_seconds;
     let off = OFF_SHARE.max(SCATTER / (due as f64).sqrt());
     if due_per_second > rate * (1.0 + off) {
-        let said = format!("rate= is {rate} transactions per second, but about {due_per_second:.0} were due");
+        let said =
+            format!("rate= is {rate} transactions per second, but about {due_per_second:.0} per second were scheduled");
         return Err(refuse(label, &said));
     }
     let behind_ms = 1000.0 * lasted_seconds * (1.0 - due_per_second / rate);
     match report.lag_ms_max {
         Some(lag_ms) if due_per_second < rate * (1.0 - off) && lag_ms < LAG_SHARE * behind_ms => {
             let said = format!(
-                "rate= is {rate} transactions per second, but {due_per_second:.0} were due, and none began more than {lag_ms:.0} ms late"
+                "rate= is {rate} transactions per second, but only {due_per_second:.0} were scheduled, and none began more than {lag_ms:.0} ms late"
             );
             Err(refuse(label, &said))
         }

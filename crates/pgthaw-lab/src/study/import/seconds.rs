@@ -105,7 +105,9 @@ fn read_transactions(
     let has_rate = has_rate || survey.skipped > 0;
     let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
-        return Err(Error::Import(format!("{}: pgbench has no {scripts} scripts", log.paths[0].display())));
+        let path = log.paths[0].display();
+        let problem = format!("{path}: the log numbers {scripts} scripts, but pgbench accepts at most {SCRIPTS_MAX}");
+        return Err(Error::Import(problem));
     }
     let mix = report.map(|report| report.mix.as_slice()).unwrap_or_default();
     let names = match (scripts, report.and_then(|report| report.script.clone())) {
@@ -232,7 +234,7 @@ fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: 
     gaps.push((lasted, asked));
     let spread = (width > 1.0).then(|| Finding::Assumed {
         what: format!(
-            "the log has intervals of {width} s, which pgthaw spreads over their seconds: there is no worst second"
+            "the log has one value for each {width} s: pgthaw assumes that their seconds were equal, and shows no worst second"
         ),
         how: "make pgbench report each second (--progress=1, --aggregate-interval=1)".to_owned(),
     });
