@@ -147,7 +147,6 @@ fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         _ if is_too_few_files(source) => Some(TOO_FEW_FILES),
         io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or give another directory with --dir"),
-        // The file exceeds a limit of this user or of the file system.
         io::ErrorKind::FileTooLarge => {
             Some("no snapshot was damaged; free some space, or give another directory with --dir")
         }
