@@ -163,7 +163,7 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// A value may be an option before its secret, or a list may be a name and its value.
+/// An option may precede its secret, or a list may be a name and its value.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)
@@ -181,7 +181,6 @@ fn keep_list(values: &mut [Value]) {
     }
 }
 
-/// Whether the next word is a secret value.
 fn is_before_secret(word: &str) -> bool {
     word.starts_with('-') && !word.contains('=') && is_secret_setting(word)
 }
