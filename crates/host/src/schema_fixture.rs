@@ -1,4 +1,4 @@
-//! Writes the JSON Schemas below docs/schemas/, or compares them, for tests of the crates that print the documents.
+//! Writes the JSON Schemas below docs/schemas/, or compares them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
 
-/// A document of this name: its schema, for what is written.
+/// Schema of a document of this name.
 pub fn schema_of<T: JsonSchema>(name: &str, version: u32, title: &str) -> (String, Value) {
     let generated = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
     let mut schema = generated.to_value();

@@ -64,7 +64,7 @@ impl Error {
         Error::File { action, path: path.to_owned(), source }
     }
 
-    /// Whether the file itself is damaged, so that another film may do.
+    /// Whether another film may do.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }

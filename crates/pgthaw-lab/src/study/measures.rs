@@ -261,7 +261,7 @@ impl Measure {
     }
 }
 
-/// Clocks of processes and processors tick separately, so the difference may be negative.
+/// Difference, negative at times: clocks of processes and processors tick separately.
 fn others(one: &OsSample) -> f64 {
     let own = one.server_total().cpu_seconds + one.generator().cpu_seconds + one.pgthaw_cpu_seconds;
     (one.processors_busy_seconds - own).max(0.0)
