@@ -29,7 +29,11 @@ fn simplify(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             // Rust's names of number types; the minimum says that a number is not negative.
-            if fields.get("format").is_some_and(|format| format != "date-time" && format != "uint64") {
+            if fields
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|format| format != "date-time" && format != "uint64")
+            {
                 fields.remove("format");
             }
             if let Some(Value::String(text)) = fields.get_mut("description") {

@@ -18,7 +18,7 @@ const SPAN_NS: u64 = 1_000_000_000;
 /// Consecutive spans above the budget that cause a reduction: one may be chance.
 const SPANS: u32 = 2;
 
-/// What pgthaw gave up for the budget.
+/// Measurements that pgthaw gave up for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {

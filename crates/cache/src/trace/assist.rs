@@ -414,7 +414,7 @@ const ROOM_MIN: Bytes = Bytes(16 << 20);
 /// Stop reason of a preload that the job outran.
 pub const JOB_ENDED: &str = "the job had ended";
 
-/// What pgthaw loaded for the job.
+/// Data that pgthaw loaded for the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Preloaded {
     /// Number of issued reads.

@@ -222,7 +222,7 @@ pub struct EvictReceipt {
     pub relations: Vec<EvictedFork>,
     /// Pages that stayed in the page cache.
     pub stayed: Vec<Stay>,
-    /// What stayed in shared_buffers, largest first, of a server that can evict.
+    /// Blocks that stayed in shared_buffers, largest first, of a server that can evict.
     pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,

@@ -64,7 +64,7 @@ pub struct TopFrame {
 /// Something that is not visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Missing {
-    /// What is not visible.
+    /// Data that is not visible.
     pub what: String,
     /// Reason.
     pub why: String,

@@ -14,7 +14,7 @@ pub struct Measure {
     /// Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
     pub name: &'static str,
     pub unit: Unit,
-    /// What it is.
+    /// Its meaning.
     pub doc: &'static str,
     /// `None` in a second without it.
     #[serde(skip)]

@@ -414,7 +414,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
 
 // ---- measurement ----
 
-/// What a probe measured. Rates are per second, without the start of each phase.
+/// Result of a probe. Rates are per second, without the start of each phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Measurement {
     /// The basis of plans for a restore.
