@@ -110,7 +110,7 @@ impl Explain for Error {
                 "take one with `pgthaw snapshot take`; for another user's snapshot, give its directory with --dir"
             }
             Error::NothingHeld { .. } => {
-                "take one with `pgthaw snapshot take` once the server is warm; `pgthaw doctor` shows whether both tiers are visible"
+                "take one with `pgthaw snapshot take` once the server is warm; `pgthaw doctor` shows whether both caches are visible"
             }
             Error::UnknownSnapshot { .. } => {
                 "use best, newest, newest~1 or the beginning of a name that `pgthaw snapshot list` shows; a file's path must contain a / or end in .parquet"

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 
 use super::Reader;
 use super::document::User;
@@ -83,13 +83,15 @@ impl Reader {
                 let pay = "\\set id random(1, 100000)\nUPDATE orders SET note = 'paid' WHERE id = :id;\n";
                 let pgbench = self.start_pgbench("-c 4 -R 200", pay);
                 self.wait_for("query LIKE 'UPDATE orders%'", 4);
-                thread::spawn(move || {
-                    for signal in [Signal::STOP, Signal::CONT] {
-                        thread::sleep(Duration::from_secs(5));
-                        // It may have ended.
-                        let _ = kill_process(pgbench, signal);
-                    }
-                });
+                // A measurement needs three seconds before it to know what is usual.
+                let ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgthaw'";
+                let pause = format!(
+                    "until [ \"$(psql -XAtd shop -c \"{ours}\")\" != 0 ]; do sleep 0.1; done; \
+                     sleep 5; kill -STOP {0}; sleep 5; kill -CONT {0}",
+                    pgbench.as_raw_nonzero()
+                );
+                let command = self.command(User::Postgres, &pause);
+                self.start(command);
             }
             "a query sorts order_lines on disk" => {
                 self.end_clients();
