@@ -171,7 +171,7 @@ fn trials_that_were_asked_for_something_else_are_no_repeats() {
     assert_eq!(json!(told(4)), json!(["select-only", null, 60, null, "simple"]));
     assert_eq!(json!(told(5)), json!(["select-only", null, 3, 50.0, "simple"]));
     assert_eq!(json!(told(6)), json!([mixed, null, 3, null, "simple"]));
-    assert!(text(of(1), "/verdicts/0/sentence").contains("about 2500 transactions per second"), "{}", of(1));
+    assert!(text(of(1), "/verdicts/0/sentence").contains("about 2500 per second"), "{}", of(1));
     // Whoever knows the rate says it, and it is that of those alone that had one.
     let arguments = ["results", "import", "reports", "rate=2500", "start=cold", "--json"];
     let imported = home.pgthaw(&arguments).ok().json();
