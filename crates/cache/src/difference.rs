@@ -41,12 +41,7 @@ pub enum Change {
     Same,
 }
 
-impl Change {
-    /// Name in tables and `--json`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+host::named!(Change);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {

@@ -353,7 +353,20 @@ pub struct MapInputs<'a> {
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-impl MapInputs<'_> {
+impl<'a> MapInputs<'a> {
+    /// All databases, without a source, names of a snapshot or progress.
+    pub fn of(page_cache: &'a dyn PageCache, databases: &'a [Database]) -> MapInputs<'a> {
+        MapInputs {
+            server: None,
+            data_directory: None,
+            page_cache,
+            databases,
+            named: None,
+            names: None,
+            progress: &|_, _| (),
+        }
+    }
+
     pub fn asks(&self, database: &str) -> bool {
         self.named.is_none_or(|named| named.iter().any(|name| name == database))
     }

@@ -53,6 +53,13 @@ pub struct OutputArguments {
 }
 
 impl OutputArguments {
+    pub fn apply(self) {
+        self.mode.unwrap_or(FileMode::PRIVATE).apply();
+        if self.quiet {
+            terminal::keep_quiet();
+        }
+    }
+
     pub fn without_progress(self) -> OutputArguments {
         OutputArguments { quiet: true, ..self }
     }

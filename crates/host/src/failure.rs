@@ -15,23 +15,18 @@ pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// 1
-    Failed,
+    Failed = 1,
     /// 2
-    Usage,
+    Usage = 2,
     /// 3
-    Privilege,
+    Privilege = 3,
     /// 130 after Ctrl-C, 128 plus the number of another signal.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl ErrorKind {
     pub fn exit_code(self) -> u8 {
-        match self {
-            ErrorKind::Failed => 1,
-            ErrorKind::Usage => 2,
-            ErrorKind::Privilege => 3,
-            ErrorKind::Interrupted => 130,
-        }
+        self as u8
     }
 }
 

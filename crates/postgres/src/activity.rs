@@ -61,14 +61,12 @@ impl RowCounts {
 pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
     let relation = |row: &PgRow| {
         let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
-        Ok(Some(RelationActivity {
+        Ok(Some(columns!(row => RelationActivity {
+            blocks, requests, scans, access_method;
             oid: row.try_get::<Oid, _>("oid")?.0,
             schema: row.try_get("nspname")?,
             name: row.try_get("relname")?,
             kind: kind.unwrap_or(RelationKind::Unknown),
-            blocks: row.try_get("blocks")?,
-            requests: row.try_get("requests")?,
-            scans: row.try_get("scans")?,
             rows: RowCounts {
                 read: row.try_get("rows_read")?,
                 fetched: row.try_get("rows_fetched")?,
@@ -76,22 +74,18 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
                 changed: row.try_get("rows_changed")?,
             },
             table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
-            access_method: row.try_get("access_method")?,
             tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
-        }))
+        })))
     };
     let read = async {
         // Outside of transactions, which may cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
-        Ok(Activity {
-            transactions: row.try_get("transactions")?,
-            clients: row.try_get("clients")?,
-            blocks_hit: row.try_get("blocks_hit")?,
-            blocks_read: row.try_get("blocks_read")?,
+        Ok(columns!(row => Activity {
+            transactions, clients, blocks_hit, blocks_read;
             pids: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs).collect(),
             relations: collect_rows(rows, relation).await?,
-        })
+        }))
     };
     in_time("read the statistics of the database", read).await
 }
@@ -310,14 +304,12 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
     let question = || sqlx::query(include_str!("sql/lock_waits_13.sql"));
     let decode = |row: &PgRow| {
         let pids: Vec<i32> = row.try_get("blocked_by")?;
-        Ok(Some(LockProcess {
+        Ok(Some(columns!(row => LockProcess {
+            mode, relation, waited_ms;
             session: Session::decode(row)?,
             waiters: 0,
             blocked_by: pids.into_iter().map(|pid| pid.max(0) as u32).collect(),
-            mode: row.try_get("mode")?,
-            relation: row.try_get("relation")?,
-            waited_ms: row.try_get("waited_ms")?,
-        }))
+        })))
     };
     let mut all = ask_rows(connection, "read the holders of locks", question, decode).await?;
     let mut waiters: HashMap<u32, u32> = HashMap::new();

@@ -171,10 +171,13 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     }
 }
 
+fn require_directory(found: &Result<DataDirectory, Lack>) -> Result<&DataDirectory, Lack> {
+    let remedy = |lack: &Lack| lack.remedy.clone().unwrap_or_default();
+    found.as_ref().map_err(|lack| Lack::new("no data directory can be read", remedy(lack)))
+}
+
 fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
-    let directory = found
-        .as_ref()
-        .map_err(|lack| Lack::new("no data directory can be read", lack.remedy.clone().unwrap_or_default()))?;
+    let directory = require_directory(found)?;
     let user = |uid: u32| SystemUser::of_uid(uid).map_or_else(|| uid.to_string(), |user| user.name);
     let (owner, own) = (directory.owner_uid, geteuid().as_raw());
     match own {
@@ -188,9 +191,7 @@ fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
 }
 
 fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
-    let directory = found
-        .as_ref()
-        .map_err(|lack| Lack::new("no data directory can be read", lack.remedy.clone().unwrap_or_default()))?;
+    let directory = require_directory(found)?;
     let mut refused = Vec::new();
     directory.list_databases(&mut refused)?;
     match refused.first() {

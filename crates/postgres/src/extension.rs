@@ -238,11 +238,7 @@ pub enum PrewarmMode {
     Prefetch,
 }
 
-impl PrewarmMode {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+host::named!(PrewarmMode);
 
 #[derive(Debug)]
 pub struct Prewarmer {

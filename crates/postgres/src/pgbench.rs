@@ -153,6 +153,22 @@ pub enum TransactionLog {
 }
 
 impl Load {
+    /// No script, without limits.
+    pub fn new(clients: u32, jobs: u32, seconds: u32) -> Load {
+        Load {
+            scripts: Vec::new(),
+            variables: Vec::new(),
+            query_mode: QueryMode::default(),
+            clients,
+            jobs,
+            rate: None,
+            latency_limit_ms: None,
+            max_tries: 1,
+            length: Length::Seconds(seconds),
+            log: TransactionLog::Seconds,
+        }
+    }
+
     fn arguments(&self, log_prefix: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-M", self.query_mode.name(), "-P", "1", "--log"]);
         match self.log {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
@@ -51,26 +52,20 @@ pub async fn read_server_statistics(
     let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
                     FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
     let question = || sqlx::query(question).bind(database.to_owned());
-    let mut rows = ask_rows(connection, ACTION, question, |row| <(String, String)>::of(row).map(Some)).await?;
+    let decode = |row: &PgRow| <(String, String)>::of(row).map(Some);
+    let mut rows = ask_rows(connection, ACTION, question, decode).await?;
     let views = [
-        (
-            0,
-            "SELECT 'pg_stat_bgwriter', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_bgwriter AS s",
-        ),
-        (140_000, "SELECT 'pg_stat_wal', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_wal AS s"),
-        (160_000, "SELECT 'pg_stat_io', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_io AS s"),
-        (
-            170_000,
-            "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
-             FROM pg_catalog.pg_stat_checkpointer AS s",
-        ),
-        (
-            190_000,
-            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
-        ),
+        (0, "pg_stat_bgwriter"),
+        (140_000, "pg_stat_wal"),
+        (160_000, "pg_stat_io"),
+        (170_000, "pg_stat_checkpointer"),
+        (190_000, "pg_stat_lock"),
     ];
-    for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {
-        rows.extend(ask_all::<(String, String)>(connection, ACTION, question).await?);
+    for (_, view) in views.into_iter().filter(|(since, _)| version_num >= *since) {
+        let question =
+            format!("SELECT '{view}', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.{view} AS s");
+        let question = || sqlx::query(AssertSqlSafe(question.clone()));
+        rows.extend(ask_rows(connection, ACTION, question, decode).await?);
     }
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
@@ -220,10 +215,8 @@ pub struct Statements {
 pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>, Error> {
     const ACTION: &str = "read pg_stat_statements";
     let statement = |extension: &Extension| {
-        Some(match extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) {
-            true => extension.place(include_str!("sql/statements_17.sql"), &[]),
-            false => extension.place(include_str!("sql/statements_13.sql"), &[]),
-        })
+        let prefix = if extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) { "shared_" } else { "" };
+        Some(extension.place(include_str!("sql/statements_13.sql"), &[("prefix", prefix.to_owned())]))
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
         // Fails without preloading; forecasts work without it.

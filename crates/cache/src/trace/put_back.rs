@@ -153,11 +153,7 @@ impl PuttingBack<'_> {
         let inputs = MapInputs {
             server: self.server.as_ref(),
             data_directory: Some(self.directory),
-            page_cache: &*self.page_cache,
-            databases: self.databases,
-            named: None,
-            names: None,
-            progress: &|_, _| (),
+            ..MapInputs::of(&*self.page_cache, self.databases)
         };
         Ok(read_map_of(inputs, with_buffers).await?)
     }

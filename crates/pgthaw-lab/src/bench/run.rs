@@ -30,7 +30,7 @@ use model::{ColdStart, Device, Facts, Outlook, PageClass, Scenario, compute_hit_
 use observe::Cadence;
 use pgbench::{QueryMode, parse_outcome};
 use postgres::pgbench::read_pgbench_version;
-use postgres::{Length, Load, MarkedDirectory, Pgbench, Programs, Script, TransactionLog, read_configuration};
+use postgres::{Load, MarkedDirectory, Pgbench, Programs, Script, read_configuration};
 
 #[derive(Debug)]
 pub struct SweepFinished {
@@ -454,18 +454,8 @@ fn calibrate(
     let directory = work.make_temporary()?;
     let script = directory.path().join("empty.sql");
     std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
-    let load = Load {
-        scripts: vec![(Script::File(script), 1)],
-        variables: Vec::new(),
-        query_mode,
-        clients,
-        jobs,
-        rate: None,
-        latency_limit_ms: None,
-        max_tries: 1,
-        length: Length::Seconds(CALIBRATION_SECONDS),
-        log: TransactionLog::Seconds,
-    };
+    let load =
+        Load { scripts: vec![(Script::File(script), 1)], query_mode, ..Load::new(clients, jobs, CALIBRATION_SECONDS) };
     let mut pgbench = LocalPgbench::ready(lab, &load, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {

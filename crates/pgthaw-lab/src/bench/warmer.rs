@@ -298,11 +298,7 @@ impl WarmSnapshots {
         let inputs = MapInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
-            page_cache: &page_cache,
-            databases: &databases,
-            named: None,
-            names: None,
-            progress: &|_, _| {},
+            ..MapInputs::of(&page_cache, &databases)
         };
         let mut map = read_map(inputs).await?;
         read_heat(&mut map, inputs, &[]).await;

@@ -247,13 +247,7 @@ impl SiteMaker<'_> {
         let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), is_own));
         let disks: BTreeMap<String, Disk> = self.options.asked.sweep.disks.iter().map(find).collect();
         for (name, disk) in &disks {
-            let asked = [
-                ("limit", &disk.not_enforced),
-                ("limit on writes", &disk.writes_not_enforced),
-                ("read-ahead", &disk.read_ahead_not_enforced),
-            ];
-            for (what, reason) in asked {
-                let Some(reason) = reason else { continue };
+            for (what, reason) in disk.not_in_force() {
                 self.work.remark(format!("the {what} of the disk {name} is not in force: {reason}"));
             }
         }

@@ -11,7 +11,7 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use tokio::sync::Mutex;
 
-use super::database::{Database, Query, Row, Transaction};
+use super::database::{Database, Query, Row, Transaction, either};
 use super::error::{Place, ServerPlace};
 use super::{DamagedStudy, Error, trust};
 use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
@@ -211,10 +211,7 @@ impl Store {
 
     async fn migrate_once(&self) -> Result<(), MigrateError> {
         let migrator = migrator();
-        match &self.database {
-            Database::Sqlite(pool) => migrator.run(pool).await,
-            Database::Postgres(pool) => migrator.run(pool).await,
-        }
+        either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
     /// SQLite has no lock for migrations. Code 5 is a lock timeout.

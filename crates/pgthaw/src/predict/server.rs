@@ -201,14 +201,7 @@ async fn forecast_running(
             vec![format!("all blocks of a relation are equally popular: {why}")]
         }
     });
-    assumptions.extend([
-        format!(
-            "{}, a warm transaction takes {:.3} ms on one of {cores} processors",
-            counted(clients as usize, "client"),
-            hit_seconds * 1e3
-        ),
-        describe_normal(told.is_some(), &watched),
-    ]);
+    assumptions.extend([describe_warm(clients, hit_seconds, cores), describe_normal(told.is_some(), &watched)]);
     let block_bytes = f64::from(server.facts.block_size);
     let memory = read_memory_pages(figures, server.is_local_socket(), block_bytes, &mut assumptions);
     let known = Known {
@@ -267,6 +260,11 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
             format!("the database \"{database}\" is idle: its cumulative statistics stand for its clients' requests")
         }
     }
+}
+
+fn describe_warm(clients: u32, hit_seconds: f64, cores: u32) -> String {
+    let clients = counted(clients, "client");
+    format!("{clients}, a warm transaction takes {:.3} ms on one of {cores} processors", hit_seconds * 1e3)
 }
 
 fn describe_normal(is_told: bool, watched: &Watched) -> String {
@@ -363,11 +361,7 @@ async fn forecast_stopped(
     )];
     let what = what_it_says(&chosen.snapshot.map, figures.popularity.is_some());
     assumptions.extend(describe_snapshot(what, &chosen));
-    assumptions.push(format!(
-        "{}, a warm transaction takes {:.3} ms on one of {cores} processors",
-        counted(clients as usize, "client"),
-        hit_seconds * 1e3
-    ));
+    assumptions.push(describe_warm(clients, hit_seconds, cores));
     let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
     let block_bytes = f64::from(directory.block_size);
     let known = Known {
