@@ -47,6 +47,19 @@ pub trait Explain: std::error::Error {
     }
 }
 
+/// Implements `file`, which makes an error's variant `File`.
+#[macro_export]
+macro_rules! file_error {
+    ($error:ident) => {
+        impl $error {
+            /// `action` is a verb, such as "open".
+            pub fn file(action: &'static str, path: &::std::path::Path, source: ::std::io::Error) -> $error {
+                $error::File { action, path: path.to_owned(), source }
+            }
+        }
+    };
+}
+
 pub fn name_some(failures: &[impl std::error::Error]) -> String {
     let shown = failures.iter().take(NAMED).map(ToString::to_string);
     let more = failures.len().saturating_sub(NAMED);

@@ -83,13 +83,11 @@ pub enum Fork {
     Init = 3,
 }
 
+// Also PostgreSQL's names, as pg_prewarm takes them.
+crate::named!(Fork);
+
 impl Fork {
     pub const ALL: [Fork; 4] = [Fork::Main, Fork::Fsm, Fork::Vm, Fork::Init];
-
-    /// PostgreSQL's name, as pg_prewarm takes it.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     pub fn suffix(self) -> &'static str {
         match self {

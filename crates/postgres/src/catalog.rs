@@ -207,12 +207,9 @@ impl RelationKind {
             _ => None,
         }
     }
-
-    /// Name in tables, snapshots and `--json`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
+
+host::named!(RelationKind);
 
 /// Name of a relation, unchanged by rewrites, failovers and moves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

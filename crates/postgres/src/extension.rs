@@ -264,8 +264,19 @@ impl Prewarmer {
     ) -> Result<u64, Error> {
         let mut loaded = 0;
         for batch in batches(ranges) {
-            match self.prewarm_batch(relation_oid, mode, fork, &batch, passes).await {
-                Ok(blocks) => loaded += blocks,
+            let list = |bound: fn(&BlockRange) -> u64| {
+                batch.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
+            };
+            let values = [
+                ("relation", relation_oid.to_string()),
+                ("mode", mode.name().to_owned()),
+                ("fork", fork.name().to_owned()),
+                ("starts", list(|range| range.start)),
+                ("ends", list(|range| range.end)),
+                ("passes", passes.to_string()),
+            ];
+            match self.ask_blocks(&values).await {
+                Ok(blocks) => loaded += blocks / u64::from(passes.max(1)),
                 Err(Error::Query { source, .. }) => {
                     return Err(explain_refusal(&mut self.connection, PG_PREWARM, ACTION, source).await);
                 }
@@ -275,26 +286,8 @@ impl Prewarmer {
         Ok(loaded)
     }
 
-    async fn prewarm_batch(
-        &mut self,
-        relation_oid: u32,
-        mode: PrewarmMode,
-        fork: Fork,
-        ranges: &[BlockRange],
-        passes: u32,
-    ) -> Result<u64, Error> {
-        let list = |bound: fn(&BlockRange) -> u64| {
-            ranges.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
-        };
-        let values = [
-            ("relation", relation_oid.to_string()),
-            ("mode", mode.name().to_owned()),
-            ("fork", fork.name().to_owned()),
-            ("starts", list(|range| range.start)),
-            ("ends", list(|range| range.end)),
-            ("passes", passes.to_string()),
-        ];
-        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);
+    async fn ask_blocks(&mut self, values: &[(&str, String)]) -> Result<u64, Error> {
+        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), values);
         let rows = match self.extension.is_movable {
             true => {
                 ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
@@ -308,7 +301,7 @@ impl Prewarmer {
         };
         let blocks = rows.iter().flatten().next().ok_or(sqlx::Error::RowNotFound).and_then(|row| row.try_get("blocks"));
         let blocks: i64 = blocks.map_err(|source| Error::Query { action: ACTION, source })?;
-        Ok(blocks as u64 / u64::from(passes.max(1)))
+        Ok(blocks as u64)
     }
 }
 

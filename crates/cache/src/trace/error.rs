@@ -59,11 +59,9 @@ impl From<cache::Error> for Error {
     }
 }
 
-impl Error {
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
+host::file_error!(Error);
 
+impl Error {
     /// Whether the file itself is damaged, so that another film may do.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())

@@ -262,7 +262,7 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
     }
 }
 
-fn describe_warm(clients: u32, hit_seconds: f64, cores: u32) -> String {
+fn describe_warm(clients: u32, hit_seconds: f64, cores: f64) -> String {
     let clients = counted(clients, "client");
     format!("{clients}, a warm transaction takes {:.3} ms on one of {cores} processors", hit_seconds * 1e3)
 }
