@@ -28,7 +28,7 @@ fn main() {
     }
 }
 
-/// The newest modification below a path; `None` if missing.
+/// `None` if missing.
 fn newest_change(path: &Path) -> Option<SystemTime> {
     let facts = path.metadata().ok()?;
     if facts.is_dir() {

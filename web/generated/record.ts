@@ -10,7 +10,7 @@ export type BackgroundWrites = { checkpoints_timed: number, checkpoints_requeste
 maxwritten_clean: number, buffers_alloc: number, };
 
 /**
- * Best possible merging of reads. Ignores their order, hot pages and other readers.
+ * Minimum for any warmer, with the best merging of gaps. It ignores the order of reads, hot pages and other readers.
  */
 export type Bound = { reads: number, 
 /**
@@ -18,26 +18,36 @@ export type Bound = { reads: number,
  */
 read_bytes: Bytes, seconds: number, };
 
+/**
+ * Result of a warmer without a load.
+ */
 export type Brought = { 
 /**
- * Pages that the snapshot wants in the page cache, and their contiguous pieces.
+ * Pages that the snapshot wants in the page cache.
  */
-wanted_pages: number, wanted_pieces: number, 
+wanted_pages: number, 
 /**
- * Former contents of shared_buffers, and those with a usage count of 3 or more.
+ * Contiguous pieces of the wanted pages.
  */
-former_buffers_bytes: Bytes, former_hot_bytes: Bytes, 
+wanted_pieces: number, 
+/**
+ * Former contents of shared_buffers.
+ */
+former_buffers_bytes: Bytes, 
+/**
+ * Former contents with a usage count of 3 or more.
+ */
+former_hot_bytes: Bytes, 
 /**
  * `None` unless the disk is limited.
  */
 bound: Bound | null, 
 /**
- * Seconds until `RESIDENT_SHARE` of the wanted pages were resident, with each page checked. `None` if not reached,
- * or if the warmer does not fill the page cache.
+ * Until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
  */
 resident_after_seconds: number | null, 
 /**
- * Only for warmers that restore shared_buffers.
+ * Until 90 % of the former buffers were restored, and 90 % of the hot ones as hot. Only for `pgthaw`.
  */
 buffers_after_seconds: number | null, 
 /**
@@ -53,9 +63,13 @@ cpu_seconds: number | null,
  */
 device_reads: number | null, 
 /**
- * Figures reported by fio.
+ * Bytes reported by fio.
  */
-own_bytes: Bytes | null, own_seconds: number | null, };
+own_bytes: Bytes | null, 
+/**
+ * Seconds reported by fio.
+ */
+own_seconds: number | null, };
 
 /**
  * Used buffers with one usage count.
@@ -64,10 +78,18 @@ export type BufferUse = {
 /**
  * 0 to 5.
  */
-usage_count: number, buffers: number, dirty: number, };
+usage_count: number, 
+/**
+ * Number of buffers.
+ */
+buffers: number, 
+/**
+ * Dirty ones of these.
+ */
+dirty: number, };
 
 /**
- * Sizes use PostgreSQL's units (`256 MB` is 2²⁸ bytes), rates the vendors' (1 MB/s is 10⁶ bytes/s).
+ * Number of bytes.
  */
 export type Bytes = number;
 
@@ -77,7 +99,7 @@ export type CellComparison = {
  */
 label: string, 
 /**
- * B ÷ A over the pairs.
+ * b ÷ a over the pairs.
  */
 ratio: Ratio, 
 /**
@@ -93,7 +115,7 @@ p_holm: number,
  */
 smallest_detectable: number | null, 
 /**
- * Minimum number of whole checkpoint cycles over the pairs; 0 if a pair was not cut.
+ * Least number of whole checkpoint cycles over the pairs; 0 if whole trials were compared.
  */
 cycles: number, };
 
@@ -105,42 +127,81 @@ export type Checkpoint = {
 /**
  * Since the start of pgbench; negative if it began earlier.
  */
-began_after_seconds: number, ended_after_seconds: number, 
+began_after_seconds: number, 
+/**
+ * Since the start of pgbench.
+ */
+ended_after_seconds: number, 
 /**
  * `time`, `wal`, `immediate force wait` …; empty if logged before the trial.
  */
-reason: string, buffers: number, write_seconds: number, sync_seconds: number, total_seconds: number, sync_files: number, longest_sync_seconds: number, };
+reason: string, 
+/**
+ * Written buffers.
+ */
+buffers: number, write_seconds: number, sync_seconds: number, total_seconds: number, 
+/**
+ * Number of flushed files.
+ */
+sync_files: number, 
+/**
+ * Longest flush of a file.
+ */
+longest_sync_seconds: number, };
 
+/**
+ * A checkpoint that had not ended.
+ */
 export type CheckpointBegun = { 
 /**
  * Since the start of pgbench.
  */
 began_after_seconds: number, reason: string, };
 
+/**
+ * A new maximum of throughput.
+ */
 export type Climb = { 
 /**
- * End of the preceding second.
+ * Begin of the second.
  */
 seconds: number, 
 /**
- * Minimum of the second's transactions and their running median over three seconds.
+ * The lesser of the second's transactions and their running median over three seconds.
  */
 tps: number, };
 
+/**
+ * How a database was copied.
+ */
 export type CopyWay = "reflink" | "copy";
 
+/**
+ * A curve in a report.
+ */
 export type Curve = { panel: Panel, label: string, };
 
 /**
  * Creation of a database by this study.
  */
-export type DatabaseMaking = { database: string, scale: number, file_system: string, server: string, seconds: number, 
+export type DatabaseMaking = { 
+/**
+ * Its name in the study.
+ */
+database: string, scale: number, file_system: string, server: string, seconds: number, 
 /**
  * Steps without pgthaw's own work between them.
  */
 steps: Array<MakingStep>, };
 
-export type Device = { name: string, major_minor: string, rotational: boolean, read_ahead_bytes: Bytes, 
+/**
+ * The device of the data directory.
+ */
+export type Device = { name: string, 
+/**
+ * Device number, such as `259:0`.
+ */
+major_minor: string, rotational: boolean, read_ahead_bytes: Bytes, 
 /**
  * Empty if unknown.
  */
@@ -154,23 +215,30 @@ drivers: Array<string>,
  */
 write_cache: string, };
 
+/**
+ * A disk and its limits.
+ */
 export type Disk = { 
 /**
  * `gp3`, `hdd`, `custom` or `native`.
  */
 name: string, 
 /**
- * Per second; `None` is no limit.
+ * Reads per second. `None` is no limit.
  */
 riops: number | null, 
 /**
- * Per second; `None` is no limit.
+ * Bytes read per second. `None` is no limit.
  */
 rbps: Bytes | null, 
 /**
- * Per second; `None` is no limit.
+ * Writes per second. `None` is no limit.
  */
-wiops?: number | null, wbps?: Bytes | null, 
+wiops?: number | null, 
+/**
+ * Bytes written per second. `None` is no limit.
+ */
+wbps?: Bytes | null, 
 /**
  * Why a requested write limit is not in force.
  */
@@ -180,10 +248,17 @@ writes_not_enforced?: string | null,
  */
 not_enforced: string | null, 
 /**
- * `None` keeps the device's own setting.
+ * Bytes. `None` keeps the device's own setting.
  */
-read_ahead: Bytes | null, read_ahead_not_enforced: string | null, };
+read_ahead: Bytes | null, 
+/**
+ * Why the requested read-ahead is not in force.
+ */
+read_ahead_not_enforced: string | null, };
 
+/**
+ * A curve with its extremes, by span.
+ */
 export type Envelope = { mean: Array<number>, min: Array<number>, max: Array<number>, };
 
 /**
@@ -196,12 +271,19 @@ export type Estimate = { value: number, low: number | null, high: number | null,
  */
 export type ExactNumbers = { seed: string, system_identifier: string, };
 
+/**
+ * The fitted model (docs/model.md).
+ */
 export type Fit = { 
 /**
- * Seconds of one client's transaction, uncached (Td) and cached (Tc). If the number of clients is unknown: seconds
+ * Td: time of one client's transaction that reads from the device. If the number of clients is unknown, the time
  * between transactions.
  */
-cold_seconds: Estimate, hit_seconds: Estimate, 
+cold_seconds: Estimate, 
+/**
+ * Tc: time of one client's transaction with cached pages.
+ */
+hit_seconds: Estimate, 
 /**
  * P: the number of pages, as if all were equally likely.
  */
@@ -211,27 +293,38 @@ pages: Estimate,
  */
 residual_share: number, 
 /**
- * Number of clients; 1 if unknown.
+ * Number of clients; 1 if unknown. Times are per client.
  */
 clients: number, };
 
 /**
- * WAL flushes, counted by the server and seen in observations.
+ * Flushes of WAL, counted by the server and seen in samples.
  */
 export type FlushFigures = { 
 /**
- * `None` before PostgreSQL 14.
+ * By pg_stat_wal or pg_stat_io. `None` before PostgreSQL 14.
  */
 per_second: number | null, 
 /**
- * Observations, and those that saw a flush in progress.
+ * Number of samples.
  */
-looks: number, seen: number, 
+looks: number, 
 /**
- * Mean number of other transactions that had written and were not waiting for a lock.
+ * Samples that saw a flush in progress.
  */
-others: number | null, commit_siblings: string, };
+seen: number, 
+/**
+ * Mean number of other transactions then, as counted for `commit_siblings`.
+ */
+others: number | null, 
+/**
+ * The setting.
+ */
+commit_siblings: string, };
 
+/**
+ * A copy of the study's databases for a trial.
+ */
 export type FreshCopy = { way: CopyWay, bytes: Bytes, 
 /**
  * Duration, including the flush to disk.
@@ -239,19 +332,27 @@ export type FreshCopy = { way: CopyWay, bytes: Bytes,
 seconds: number, };
 
 /**
- * Each second is compared with the same second of `nothing` in the same round.
+ * A warmer. The share of a second is its transactions ÷ those of `nothing` in the same second of the round.
  */
 export type Interference = { strategy: string, 
 /**
- * Least share of any second: by the median over the rounds, and in a single round.
+ * Least share of any second, by the median over the rounds.
  */
-lowest: LeastShare | null, least: LeastShare | null, 
+lowest: LeastShare | null, 
 /**
- * Least share that the warmer promises.
+ * Least share of any second in any round.
  */
-floor: number | null, is_floor_held: boolean | null, 
+least: LeastShare | null, 
 /**
- * First second after which the total stays above that of `nothing` (medians over rounds).
+ * Least share that the warmer promises: 0.3 for `pgthaw`, 0.8 for `pgthaw-gentle`.
+ */
+floor: number | null, 
+/**
+ * Whether all seconds of all rounds have that share.
+ */
+is_floor_held: boolean | null, 
+/**
+ * From this second on the total stays above that of `nothing`, by the medians over the rounds.
  */
 ahead_from_second: number | null, 
 /**
@@ -260,79 +361,129 @@ ahead_from_second: number | null,
  */
 nothing_served_by_then: Spread | null, 
 /**
- * Total ÷ the total of `nothing`, over the shorter trial.
+ * Transactions ÷ those of `nothing`, over the common seconds.
  */
 served_ratio: Ratio | null, 
 /**
- * Transactions by the deadline, their ratio to those of `nothing`, and pgthaw's ratio to them.
+ * Transactions until the deadline.
  */
-served_by_deadline: Spread | null, deadline_ratio: Ratio | null, pgthaw_ratio: Ratio | null, };
+served_by_deadline: Spread | null, 
+/**
+ * Transactions until the deadline ÷ those of `nothing`.
+ */
+deadline_ratio: Ratio | null, 
+/**
+ * pgthaw's transactions until the deadline ÷ those of this warmer.
+ */
+pgthaw_ratio: Ratio | null, };
 
+/**
+ * A load that ends by transactions.
+ */
 export type Job = { transactions: number, 
 /**
  * `None` without a warmer, or if it outlived the load.
  */
-warmer_seconds: number | null, load_seconds: number, 
+warmer_seconds: number | null, 
 /**
- * Includes a warmer before the load.
+ * From the start of the load to its end.
+ */
+load_seconds: number, 
+/**
+ * From the cold start to the end of the load, with a warmer before it.
  */
 whole_seconds: number, };
 
 /**
- * Seconds count from the run's start.
+ * Verdict on a curve of throughput. Seconds count from the start of the run.
  */
-export type Judgement = { verdict: Verdict, reason: string, 
+export type Judgement = { verdict: Verdict, 
 /**
- * `None` if the verdict is clear.
+ * Reason for the verdict, as a sentence.
+ */
+reason: string, 
+/**
+ * Why no level is known. `None` if the verdict is clear.
  */
 undecided: Undecided | null, 
 /**
- * `None` if there is no level, and in old records.
+ * Whether the level is a warm server's. `None` without a level, and in old records.
  */
 warmth: Warmth | null, 
 /**
- * Level as a share of the study's common level, if different.
+ * This level ÷ the common level of its study, if different.
  */
 level_share: number | null, 
 /**
- * Never before `to_95_seconds`. `None` unless steady or periodic.
+ * Start of the level, never before `to_95_seconds`. `None` unless steady or periodic.
  */
 steady_from_seconds: number | null, 
 /**
  * Minimum duration of a level, besides 15 % of the run.
  */
-level_lasts_seconds: number, period_seconds: number | null, 
+level_lasts_seconds: number, 
 /**
- * Throughput of the steady part, or the fit's extrapolation.
+ * Time between dips.
+ */
+period_seconds: number | null, 
+/**
+ * Throughput of the level; if not reached, by the fit.
  */
 steady_tps: number | null, 
 /**
- * Half width of the level's 95 % interval, as a share of `steady_tps`.
+ * 95 % of such levels are this near `steady_tps`, as an error of its logarithm.
  */
-level_error_share: number | null, mean_tps: number, 
+level_error_share: number | null, 
 /**
- * `mean_tps` ÷ `steady_tps` - 1.
+ * Mean of the whole run.
+ */
+mean_tps: number, 
+/**
+ * `mean_tps` ÷ `steady_tps` − 1.
  */
 mean_error_share: number | null, 
 /**
- * Seconds until these shares of `steady_tps`, measured or fitted. 0 if the run began there.
+ * Until 50 % of `steady_tps`; 0 if the run began there.
  */
-to_50_seconds: number | null, to_90_seconds: number | null, to_95_seconds: number | null, run_seconds: number, 
+to_50_seconds: number | null, 
 /**
- * Run length needed for a steady verdict, if known.
+ * Until 90 % of `steady_tps`; 0 if the run began there.
  */
-should_have_run_seconds: number | null, fit: Fit | null, no_fit: string | null, remarks: Array<string>, };
+to_90_seconds: number | null, 
+/**
+ * Until 95 % of `steady_tps`; 0 if the run began there.
+ */
+to_95_seconds: number | null, 
+/**
+ * Length of the run.
+ */
+run_seconds: number, 
+/**
+ * Length that a verdict of steady or periodic needs, if known.
+ */
+should_have_run_seconds: number | null, fit: Fit | null, 
+/**
+ * Why the model was not fitted.
+ */
+no_fit: string | null, remarks: Array<string>, };
 
 /**
  * Latencies in microseconds, as a compressed V2 HdrHistogram with three significant digits. HdrHistogram's libraries
  * in all languages can read and merge it.
  */
-export type LatencyHistogram = { count: number, mean_us: number, stddev_us: number, p50_us: number, p90_us: number, p95_us: number, p99_us: number, p999_us: number, max_us: number, 
+export type LatencyHistogram = { count: number, mean_us: number, 
 /**
- * Percentiles with enough transactions beyond them.
+ * Standard deviation.
+ */
+stddev_us: number, p50_us: number, p90_us: number, p95_us: number, p99_us: number, p999_us: number, max_us: number, 
+/**
+ * Percentiles with ten transactions or more beyond them.
  */
 percentiles: Array<Percentile>, };
 
+/**
+ * A least share.
+ */
 export type LeastShare = { 
 /**
  * From 1.
@@ -353,11 +504,22 @@ export type Limits = { at_least: number,
 at_most: number | null, };
 
 /**
- * For the live display only.
+ * A second of a running trial.
  */
-export type LiveSecond = { second: number, tps: number | null, device_read_bytes: Bytes, os_resident_bytes: Bytes, };
+export type LiveSecond = { 
+/**
+ * From 1.
+ */
+second: number, tps: number | null, device_read_bytes: Bytes, os_resident_bytes: Bytes, };
 
-export type LiveTrial = { sweep_id: string, question: string, began_at: string, samples: Array<LiveSecond>, label: string, 
+/**
+ * A trial that runs on this machine.
+ */
+export type LiveTrial = { sweep_id: string, question: string, began_at: string, samples: Array<LiveSecond>, 
+/**
+ * Values of the point that vary.
+ */
+label: string, 
 /**
  * From 1, of `repeats`.
  */
@@ -371,35 +533,74 @@ position: number, trials: number,
  */
 seconds: number | null, 
 /**
- * Seconds until the end of this sweep and those after it.
+ * Seconds until the end of this study and those after it, estimated at the trial's start.
  */
 left_seconds: number, };
 
+/**
+ * A look at a warmer without a load. Looks take up to a fourth of a processor.
+ */
 export type LoadSample = { seconds: number, 
 /**
- * Wanted bytes seen so far; an upper bound if not exact.
+ * Wanted bytes seen in the page cache; an upper limit unless `is_exact`.
  */
 resident_bytes: Bytes, is_exact: boolean, 
 /**
- * Restored buffers, and former hot ones that are hot again.
+ * Restored buffers.
  */
-buffers_bytes: Bytes | null, hot_bytes: Bytes | null, };
+buffers_bytes: Bytes | null, 
+/**
+ * Former hot buffers that are hot again.
+ */
+hot_bytes: Bytes | null, };
 
-export type Machine = { hostname: string, kernel: string, cpu_model: string, cores: number, memory_bytes: Bytes, file_system: string, device: Device, };
+/**
+ * The machine.
+ */
+export type Machine = { hostname: string, kernel: string, cpu_model: string, 
+/**
+ * Number of processors.
+ */
+cores: number, memory_bytes: Bytes, 
+/**
+ * File system of the data directory.
+ */
+file_system: string, device: Device, };
 
 /**
  * A step of `pgbench -i`, or the study's SQL or program.
  */
 export type MakingStep = { step: string, seconds: number, };
 
+/**
+ * A measure of a second (docs/measures.md).
+ */
 export type Measure = { 
 /**
  * Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
  */
-name: string, unit: Unit, doc: string, column: string | null, curve: Curve | null, };
+name: string, unit: Unit, 
+/**
+ * Its meaning.
+ */
+doc: string, 
+/**
+ * Its name in `machine` of a series.
+ */
+column: string | null, 
+/**
+ * Its curve in a report.
+ */
+curve: Curve | null, };
 
+/**
+ * A problem of a trial, study, comparison or import.
+ */
 export type MeasurementVerdict = { kind: string, sentence: string, remedy: string };
 
+/**
+ * Interval of a median.
+ */
 export type MedianInterval = { low: number, high: number, 
 /**
  * Probability that the interval contains the true median, for any distribution.
@@ -408,19 +609,48 @@ coverage: number, };
 
 export type Metric = string;
 
+/**
+ * A metric (docs/measures.md).
+ */
 export type MetricFacts = { 
 /**
  * Name on the command line and in page addresses.
  */
 name: string, 
 /**
- * Field in `--json` (docs/formats.md).
+ * Field in `--json`.
  */
-key: string, label: string, caption: string, kind: MetricKind, is_low_better: boolean, };
+key: string, label: string, 
+/**
+ * Its meaning.
+ */
+caption: string, kind: MetricKind, is_low_better: boolean, };
 
+/**
+ * Unit of a metric.
+ */
 export type MetricKind = "rate" | "per_second" | "latency" | "time" | "bytes" | "byte_rate" | "count" | "cost" | "ratio";
 
-export type NamedStatistic = { name: string, where: string, part: string, detail: string, average_ns: number | null, 
+/**
+ * Statistic of a kind of time, at one place.
+ */
+export type NamedStatistic = { 
+/**
+ * `where::part::detail`.
+ */
+name: string, 
+/**
+ * By `--by`: such as the kind of process.
+ */
+where: string, 
+/**
+ * Class of wait events, or `processor`; of commands `command`.
+ */
+part: string, 
+/**
+ * Wait event.
+ */
+detail: string, average_ns: number | null, 
 /**
  * Upper bound of a bucket, or the maximum: at most twice too high.
  */
@@ -428,16 +658,29 @@ p99_ns: number | null,
 /**
  * 0 if only the time is known, as from sampling.
  */
-count: number, total_ns: number, 
+count: number, 
 /**
- * `None` if lengths are unknown.
+ * Sum of the times.
  */
-min_ns: number | null, max_ns: number | null, };
+total_ns: number, 
+/**
+ * Shortest. In `top` it can be a lower limit. `None` if lengths are unknown.
+ */
+min_ns: number | null, 
+/**
+ * Longest, at most `total_ns` and the length of the observation. In `top` it is a whole wait that ended in the
+ * step; it may be the upper limit of a bucket, at most twice too large.
+ */
+max_ns: number | null, };
 
 /**
- * The difference between the equal sides A' and A.
+ * Difference between the equal sides A and A'.
  */
-export type Noise = { metric: Metric, cells: Array<NoiseCell>, floor: number | null, };
+export type Noise = { metric: Metric, cells: Array<NoiseCell>, 
+/**
+ * That of the largest cell.
+ */
+floor: number | null, };
 
 export type NoiseCell = { 
 /**
@@ -447,19 +690,41 @@ label: string,
 /**
  * A' ÷ A over the pairs.
  */
-ratio: Ratio, p: number, 
+ratio: Ratio, 
+/**
+ * Permutation test over the signs of the pairs.
+ */
+p: number, 
 /**
  * Ratio above 1: the farther end of the interval. `None` with fewer than three pairs.
  */
-floor: number | null, smallest_detectable: number | null, 
+floor: number | null, 
+/**
+ * Ratio above 1 that as many pairs detect in 80 % of studies.
+ */
+smallest_detectable: number | null, 
 /**
  * Share of 1000 simulated studies with p ≤ 0.05, although they have no true difference. Each has eight of these
  * pairs. `None` with eight pairs or fewer.
  */
 false_share: number | null, };
 
-export type PageData = { format: number, kind: string, metrics: Array<MetricFacts>, studies: Array<StudyInPage>, };
+/**
+ * Data of a report.
+ */
+export type PageData = { 
+/**
+ * Version of the format: 1.
+ */
+format: number, 
+/**
+ * `studies`.
+ */
+kind: string, metrics: Array<MetricFacts>, studies: Array<StudyInPage>, };
 
+/**
+ * A diagram in a report.
+ */
 export type Panel = { id: string, title: string, 
 /**
  * Whether the curves are stacked areas.
@@ -474,87 +739,180 @@ export type Percentile = {
 /**
  * 0 to 1.
  */
-share: number, us: number, low_us: number, high_us: number, };
+share: number, 
+/**
+ * Latency.
+ */
+us: number, 
+/**
+ * Begin of the interval.
+ */
+low_us: number, 
+/**
+ * End of the interval.
+ */
+high_us: number, };
 
-export type PointSummary = { number: number, 
+/**
+ * Figures of a point: a spread for each metric.
+ */
+export type PointSummary = { 
+/**
+ * From 0.
+ */
+number: number, 
 /**
  * Values of the point that vary.
  */
 label: string, 
 /**
- * In the order of `SweepRun::varied`.
+ * Values of the axes in `varied`.
  */
 values: Array<string>, 
 /**
- * Number of ended trials, and of those without figures.
+ * Number of ended trials.
  */
-trials: number, failures: number, 
+trials: number, 
 /**
- * Lower limit for times that were not reached.
+ * Number of trials without figures.
  */
-measured_seconds: number | null, background: BackgroundWrites | null, verdicts: Array<PointVerdict>, 
+failures: number, 
+/**
+ * Length of the cold trials. Times that were not reached are longer.
+ */
+measured_seconds: number | null, 
+/**
+ * Medians of the trials.
+ */
+background: BackgroundWrites | null, verdicts: Array<PointVerdict>, 
 /**
  * Failures without a verdict, by text, with the number of trials.
  */
 warnings: { [key in string]: number }, } & ({ [figure in string]: Spread | null });
 
-export type PointVerdict = { kind: string, trials: number, sentence: string, remedy: string, 
+/**
+ * A verdict on trials of a point.
+ */
+export type PointVerdict = { kind: string, 
+/**
+ * Number of trials.
+ */
+trials: number, 
+/**
+ * That of the first trial.
+ */
+sentence: string, remedy: string, 
 /**
  * Whether the trial measured something other than requested.
  */
 is_refusing: boolean, };
 
-export type ProgramCost = { name: string, runs: number, total_ns: number, };
+/**
+ * A BPF program.
+ */
+export type ProgramCost = { name: string, 
+/**
+ * How often it ran.
+ */
+runs: number, 
+/**
+ * Its time.
+ */
+total_ns: number, };
 
+/**
+ * Ratio over the trials of the same rounds. A trial that was not warm at its end was not warm 3 s before: ratios to it
+ * are `at_most`, its own are `at_least`.
+ */
 export type Ratio = { 
 /**
- * The two limits differ if some times were not reached.
+ * Both limits are equal if all times were reached.
  */
 median: Limits, 
 /**
- * `None` with fewer than `MIN_PAIRS` pairs.
+ * `None` with fewer than three pairs.
  */
 interval: Limits | null, 
 /**
- * Probability that the interval contains the true median: 0.97 with six pairs. Fewer pairs cannot reach 0.95.
- * Their interval is the range, with 0.75 (three pairs) to 0.94 (five).
+ * Probability that the interval contains the true median, by sign test: at least 0.95 from six pairs on. Below six
+ * the interval is the range, with 0.75 for three.
  */
-coverage: number, pairs: number, };
+coverage: number, 
+/**
+ * Number of pairs.
+ */
+pairs: number, };
 
+/**
+ * A better source that was not available.
+ */
 export type RefusedSource = { source: string, reason: string, remedy: string | null, };
 
-export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, course?: ResidencyCourse | null, };
+/**
+ * Cached shares of a relation.
+ */
+export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, 
+/**
+ * Shares over time.
+ */
+course?: ResidencyCourse | null, };
 
+/**
+ * Cached share of a relation over time.
+ */
 export type ResidencyCourse = { 
 /**
  * Seconds between samples, and before the first.
  */
 step_seconds: number, 
 /**
- * 0 to 1, rounded to a thousandth.
+ * Share in the page cache, 0 to 1, rounded to a thousandth.
  */
 shares: Array<number>, };
 
 /**
  * Resident shares, 0 to 1, of equal pieces of the relation, from the first block to the last.
  */
-export type ResidencyStrip = { os: Array<number>, buffers: Array<number>, };
+export type ResidencyStrip = { 
+/**
+ * In the page cache.
+ */
+os: Array<number>, 
+/**
+ * In shared_buffers.
+ */
+buffers: Array<number>, };
 
+/**
+ * A changed row.
+ */
 export type RowDelta = { 
 /**
- * Such as `backend_type`; empty for single-row views.
+ * Identity of the row: `backend_type`, `object`, `context`, `datname`, `schemaname`, `relname`. Empty for views
+ * with one row.
  */
 key: { [key in string]: string }, 
 /**
- * Increases in the view's units.
+ * Increases by column, in the view's units. pg_stat_user_tables also has `total_bytes`, with indexes and TOAST.
  */
 added: { [key in string]: number }, };
 
+/**
+ * Latency of a script.
+ */
 export type ScriptLatency = { script: string, 
 /**
  * Number of logged transactions.
  */
-answered: number, failed: number, skipped: number, 
+answered: number, 
+/**
+ * Failed transactions in the log.
+ */
+failed: number, 
+/**
+ * Skipped transactions in the log.
+ */
+skipped: number, 
 /**
  * Measured from the due time with a rate, otherwise from the begin.
  */
@@ -564,6 +922,9 @@ response: LatencyHistogram,
  */
 service: LatencyHistogram | null, };
 
+/**
+ * Facts about the server.
+ */
 export type ServerFacts = { 
 /**
  * Such as 150018.
@@ -572,11 +933,19 @@ version_num: number,
 /**
  * Such as `15.18 (Debian 15.18-0+deb12u1)`.
  */
-version: string, system_identifier: number, cluster_name: string, 
+version: string, 
 /**
- * In bytes.
+ * A 64-bit number; browsers round it.
  */
-block_size: number, segment_blocks: number, shared_buffers_bytes: Bytes, 
+system_identifier: number, cluster_name: string, 
+/**
+ * Bytes of a block.
+ */
+block_size: number, 
+/**
+ * Blocks of a full segment file.
+ */
+segment_blocks: number, shared_buffers_bytes: Bytes, 
 /**
  * `None` without the privilege.
  */
@@ -592,57 +961,100 @@ io_method: string | null, in_recovery: boolean,
 /**
  * Written or replayed; empty before the first replay.
  */
-lsn: string, timeline: number, role: string, is_superuser: boolean, 
+lsn: string, timeline: number, 
 /**
- * `Some` if the server is on this host with a readable data directory.
+ * Role of the connection.
+ */
+role: string, is_superuser: boolean, 
+/**
+ * Set if the server is on this host with a readable data directory.
  */
 postmaster_pid: number | null, };
 
-export type Span = { seconds: number, low: number, 
 /**
- * `None`: never in the worse case.
+ * A forecast time.
+ */
+export type Span = { seconds: number, 
+/**
+ * With a device and a processor 15 % better.
+ */
+low: number, 
+/**
+ * With a device and a processor 15 % worse. `None` for never.
  */
 high: number | null, };
 
 /**
- * A repeat that did not reach the event counts as the longest. So `median` is `None` if half of the repeats did not
- * reach it, and `max` if any did not.
+ * Values over the repeats. A repeat that did not reach the event counts as the longest.
  */
-export type Spread = { median: number | null, min: number | null, max: number | null, reached: number, repeats: number, 
+export type Spread = { 
+/**
+ * `None` if half of the repeats or more did not reach the event.
+ */
+median: number | null, min: number | null, 
+/**
+ * `None` if any repeat did not reach the event.
+ */
+max: number | null, 
+/**
+ * Repeats that reached the event.
+ */
+reached: number, 
+/**
+ * Number of repeats.
+ */
+repeats: number, 
 /**
  * `None` with fewer than three repeats, or if one did not reach the event.
  */
 interval: MedianInterval | null, };
 
+/**
+ * A stall.
+ */
 export type Stall = { 
 /**
  * The stall begins at the end of `from_second`.
  */
 from_second: number, until_second: number, 
 /**
- * Transactions of the slowest second, and the usual number per second.
+ * Transactions of the slowest second.
  */
-least_tps: number, usual_tps: number, 
+least_tps: number, 
 /**
- * Possible causes seen only during the stall: a wait, a checkpoint.
+ * Usual transactions per second.
+ */
+usual_tps: number, 
+/**
+ * The wait that grew most, and the work of a checkpoint, as texts.
  */
 seen: Array<string>, };
 
+/**
+ * Cached share of the benchmark database before the clock started.
+ */
 export type StartState = { 
 /**
- * Of the benchmark database.
+ * Bytes in the page cache.
  */
-os_resident_bytes: Bytes, total_bytes: Bytes, 
+os_resident_bytes: Bytes, 
+/**
+ * Size.
+ */
+total_bytes: Bytes, 
 /**
  * `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
  */
 verdict: string, };
 
 /**
- * Changed rows of each view.
+ * Changed rows of statistics views, by view.
  */
 export type StatisticsDelta = { [key in string]: Array<RowDelta> };
 
+/**
+ * Outcome of a warmer, or of a job beside the load.
+ */
 export type StrategyOutcome = { command: string, 
 /**
  * Seconds from the start of pgbench. `None` if the command outlived the trial, or if there was none.
@@ -651,12 +1063,28 @@ ended_after_seconds: number | null,
 /**
  * Device reads of the strategy's own processes.
  */
-issued_bytes: Bytes | null, failure: string | null, output: string, };
+issued_bytes: Bytes | null, 
+/**
+ * Why it failed.
+ */
+failure: string | null, 
+/**
+ * End of its output.
+ */
+output: string, };
 
 /**
  * A study, as sent by `serve` or embedded in a report.
  */
-export type StudyData = { subject: string, headline: string, 
+export type StudyData = { 
+/**
+ * Question, or topic of a study of warmers.
+ */
+subject: string, 
+/**
+ * The answer in a sentence.
+ */
+headline: string, 
 /**
  * Total duration of its trials, if known.
  */
@@ -666,7 +1094,7 @@ total_seconds: number | null, sweep: SweepRun,
  */
 exact: ExactNumbers, points: Array<PointSummary>, trials: Array<TrialOutline>, 
 /**
- * Noise by metric; empty unless points were measured twice.
+ * Differences between equal sides, by metric; empty unless points were measured twice.
  */
 noise: Array<Noise>, measures: Array<Measure>, 
 /**
@@ -682,33 +1110,77 @@ traffic: Traffic,
  */
 remarks: Array<string>, };
 
-export type StudyForecast = { cold_tps: number, steady_tps: number, 
 /**
- * Forecast seconds until half of `steady_tps`, and until fewer than 1 % of transactions read from the device.
- * Spans cover a device and processor 15 % better or worse.
+ * Forecast of a cold trial without a warmer. Its spans have a device and a processor that are 15 % better or worse.
  */
-to_50_seconds: Span | null, warm_after_seconds: Span | null, };
+export type StudyForecast = { 
+/**
+ * Transactions per second at first.
+ */
+cold_tps: number, 
+/**
+ * Transactions per second when warm.
+ */
+steady_tps: number, 
+/**
+ * Until half of `steady_tps`. `None` for never.
+ */
+to_50_seconds: Span | null, 
+/**
+ * Until fewer than 1 % of the transactions read from the device. `None` for never.
+ */
+warm_after_seconds: Span | null, };
 
 /**
  * A study in a report, with details of its trials unless there are too many.
  */
-export type StudyInPage = { study: StudyData, details: Array<TrialData> | null, };
+export type StudyInPage = { study: StudyData, 
+/**
+ * Trials, unless there are more than 1,000.
+ */
+details: Array<TrialData> | null, };
 
+/**
+ * A stored study.
+ */
 export type StudyLine = { id: string, question: string, 
 /**
  * `None` if the study is damaged.
  */
-started_at: string | null, ended_at: string | null, host: string, server: string, varied: Array<string>, points: number, repeats: number, 
+started_at: string | null, ended_at: string | null, host: string, server: string, 
 /**
- * Number of ended trials, and of those that failed.
+ * Axes with several values.
  */
-trials: number, failures: number, 
+varied: Array<string>, 
 /**
- * Why the study is unreadable.
+ * Number of points.
+ */
+points: number, repeats: number, 
+/**
+ * Number of ended trials.
+ */
+trials: number, 
+/**
+ * Number of failed trials.
+ */
+failures: number, 
+/**
+ * Why the study is unreadable. Only `id`, `trials` and `failures` are then set.
  */
 damaged: string | null, };
 
-export type SweepComparison = { metric: Metric, a: string, b: string, cells: Array<CellComparison>, 
+/**
+ * Comparison of two sides.
+ */
+export type SweepComparison = { metric: Metric, 
+/**
+ * The first side.
+ */
+a: string, 
+/**
+ * The second side.
+ */
+b: string, cells: Array<CellComparison>, 
 /**
  * Ratio above 1 by which equal sides differ; `None` unless points are measured twice.
  */
@@ -729,17 +1201,41 @@ ended_at: string | null, pgthaw_version: string,
 /**
  * Example: `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
  */
-pgbench_version: string, machine: Machine, server: ServerFacts, question: string, 
+pgbench_version: string, machine: Machine, server: ServerFacts, 
+/**
+ * The study's question.
+ */
+question: string, 
 /**
  * SHA-256 of the parsed study, independent of its file's layout.
  */
-digest: string, study: unknown, 
+digest: string, 
+/**
+ * The study as parsed.
+ */
+study: unknown, 
 /**
  * Axes with more than one value.
  */
-varied: Array<string>, points: number, repeats: number, seed: number, databases: Array<DatabaseMaking>, verdicts: Array<MeasurementVerdict>, 
+varied: Array<string>, 
 /**
- * The verdicts as texts.
+ * Number of points.
+ */
+points: number, 
+/**
+ * Trials of each point.
+ */
+repeats: number, 
+/**
+ * A 64-bit number; browsers round it.
+ */
+seed: number, 
+/**
+ * Databases that this study made.
+ */
+databases: Array<DatabaseMaking>, verdicts: Array<MeasurementVerdict>, 
+/**
+ * The texts of the verdicts.
  */
 warnings: Array<string>, 
 /**
@@ -751,6 +1247,9 @@ warmup?: WarmupFacts | null,
  */
 source?: string | null, };
 
+/**
+ * A trial: a repetition of a point. `tps` and counts are by pgbench.
+ */
 export type SweepTrial = { sweep_id: string, 
 /**
  * Number of the point, from 0.
@@ -763,15 +1262,23 @@ repeat: number,
 /**
  * Position in the random order, from 1.
  */
-position: number, started_at: string, 
+position: number, 
 /**
- * The start state was prepared after `started_at`.
+ * With the preparation of the start state.
+ */
+started_at: string, 
+/**
+ * `None` if unknown.
  */
 ended_at: string | null, 
 /**
  * Measured before the load started.
  */
-start_state: StartState | null, command: string, strategy_outcome?: StrategyOutcome | null, 
+start_state: StartState | null, 
+/**
+ * pgbench's command line.
+ */
+command: string, strategy_outcome?: StrategyOutcome | null, 
 /**
  * Only for trials with `start = "cold"`.
  */
@@ -779,33 +1286,86 @@ warming?: Warming | null,
 /**
  * `None` if pgbench ran on this host.
  */
-generators: TrialGenerators | null, failure: string | null, lasted_seconds: number, 
+generators: TrialGenerators | null, 
 /**
- * pgbench's counts. It skips transactions already later than the latency limit.
+ * Why figures are missing or, of an import, do not count.
  */
-transactions: number, failed: number, skipped: number, 
+failure: string | null, 
 /**
- * `retried` counts transactions tried more than once; `retries` counts all retries.
+ * Length of the load.
  */
-retried: number, retries: number, late: number, 
+lasted_seconds: number, 
 /**
- * Per second, without the initial connection time.
+ * Transactions that were not skipped and did not fail.
  */
-tps: number, worst_second_tps: number | null, latency: LatencyHistogram | null, 
+transactions: number, 
+/**
+ * Transactions that failed.
+ */
+failed: number, 
+/**
+ * Transactions that pgbench skipped, because they were already later than the latency limit.
+ */
+skipped: number, 
+/**
+ * Transactions that were tried more than once.
+ */
+retried: number, 
+/**
+ * All retries.
+ */
+retries: number, 
+/**
+ * Transactions above the latency limit.
+ */
+late: number, 
+/**
+ * Transactions per second, without initial connections. For several hosts it is all transactions by the longest
+ * run.
+ */
+tps: number, 
+/**
+ * Without the first and the last second. It needs five whole seconds, not all above `tps`.
+ */
+worst_second_tps: number | null, 
+/**
+ * Latency of all scripts.
+ */
+latency: LatencyHistogram | null, 
 /**
  * `None` without a time account.
  */
-time?: TrialTime | null, scripts: Array<ScriptLatency>, statistics: StatisticsDelta, buffers_before: Array<BufferUse>, buffers_after: Array<BufferUse>, 
+time?: TrialTime | null, scripts: Array<ScriptLatency>, statistics: StatisticsDelta, 
 /**
- * From the server log.
+ * shared_buffers of the whole cluster before the load.
  */
-checkpoints: Array<Checkpoint>, checkpoint_begun: CheckpointBegun | null, 
+buffers_before: Array<BufferUse>, 
 /**
- * Whole checkpoint cycles, each from one checkpoint's start to the next. `cycle_tps` covers only these.
+ * shared_buffers of the whole cluster after the load.
  */
-checkpoint_cycles: number, cycle_tps: number | null, settings: Array<[string, string]>, 
+buffers_after: Array<BufferUse>, 
 /**
- * Reads of all processes.
+ * Checkpoints that ended in the trial, from the log.
+ */
+checkpoints: Array<Checkpoint>, 
+/**
+ * A checkpoint that had not ended.
+ */
+checkpoint_begun: CheckpointBegun | null, 
+/**
+ * Whole checkpoint cycles, each from one begin to the next.
+ */
+checkpoint_cycles: number, 
+/**
+ * Transactions per second in these cycles.
+ */
+cycle_tps: number | null, 
+/**
+ * Settings in force.
+ */
+settings: Array<[string, string]>, 
+/**
+ * Bytes read from the device, by all processes.
  */
 device_read_bytes: Bytes, 
 /**
@@ -815,12 +1375,19 @@ devices?: Array<TrialDevice>,
 /**
  * `None` if trials share one database.
  */
-fresh_copy?: FreshCopy | null, server_version: string | null, verdicts: Array<MeasurementVerdict>, 
+fresh_copy?: FreshCopy | null, 
 /**
- * The verdicts as texts.
+ * The server's own text.
+ */
+server_version: string | null, verdicts: Array<MeasurementVerdict>, 
+/**
+ * The texts of the verdicts.
  */
 warnings: Array<string>, };
 
+/**
+ * Account of the servers' time at a point. The fields of the account are means over the trials.
+ */
 export type TimedPoint = { number: number, 
 /**
  * `None` for imports.
@@ -831,15 +1398,19 @@ clients: number | null,
  */
 others: string, 
 /**
- * Medians. The response time of a closed loop is clients ÷ tps, in microseconds; `None` with a rate.
+ * Median transactions per second.
  */
-tps: number | null, response_us: number | null, 
+tps: number | null, 
 /**
- * Seconds per client backend.
+ * Response time of a closed loop: clients ÷ `tps`. `None` with a rate.
+ */
+response_us: number | null, 
+/**
+ * Explained time per client.
  */
 explained_seconds: number | null, 
 /**
- * Time in which backends wait for commands and receive them.
+ * Explained time per client outside the handling of commands.
  */
 reading_seconds: number, 
 /**
@@ -851,9 +1422,13 @@ processors_used: number,
  */
 source: string, length_seconds: number, 
 /**
- * Lowest and highest value of any second.
+ * Least explained share of any second.
  */
-explained_ratio_min: number | null, explained_ratio_max: number | null, 
+explained_ratio_min: number | null, 
+/**
+ * Highest explained share of any second.
+ */
+explained_ratio_max: number | null, 
 /**
  * Ended before the trial because it exceeded its processor budget.
  */
@@ -875,38 +1450,89 @@ ready_seconds: number | null,
  */
 client_seconds: number, 
 /**
- * Waiting for events of these classes, and of others.
+ * Waiting for lightweight locks.
  */
-lwlock_seconds: number, lock_seconds: number, io_seconds: number, other_seconds: number, 
+lwlock_seconds: number, 
 /**
- * Off the processor without a wait event, or with an unreadable one.
+ * Waiting for locks.
  */
-no_event_seconds: number, unknown_seconds: number, 
+lock_seconds: number, 
 /**
- * Commands, and their time from receipt to the wait for the next or its receipt.
+ * Waiting for reads and writes.
  */
-commands: number, handled: number, handled_seconds: number, 
+io_seconds: number, 
 /**
- * All LWLock waits, and those for shared statistics.
+ * Waiting for any other event.
  */
-lwlock_waits: number, statistics_waits: number, statistics_seconds: number, 
+other_seconds: number, 
+/**
+ * Off the processor without a wait event.
+ */
+no_event_seconds: number, 
+/**
+ * Off the processor, and the event could not be read.
+ */
+unknown_seconds: number, 
+/**
+ * Received commands.
+ */
+commands: number, 
+/**
+ * Ended commands.
+ */
+handled: number, 
+/**
+ * Time of ended commands, from receipt until the wait for the next one.
+ */
+handled_seconds: number, 
+/**
+ * Number of waits for lightweight locks.
+ */
+lwlock_waits: number, 
+/**
+ * Of these, for locks of shared statistics.
+ */
+statistics_waits: number, 
+/**
+ * Waiting for locks of shared statistics.
+ */
+statistics_seconds: number, 
 /**
  * Backend status updates (pg_stat_activity). `None` if unreadable.
  */
 activity_reports: number | null, 
 /**
- * Background processes: running, ready, and waiting without being idle.
+ * Background processes on a processor.
  */
-background_running_seconds: number, background_ready_seconds: number, background_waiting_seconds: number, switches: number, 
+background_running_seconds: number, 
+/**
+ * Background processes ready for a processor.
+ */
+background_ready_seconds: number, 
+/**
+ * Background processes that waited for anything but new work.
+ */
+background_waiting_seconds: number, 
+/**
+ * Switches of processors to processes of the server.
+ */
+switches: number, 
 /**
  * Explained share of all server processes' lifetime, about 1.
  */
 explained_ratio: number | null, 
 /**
- * Processor time of the observation.
+ * Overhead of this account: BPF programs and pgthaw's own processor time.
  */
-cost_seconds: number, lost_processes: number, };
+cost_seconds: number, 
+/**
+ * Processes that could not be followed.
+ */
+lost_processes: number, };
 
+/**
+ * Effects of warmers on the load, if only the warmer varies.
+ */
 export type Traffic = { 
 /**
  * 1.25 × the bound; `None` if the bound is unknown or this exceeds a trial.
@@ -917,32 +1543,46 @@ deadline_seconds: number | null,
  */
 warmers: Array<Interference>, };
 
-export type TrialData = { trial: SweepTrial, series: TrialSeries, };
+/**
+ * A trial and its curves.
+ */
+export type TrialData = { 
+/**
+ * Without seconds, samples and tenths.
+ */
+trial: SweepTrial, series: TrialSeries, };
 
+/**
+ * A device with a part of the server. Figures are means over the trial, by all processes.
+ */
 export type TrialDevice = { 
 /**
- * `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or `log` (the log device of its file
- * system).
+ * `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or a log device of its file system:
+ * `log`, `wal-log`, ….
  */
-part: string, disk: string | null, 
+part: string, 
+/**
+ * Its name in the study.
+ */
+disk: string | null, 
 /**
  * Name in /sys/block.
  */
-device: string, 
+device: string, reads_per_second: number, read_bytes_per_second: number, writes_per_second: number, written_bytes_per_second: number, bytes_per_write: number | null, 
 /**
- * Means over the trial, by all processes.
- */
-reads_per_second: number, read_bytes_per_second: number, writes_per_second: number, written_bytes_per_second: number, bytes_per_write: number | null, 
-/**
- * 0 to 1.
+ * Share of time with a request in progress, 0 to 1.
  */
 busy_ratio: number, };
 
 export type TrialGenerator = { host: string, clients: number, jobs: number, pgbench_version: string, 
 /**
- * Lead of the host's clock over this host's, and its uncertainty.
+ * Lead of its clock over this host's.
  */
-clock_offset_ms: number, clock_uncertainty_ms: number, 
+clock_offset_ms: number, 
+/**
+ * Uncertainty of the lead, either way.
+ */
+clock_uncertainty_ms: number, 
 /**
  * Start of pgbench after the agreed instant, by this host's clock.
  */
@@ -952,13 +1592,35 @@ started_after_ms: number, transactions: number, tps: number,
  */
 is_seen: boolean, };
 
+/**
+ * Hosts that ran pgbench.
+ */
 export type TrialGenerators = { 
 /**
  * From the first start to the last.
  */
 start_spread_ms: number, hosts: Array<TrialGenerator>, };
 
-export type TrialOutline = { number: number, repeat: number, position: number, started_at: string, ended_at: string | null, start_verdict: string | null, failure: string | null, 
+/**
+ * Figures of a trial.
+ */
+export type TrialOutline = { 
+/**
+ * Number of the point, from 0.
+ */
+number: number, 
+/**
+ * From 1.
+ */
+repeat: number, 
+/**
+ * Position in the random order, from 1.
+ */
+position: number, started_at: string, ended_at: string | null, 
+/**
+ * `cold`, `lukewarm`, `warm` or `restored`.
+ */
+start_verdict: string | null, failure: string | null, 
 /**
  * The model's judgement of a cold trial, reconciled with the common steady level; `None` for the reason in
  * `no_verdict`.
@@ -982,22 +1644,43 @@ width: number,
  */
 second: Array<number>, tps: Envelope, 
 /**
- * Microseconds; `None` in a span without transactions.
+ * Microseconds. `None` in a span without transactions.
  */
 latency_us_mean: Array<number | null>, latency_us_min: Array<number | null>, latency_us_max: Array<number | null>, latency_us_deviation: Array<number | null>, 
 /**
- * Bytes per second, read by the workload's own backends and from the whole device.
+ * Bytes per second that the workload's own backends read from the device.
  */
-foreground_read_bytes: Array<number>, device_read_bytes: Envelope, device_reads: Array<number>, 
+foreground_read_bytes: Array<number>, 
 /**
- * Minimum in each span.
+ * Bytes per second that all processes read from the device.
+ */
+device_read_bytes: Envelope, 
+/**
+ * Reads per second, by all processes.
+ */
+device_reads: Array<number>, 
+/**
+ * Bytes of the benchmark database in the page cache: the minimum of each span.
  */
 os_resident_bytes: Array<number>, 
 /**
- * The columns of `MEASURES`; `None` without measurements of the machine.
+ * Means of the columns in docs/measures.md. `read_await_us`, `write_await_us`, `dirty_bytes` and `writeback_bytes`
+ * are maxima. `device_writes`, `device_written_bytes` and `server_involuntary_switches` also exist with `_min` and
+ * `_max`. `None` without measurements of the machine.
  */
-machine: { [key in string]: Array<number | null> } | null, waits: Array<WaitSeries>, stalls: Array<Stall>, flushes: FlushFigures | null, };
+machine: { [key in string]: Array<number | null> } | null, 
+/**
+ * Most frequent first.
+ */
+waits: Array<WaitSeries>, stalls: Array<Stall>, 
+/**
+ * Flushes of WAL.
+ */
+flushes: FlushFigures | null, };
 
+/**
+ * A trial's account of the server's time (docs/waits.md).
+ */
 export type TrialTime = { 
 /**
  * Better sources that were unavailable.
@@ -1012,9 +1695,21 @@ statistics: Array<NamedStatistic>,
  */
 handled_statistic: NamedStatistic | null, 
 /**
- * Runs whose start was missed, and waits whose wakeup was missed.
+ * Times on a processor whose start was missed.
  */
-recovered: number, recovered_seconds: number, wakes_missed: number, programs: Array<ProgramCost>, 
+recovered: number, 
+/**
+ * Length of these times.
+ */
+recovered_seconds: number, 
+/**
+ * Waits whose wakeup was missed. They include the wait for a processor.
+ */
+wakes_missed: number, 
+/**
+ * BPF programs, by the kernel's count.
+ */
+programs: Array<ProgramCost>, 
 /**
  * Processor time of the reading thread.
  */
@@ -1024,9 +1719,13 @@ own_cpu_seconds: number,
  */
 source: string, length_seconds: number, 
 /**
- * Lowest and highest value of any second.
+ * Least explained share of any second.
  */
-explained_ratio_min: number | null, explained_ratio_max: number | null, 
+explained_ratio_min: number | null, 
+/**
+ * Highest explained share of any second.
+ */
+explained_ratio_max: number | null, 
 /**
  * Ended before the trial because it exceeded its processor budget.
  */
@@ -1048,47 +1747,107 @@ ready_seconds: number | null,
  */
 client_seconds: number, 
 /**
- * Waiting for events of these classes, and of others.
+ * Waiting for lightweight locks.
  */
-lwlock_seconds: number, lock_seconds: number, io_seconds: number, other_seconds: number, 
+lwlock_seconds: number, 
 /**
- * Off the processor without a wait event, or with an unreadable one.
+ * Waiting for locks.
  */
-no_event_seconds: number, unknown_seconds: number, 
+lock_seconds: number, 
 /**
- * Commands, and their time from receipt to the wait for the next or its receipt.
+ * Waiting for reads and writes.
  */
-commands: number, handled: number, handled_seconds: number, 
+io_seconds: number, 
 /**
- * All LWLock waits, and those for shared statistics.
+ * Waiting for any other event.
  */
-lwlock_waits: number, statistics_waits: number, statistics_seconds: number, 
+other_seconds: number, 
+/**
+ * Off the processor without a wait event.
+ */
+no_event_seconds: number, 
+/**
+ * Off the processor, and the event could not be read.
+ */
+unknown_seconds: number, 
+/**
+ * Received commands.
+ */
+commands: number, 
+/**
+ * Ended commands.
+ */
+handled: number, 
+/**
+ * Time of ended commands, from receipt until the wait for the next one.
+ */
+handled_seconds: number, 
+/**
+ * Number of waits for lightweight locks.
+ */
+lwlock_waits: number, 
+/**
+ * Of these, for locks of shared statistics.
+ */
+statistics_waits: number, 
+/**
+ * Waiting for locks of shared statistics.
+ */
+statistics_seconds: number, 
 /**
  * Backend status updates (pg_stat_activity). `None` if unreadable.
  */
 activity_reports: number | null, 
 /**
- * Background processes: running, ready, and waiting without being idle.
+ * Background processes on a processor.
  */
-background_running_seconds: number, background_ready_seconds: number, background_waiting_seconds: number, switches: number, 
+background_running_seconds: number, 
+/**
+ * Background processes ready for a processor.
+ */
+background_ready_seconds: number, 
+/**
+ * Background processes that waited for anything but new work.
+ */
+background_waiting_seconds: number, 
+/**
+ * Switches of processors to processes of the server.
+ */
+switches: number, 
 /**
  * Explained share of all server processes' lifetime, about 1.
  */
 explained_ratio: number | null, 
 /**
- * Processor time of the observation.
+ * Overhead of this account: BPF programs and pgthaw's own processor time.
  */
-cost_seconds: number, lost_processes: number, };
+cost_seconds: number, 
+/**
+ * Processes that could not be followed.
+ */
+lost_processes: number, };
 
+/**
+ * Why no level is known.
+ */
 export type Undecided = "too_short" | "noisy";
 
+/**
+ * Unit of a measure.
+ */
 export type Unit = "processors" | "backends" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
 
+/**
+ * Verdict on a curve.
+ */
 export type Verdict = "steady" | "not_reached" | "periodic" | "degrading";
 
+/**
+ * A wait by span.
+ */
 export type WaitSeries = { 
 /**
- * Type of the wait, such as `IO`. `None`: running or ready to run. `Others` is the sum of the remaining waits.
+ * Class of wait events, such as `IO`. `None` is on a processor, or ready for one. `Others` is the sum of the rest.
  */
 kind: string | null, event: string | null, 
 /**
@@ -1097,35 +1856,50 @@ kind: string | null, event: string | null,
 processes: Array<number | null>, };
 
 /**
- * `dividend ÷ divisor`, from trials of the same round.
+ * Ratio of a warmer's time to that of `nothing`, `cat`, pgthaw or the bound, from trials of the same round.
  */
 export type WarmerRatio = { 
 /**
  * Values of the other axes that vary.
  */
-cell: string, dividend: string, 
+cell: string, 
+/**
+ * A warmer.
+ */
+dividend: string, 
 /**
  * A warmer, or `bound`.
  */
 divisor: string, 
 /**
- * Metrics of the dividend and the divisor.
+ * Metric of the dividend.
  */
-of: Metric, to: Metric, 
+of: Metric, 
 /**
- * The two limits differ if some times were not reached.
+ * Metric of the divisor.
+ */
+to: Metric, 
+/**
+ * Both limits are equal if all times were reached.
  */
 median: Limits, 
 /**
- * `None` with fewer than `MIN_PAIRS` pairs.
+ * `None` with fewer than three pairs.
  */
 interval: Limits | null, 
 /**
- * Probability that the interval contains the true median: 0.97 with six pairs. Fewer pairs cannot reach 0.95.
- * Their interval is the range, with 0.75 (three pairs) to 0.94 (five).
+ * Probability that the interval contains the true median, by sign test: at least 0.95 from six pairs on. Below six
+ * the interval is the range, with 0.75 for three.
  */
-coverage: number, pairs: number, };
+coverage: number, 
+/**
+ * Number of pairs.
+ */
+pairs: number, };
 
+/**
+ * Warm-up of a trial that starts cold. Durations and instants are seconds since the load began.
+ */
 export type Warming = { 
 /**
  * Device reads of the workload's backends per tenth of a second. They determine the tenths of
@@ -1146,30 +1920,42 @@ measured_seconds: number,
  */
 warm_after_seconds: number | null, 
 /**
- * Counted over the whole trial if the server never became warm.
+ * Transactions until warm; all of the trial if the server never became warm.
  */
-served_until_warm: number, served: number, 
+served_until_warm: number, 
+/**
+ * Transactions of the trial.
+ */
+served: number, 
 /**
  * Median of the warm seconds.
  */
-warm_tps: number | null, climb: Array<Climb>, 
+warm_tps: number | null, 
 /**
- * Cached part of the database when warm. `None` if no snapshot was needed.
+ * Each new maximum of throughput.
+ */
+climb: Array<Climb>, 
+/**
+ * Page cache when warm. `None` if no snapshot was needed.
  */
 wanted_bytes: Bytes | null, 
 /**
- * Lower bound for the time of any warmer: `wanted_bytes ÷ bandwidth`, or `Bound::seconds` if reads are limited.
+ * Minimum for any warmer: `wanted_bytes` ÷ the disk's bandwidth limit, or `bound.seconds` if reads are limited.
  * `None` if unknown, or if the user's own script may need fewer bytes.
  */
 bound_seconds: number | null, 
 /**
- * If `None`, `no_verdict` has the reason.
+ * Verdict on the curve. `None` for the reason in `no_verdict`.
  */
 judgement: Judgement | null, no_verdict: string | null, 
 /**
  * Result of a warmer without a load.
  */
-brought?: Brought | null, job?: Job | null, };
+brought?: Brought | null, 
+/**
+ * The load, if transactions end the trial.
+ */
+job?: Job | null, };
 
 /**
  * Whether a level is a warm server's, with evidence.
@@ -1184,11 +1970,18 @@ is_warm: boolean | null, evidence: string,
  */
 would_tell: string | null, };
 
+/**
+ * Facts about a study of warmers.
+ */
 export type WarmupFacts = { disk: Disk, 
 /**
- * Database size, and its cached part when warm.
+ * Size of the database.
  */
-database_bytes: Bytes, wanted_bytes: Bytes, 
+database_bytes: Bytes, 
+/**
+ * Page cache when warm.
+ */
+wanted_bytes: Bytes, 
 /**
  * Throughput of the warm server without a limit.
  */

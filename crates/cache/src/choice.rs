@@ -1,5 +1,5 @@
-//! Choice of the snapshot to restore. Scheduled snapshots after a restart record a cold server, so the newest is right
-//! only if the server never restarted.
+//! Choice of the snapshot to restore. After a restart, scheduled snapshots record a cold server, so the newest is not
+//! always right.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use host::failure::Tiers;
 /// the working set shifts.
 pub const NEARLY: f64 = 0.95;
 
-/// Below this share of a tier, a snapshot is clearly colder. Smaller differences are normal fluctuation.
+/// Below this share of a tier, a snapshot is clearly colder. Smaller differences are normal.
 pub const CLEARLY: f64 = 0.8;
 
 /// A reboot of the host counts as a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
     At(Timestamp),
-    /// No server runs: all snapshots are from before the next start.
+    /// No server runs: all snapshots precede the next start.
     NotRunning,
     /// Treated as `NotRunning`.
     Unknown,
@@ -73,10 +73,10 @@ pub enum Reason {
 /// Chooses the snapshot to restore. `None` if all are empty in the requested tiers.
 ///
 /// Finds the warmest from before the server's last start, and takes the newest that is nearly as warm (`NEARLY`).
-/// Without any from before that start, takes the newest.
+/// Without any from before, takes the newest.
 ///
 /// `headers` are counted by `Situation::count`. They are newest first in the store's order, which clock changes do not
-/// affect. A snapshot with an unreliable timestamp (`says_nothing`) counts as taken before the start.
+/// affect. An unreliable timestamp (`says_nothing`) counts as before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
@@ -135,7 +135,6 @@ pub fn is_to_come(header: &SnapshotHeader, now: Timestamp) -> bool {
     header.taken_at > now
 }
 
-/// Blocks that a restore finds for each requested tier.
 #[derive(Clone, Copy)]
 struct Warmth {
     os: u64,
@@ -170,7 +169,7 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
 
 // ---- standing ----
 
-/// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h: smallest oid of a user's database.
+/// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h.
 const FIRST_USER_OID: u32 = 16_384;
 
 /// Oids of the existing databases.
@@ -197,7 +196,7 @@ impl Databases {
         headers.iter().map(count).collect()
     }
 
-    /// Names of the dropped databases with blocks in `header`.
+    /// Names of the dropped databases in `header`.
     pub fn gone_of<'a>(&self, header: &'a SnapshotHeader, headers: &[SnapshotHeader]) -> Vec<&'a str> {
         let holds = |one: &&DatabaseBlocks| one.os_blocks > 0 || one.buffers_blocks > 0;
         let gone = self.gone(header, self.known(headers).as_ref());
@@ -212,7 +211,7 @@ impl Databases {
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// Names of the existing databases; `None` if a user's database is in none of these snapshots.
+    /// `None` if a user's database is in none of these snapshots.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();
@@ -285,7 +284,6 @@ mod tests {
 
     #[test]
     fn a_restart_that_left_the_page_cache_warm_lost_shared_buffers_all_the_same() {
-        // Their sums differ by 2 %.
         let kept = [(10, Some(60_000), Some(1000)), (200, Some(60_000), Some(5))];
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
         assert_eq!(chosen(&kept, LastStart::NotRunning).map(|(at, _)| at), Some(0));
@@ -314,7 +312,6 @@ mod tests {
         // The clock was set back: the warm one's timestamp is after the start and in the future.
         let kept = [(200, Some(20), Some(2)), (5000, Some(1000), Some(100))];
         assert_eq!(chosen(&kept, at(100)), Some((1, Reason::WarmestBeforeStart)));
-        // It does not stay the newest for ever.
         let kept = [(200, Some(1000), Some(100)), (5000, Some(1000), Some(100))];
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::AsWarmSinceStart)));
     }
@@ -324,7 +321,6 @@ mod tests {
         // The warm one's clock was an hour ahead. Then the clock was corrected and the server restarted.
         let mut kept = vec![(600, Some(1000), Some(100)), (110, Some(20), Some(2)), (120, Some(30), Some(3))];
         assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
-        // The order taken decides between equally warm ones.
         kept[2] = (120, Some(1000), Some(100));
         assert_eq!(chosen(&kept, at(100)), Some((2, Reason::AsWarmSinceStart)));
     }

@@ -28,7 +28,7 @@ pub struct RelationDifference<'a> {
     pub forks: Vec<ForkDifference>,
 }
 
-/// The first variant that applies.
+/// The first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {

@@ -148,7 +148,6 @@ fn file_hint(source: &io::Error) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => {
             Some("run pgthaw as the owner of this path, or give another directory with --dir")
         }
-        // The file exceeds a limit of this user or of the file system.
         io::ErrorKind::FileTooLarge => {
             Some("existing snapshots are intact; free some space, or give another directory with --dir")
         }

@@ -88,7 +88,7 @@ impl<'a> Files<'a> {
         Ok(Some(Found { blocks, resident }))
     }
 
-    /// Positions on the device, without unknown ones.
+    /// Known positions on the device.
     pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
         let Geometry { block_size, segment_blocks } = self.geometry;
         let mut places = Vec::new();
@@ -160,7 +160,6 @@ impl<'a> Files<'a> {
         dropped
     }
 
-    /// Bytes of a block and of a page.
     fn sizes(&self) -> (u64, u64) {
         (self.geometry.block_size.into(), self.cache.page_bytes())
     }
@@ -170,7 +169,7 @@ impl<'a> Files<'a> {
         PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes))
     }
 
-    /// Blocks with at least one page in `pages`.
+    /// Blocks with a page in `pages`.
     pub fn blocks_with(&self, pages: PageRange) -> BlockRange {
         let (block_size, page_bytes) = self.sizes();
         BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))

@@ -11,7 +11,7 @@ use super::{Error, RelationMap, Snapshot};
 
 const NAME: &str = "fuzzed.parquet";
 
-/// Corrects the checksum, if the file has one.
+/// Corrects any checksum.
 pub fn mend(bytes: &[u8]) -> Vec<u8> {
     let mut mended = bytes.to_vec();
     let source = bytes::Bytes::copy_from_slice(bytes);
@@ -54,7 +54,6 @@ pub struct RawRow<'a> {
     pub bitmap: Vec<u8>,
 }
 
-/// Applies every check of a file.
 pub fn read_rows<'a>(rows: impl Iterator<Item = RawRow<'a>>) -> Result<Vec<RelationMap>, String> {
     let mut columns = Columns::default();
     let text = |bytes: &[u8]| ByteArray::from(bytes.to_vec());

@@ -17,8 +17,8 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// If a larger share of blocks has the same heat, the source is skipped. Page flags become alike after weeks with more
-/// memory than data.
+/// Share of blocks with the same heat above which the source is skipped. After weeks with more memory than data, page
+/// flags become alike.
 const SAME_MAX: f64 = 0.95;
 
 /// Adds heat to `map` if a source has it. `earlier` are newest first.
@@ -136,7 +136,7 @@ type Levels = BTreeMap<u8, RoaringBitmap>;
 /// In the map's order.
 type HeatOfForks = Vec<Levels>;
 
-/// Keeps the fork's cached blocks, each in its hottest level.
+/// Assigns each cached block to its hottest level.
 fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
     let mut hotter = RoaringBitmap::new();
     for (_, blocks) in levels.iter_mut().rev() {

@@ -1,5 +1,4 @@
-//! Reads the map: names from the catalogs or the directory, the OS tier from the files, the buffers tier from
-//! pg_buffercache.
+//! Reads the map: names from the catalogs or the directory, the OS tier from the files, buffers from pg_buffercache.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -171,7 +170,7 @@ async fn read_catalogs<'a>(
     let is_map = inputs.named.is_none();
     let ask =
         |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
-    // Collected first, so that no closure lives across an await: a spawned task could not hold it.
+    // Collected first, so that no closure lives across an await, as a spawned task requires.
     let is_asked = |database: &&Database| database.allows_connections && inputs.asks(&database.name);
     let asked: Vec<_> = inputs.databases.iter().filter(is_asked).map(ask).collect();
     let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
@@ -344,12 +343,11 @@ pub struct MapInputs<'a> {
     pub page_cache: &'a dyn PageCache,
     /// The shared catalogs are always read.
     pub databases: &'a [Database],
-    /// Databases whose catalogs are queried, without partitioned tables. For the others, only files are listed. `None`:
-    /// all.
+    /// Databases whose catalogs are queried, without partitioned tables. Lists only files of the others. `None`: all.
     pub named: Option<&'a [String]>,
     /// Source of names without a server.
     pub names: Option<&'a Snapshot>,
-    /// Called with the number of relations read and their total.
+    /// Called with relations read and their total.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -380,7 +378,7 @@ struct Listed {
     pub partitioned: Vec<PartitionedTable>,
 }
 
-/// `Unknown` for a missing privilege or capability; passes other errors on.
+/// `Unknown` for a missing privilege or capability.
 fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
     if error.kind() != ErrorKind::Privilege {
         return Err(error.into());
@@ -422,7 +420,6 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
     let files = Files::of(inputs.page_cache, directory);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let failures: Mutex<Vec<linux::Error>> = Mutex::default();
-    // The first round reads the first segments, later rounds the rest.
     let mut forks = find_forks(directory, relations);
     let (mut first, mut at_once) = (0, 1);
     while !forks.is_empty() {
@@ -433,7 +430,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // If the whole directory is refused, so is a segment that no fork has.
+                // If the directory is refused, so is a segment that no fork has.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);

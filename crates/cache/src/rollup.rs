@@ -45,8 +45,7 @@ enum Head {
     Partitioned(usize),
 }
 
-/// Indexes join their table only if `places` has it. Partitions join only if `places` has all: a sum stands for the
-/// whole.
+/// Indexes join their table only if `places` has it. Partitions join only if `places` has all.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -104,7 +103,7 @@ struct Owners<'a> {
     map: &'a Map,
     /// Empty ones last.
     relations: Vec<&'a Relation>,
-    /// For an empty relation: whether everything that belongs to it is selected.
+    /// For an empty relation: whether all that belongs to it is selected.
     is_meant: Vec<bool>,
     is_whole: Vec<bool>,
     by_name: HashMap<(&'a str, String), usize>,
@@ -171,7 +170,6 @@ impl<'a> Owners<'a> {
         self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
     }
 
-    /// The relation, its owner, that one's owner.
     fn owners(&self, place: usize) -> impl Iterator<Item = usize> + use<'a, '_> {
         let owner = |place: &usize| {
             let relation = self.relations[*place];

@@ -1,5 +1,5 @@
-//! Parquet files in pgthaw's own layout, with a checksum inside. Files are untrusted, so pgthaw reads only this layout
-//! and checks sizes before it allocates memory.
+//! Parquet files in pgthaw's own layout, with a checksum inside. Files are untrusted: pgthaw reads only this layout and
+//! checks sizes before allocating memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -34,7 +34,7 @@ use host::files::open_regular;
 #[derive(Debug)]
 pub struct Sealed {
     pub parquet: ParquetMetaData,
-    /// `None` if the footer has no checksum or it was not verified.
+    /// `None` without a verified checksum.
     digest: Option<String>,
 }
 
@@ -126,7 +126,7 @@ pub enum Flaw {
     NotOne(String),
     /// The right kind, but damaged.
     Damaged(String),
-    /// Its values are impossible or inconsistent.
+    /// Impossible or inconsistent values.
     Contradiction(String),
     /// From another version of pgthaw.
     OtherFormat { found: u32, known: u32 },
@@ -272,8 +272,8 @@ pub fn put_column<T: DataType, W: Write + Send>(
 
 // ---- checksum ----
 //
-// SHA-256 of the file, with the checksum's own 64 digits read as zeros. It is the last key of the metadata, so any
-// Parquet reader accepts it. It detects damage, not forgery.
+// SHA-256 of the file, with its own 64 digits read as zeros. It is the last key of the metadata, so any Parquet reader
+// accepts it. It detects damage, not forgery.
 
 const KEY: &str = "pgthaw.sha256";
 
@@ -297,7 +297,7 @@ pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
 }
 
 /// Opens a regular file; a pipe would block. Rejects sparse files: pgthaw writes no holes, and hashing them could take
-/// very long.
+/// hours.
 pub fn open_written(path: &Path) -> Result<File, Flaw> {
     let file = open_regular(path).map_err(|source| Flaw::Failed { action: "open", source })?;
     let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
@@ -391,16 +391,16 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 
 // ---- pages ----
 //
-// Checks each column's page before the library reads it. The library's thrift reader skips unknown fields, however many
-// booleans they claim. It decompresses to any announced size, and trusts the lengths of texts and delta blocks.
+// Checks each column's page before the library reads it. The library skips any number of unknown thrift fields. It
+// decompresses to any announced size, and trusts the lengths of texts and delta blocks.
 
 /// Delta encoding pads its blocks, so even a page of a few rows needs this much.
 const PAGE_BYTES_MIN: u64 = 1024;
 
-/// Upper bound of a page header's size.
+/// Upper bound.
 const PAGE_HEADER_BYTES: u64 = 64;
 
-/// Maximum values of a delta block. No writer makes larger ones.
+/// No writer makes larger ones.
 const BLOCK_MAX: u64 = 1 << 16;
 
 /// Uncompressed limits of a row group's pages.
@@ -408,7 +408,7 @@ const BLOCK_MAX: u64 = 1 << 16;
 pub struct PageLimits {
     /// Limit per row for columns without their own limit.
     pub row_bytes: u64,
-    /// Limit of the last column's page.
+    /// Limit of the last column.
     pub last_page_bytes: Option<u64>,
 }
 
@@ -423,7 +423,7 @@ pub struct GroupReader<'a, S> {
 }
 
 impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
-    /// The caller has checked `rows`.
+    /// Requires checked `rows`.
     pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
         GroupReader { source, group, rows, limits, next_column: 0 }
     }
@@ -528,8 +528,8 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     }
 }
 
-/// Uncompressed size in the page header. In thrift's compact form the first two fields are the page type and this size.
-/// Each is a byte 0x15 (next field, i32) and a zigzag varint.
+/// Uncompressed size in the page header. Its first two fields in thrift are the page type and this size. Each is a byte
+/// 0x15 (next field, i32) and a zigzag varint.
 fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
     let after_type = take_number(header).ok_or("its page has no header")?.1;
     let (size, _) = take_number(after_type).ok_or("its page has no size")?;

@@ -117,7 +117,7 @@ fn nearest(mut names: Vec<(f64, String)>) -> Vec<String> {
 
 // ---- name pattern ----
 
-/// By the rules of psql's `\d`: `orders`, `sales.*`, `shop.public.orders`, `"Odd Name"`. A relation's exact name always
+/// Follows psql's `\d`: `orders`, `sales.*`, `shop.public.orders`, `"Odd Name"`. A relation's exact name always
 /// matches.
 #[derive(Clone, Debug)]
 pub struct NamePattern {
@@ -183,7 +183,6 @@ fn split(text: &str) -> Option<Vec<String>> {
     (!is_quoted).then_some(parts)
 }
 
-/// An empty part matches anything.
 fn compile(part: &str) -> Option<Regex> {
     let part = if part.is_empty() { ".*" } else { part };
     Regex::new(&format!("(?s)^(?:{part})$")).ok()
@@ -192,8 +191,7 @@ fn compile(part: &str) -> Option<Regex> {
 // ---- identity ----
 
 /// Stable across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own name contains
-/// an oid. The index of a system TOAST table keeps its name: those oids stay, and snapshots omit that table while it is
-/// empty.
+/// an oid. The index of a system TOAST table keeps its name: those oids stay, and snapshots omit the table while empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,
@@ -225,7 +223,7 @@ pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Cl
     relations.map(identify).collect()
 }
 
-/// `owner` stays whole: both parts of `schema.name` may contain dots.
+/// `owner` stays whole: both parts of its name may contain dots.
 fn owned(relation: &Relation, owner: &str, part: Part) -> Identity {
     let name = RelationName { database: relation.name.database.clone(), schema: String::new(), name: owner.to_owned() };
     Identity { name, part }

@@ -125,7 +125,7 @@ fn count_databases(map: &Map) -> Vec<DatabaseBlocks> {
     databases.into_iter().map(database).collect()
 }
 
-/// A label must be safe in a file name, and not be the word `best` or `newest`.
+/// A label must be safe in a file name, and not `best` or `newest`.
 pub fn check_label(label: &str) -> Result<(), Error> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric();
     let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');

@@ -119,12 +119,12 @@ impl ConnectionArguments {
         self.host.is_some() || self.port.is_some() || self.username.is_some() || !self.databases.is_empty()
     }
 
-    /// Selected databases in the order of the command line; empty means all.
+    /// Databases in the command line's order; empty means all.
     pub fn databases(&self) -> Result<Vec<String>, Error> {
         self.parse_databases().map(|(names, _)| names)
     }
 
-    /// Connection string among the `-d` options; `None` if all are database names.
+    /// `None` if all are database names.
     fn connection_string(&self) -> Result<Option<Parameters>, Error> {
         self.parse_databases().map(|(_, string)| string)
     }
@@ -255,7 +255,6 @@ impl ConnectionArguments {
     }
 }
 
-/// Words of this command line without -w and -W.
 fn typed_words() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().trim_end().to_owned());
     words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password")).collect()

@@ -23,7 +23,7 @@ pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>,
     }
 }
 
-/// Returns the device and the source of its figures.
+/// The device and the source of its figures.
 pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,

@@ -72,7 +72,7 @@ pub fn render_page(title: &str, policy: &str, style: &str, body: &str, json: &st
     )
 }
 
-/// `<` occurs only in JSON strings, where its escape is equivalent. So no name can end the script element.
+/// `<` occurs only in JSON strings, where its escape is equivalent: no name can end the script element.
 pub fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

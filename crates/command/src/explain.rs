@@ -47,7 +47,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut is_told_whole = false;
     for cause in error.chain() {
-        // A `postgres::Error` already ends with the server's message.
+        // It already ends with the server's message.
         if is_told_whole && cause.is::<sqlx::Error>() {
             break;
         }

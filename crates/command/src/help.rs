@@ -26,7 +26,7 @@ pub fn with_help(command: Command) -> Command {
     fold_connection(with_examples(command.bin_name("pgthaw"), ""), &usual)
 }
 
-/// Adds the examples to the command with these words, and to those below, for help, manual pages and documentation.
+/// Adds the examples to the command with these words, and to those below.
 pub fn with_examples(command: Command, words: &str) -> Command {
     let needs_more = command.is_arg_required_else_help_set() || command.get_arguments().any(Arg::is_required_set);
     let examples = EXAMPLES.split("\n\n").find_map(|section| section.strip_prefix(words)?.strip_prefix('\n'));

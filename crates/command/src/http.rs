@@ -108,7 +108,7 @@ const HEADERS: [(&str, &str); 4] = [
     ("referrer-policy", "no-referrer"),
 ];
 
-/// Digest of a secret. The time to compare digests reveals nothing about the secret.
+/// Digest of a secret. The time of a comparison reveals nothing about it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
@@ -129,7 +129,7 @@ impl Token {
     /// Reads the token from the first line of a file, or of standard input (`-`).
     ///
     /// # Errors
-    /// If other users can read the file, or the token is too short.
+    /// If other users can read the file, or it is too short.
     pub fn read(path: &Path) -> Result<Token, Error> {
         let failed = |source| Error::TokenFile { path: path.to_owned(), source };
         let file = match path.as_os_str() == "-" {
@@ -336,7 +336,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// Now while an answer is made, as the client does not cause that delay.
+    /// The client does not cause the delay of an answer.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }
@@ -363,7 +363,6 @@ impl<S> Patient<S> {
         let stall = self.stall;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall)));
         ready!(stalled.as_mut().poll(context));
-        // Fails again only after another `stall`.
         stalled.as_mut().reset(Instant::now() + stall);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -452,7 +451,7 @@ impl Listener {
         self.answer_all(service_fn(answer), end).await;
     }
 
-    /// Answers until `end`, then finishes pending requests within `GRACE`.
+    /// Finishes pending requests within `GRACE` after `end`.
     pub async fn answer_all<S, B>(self, service: S, end: impl Future<Output = ()>)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
@@ -503,7 +502,7 @@ where
                 let moved = LastMoved::now();
                 open.push((moved.clone(), connections.spawn(talk(stream, moved))));
             }
-            // Serving continues if the client is gone or file descriptors ran out.
+            // Serving continues.
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }

@@ -98,8 +98,8 @@ pub fn start_runtime() -> Result<Runtime, NoThreads> {
     Ok(runtime)
 }
 
-/// Turns a write beyond `ulimit -f` into an error, as on a full disk. Otherwise the signal would end pgthaw. Child
-/// processes still get it.
+/// Turns a write beyond `ulimit -f` into an error, as on a full disk: the signal would end pgthaw. Child processes
+/// still get it.
 fn survive_file_limit(runtime: &Runtime) {
     if !is_ignored(FILE_TOO_LARGE) {
         let _within = runtime.enter();
@@ -138,7 +138,7 @@ pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     // A shell's background processes ignore SIGQUIT, and so would a server that they start: it could not shut down
-    // immediately. Handling the signal here restores the default in child processes.
+    // immediately. Handling the signal restores the default in child processes.
     let mut quit = signal(SignalKind::quit())?;
     Ok(async move {
         let came = tokio::select! {

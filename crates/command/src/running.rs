@@ -7,7 +7,7 @@ use host::linux::own_program::read_own_program;
 
 use super::{Cast, ExitStatus, describe, exit_status_of, explain, explain_also, run_caught, start_runtime};
 
-/// Runs a program. `arguments` are those before passwords were hidden; `errors` are the program's own error types.
+/// `arguments` are those before passwords were hidden; `errors` are the program's own error types.
 pub fn run_program<C, F: Future<Output = anyhow::Result<ExitStatus>>>(
     arguments: &[OsString],
     errors: &'static [Cast],

@@ -96,7 +96,7 @@ impl Explain for Error {
 //
 // A file appears whole or not at all. Writes to a device or pipe are direct.
 
-/// Not yet visible. Dropping it leaves nothing behind.
+/// File not yet visible. Dropping it leaves nothing.
 #[derive(Debug)]
 pub struct ExportFile {
     path: PathBuf,
@@ -166,7 +166,7 @@ impl ExportFile {
 
 fn open_target(path: &Path) -> io::Result<Target> {
     let is_shared = is_shared(path);
-    // Replaces a link's target. In a world-writable directory, replaces the link itself.
+    // Replaces a link's target, but in a world-writable directory the link itself.
     let target = if is_shared { path.to_owned() } else { path.canonicalize().unwrap_or_else(|_| path.to_owned()) };
     match std::fs::symlink_metadata(&target) {
         Ok(facts) if is_shared && (facts.is_file() || facts.is_symlink()) => {}

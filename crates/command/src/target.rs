@@ -284,7 +284,6 @@ async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Ta
     Ok(Target { server: Some(server), data_directory, directory_refusal, scope, remarks, ..Target::default() })
 }
 
-/// Fails with the reason and a remedy.
 fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)> {
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;

@@ -410,7 +410,7 @@ impl Lookups {
 // Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
 // also leaves buffers: COPY its last blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE INDEX
 // those of a small table. Buffers alone cannot identify a load, as many workloads read a table's end. But a load looks
-// nothing up. If lookups exceed buffers several times, loaded blocks were evicted or are hardly hotter than others.
+// nothing up. If lookups exceed buffers several times, loaded blocks were evicted or are hardly hotter.
 
 /// Lookups per buffer from which heat is attributed to readers. If equally popular blocks all fit, 4 lookups per buffer
 /// leave e^-4 (2 %) of them without a request; one leaves 37 %.

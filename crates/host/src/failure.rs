@@ -112,7 +112,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// `Tree` refuses foreign files with its own message.
+/// `Tree` has its own message for foreign files.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -235,7 +235,7 @@ pub struct Readiness {
     pub restore: Tiers,
     /// Buffers of some databases only.
     pub restores_some_buffers: bool,
-    /// First obstacle of each tier, without its consequences.
+    /// First obstacle of each tier.
     pub missing: Vec<Missing>,
 }
 
@@ -257,7 +257,6 @@ pub fn compute_readiness(capabilities: &[Capability]) -> Readiness {
     let for_os = match () {
         () if has_os && is_os_used => None,
         () if has_os => Some("buffered-io"),
-        // Neither a server that names its directory nor a directory.
         () if !has_server && !is_ok("data-dir") => Some("server"),
         () => ["data-dir", "ownership", "os"].into_iter().find(|name| !is_ok(name)),
     };

@@ -1,4 +1,4 @@
-//! Writes the JSON Schemas below docs/schemas/, or compares them, for tests of the crates that print the documents.
+//! Writes the JSON Schemas below docs/schemas/, or compares them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
 
-/// A document of this name: its schema, for what is written.
+/// Schema of a document of this name.
 pub fn schema_of<T: JsonSchema>(name: &str, version: u32, title: &str) -> (String, Value) {
     let generated = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
     let mut schema = generated.to_value();
@@ -29,7 +29,11 @@ fn simplify(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             // Rust's names of number types; the minimum says that a number is not negative.
-            if fields.get("format").is_some_and(|format| format != "date-time" && format != "uint64") {
+            if fields
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|format| format != "date-time" && format != "uint64")
+            {
                 fields.remove("format");
             }
             if let Some(Value::String(text)) = fields.get_mut("description") {

@@ -37,7 +37,7 @@ pub fn is_treacherous(character: char) -> bool {
             '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Implements `Debug` for structs whose other fields lack it.
+/// Implements `Debug` for structs with fields that lack it.
 #[macro_export]
 macro_rules! debug_by {
     ($type:ident $(<$lifetime:lifetime>)?: $($field:ident),+) => {

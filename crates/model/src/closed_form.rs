@@ -9,7 +9,7 @@ pub struct WarmUp {
     hit_seconds: f64,
     /// Seconds that a miss adds to a transaction; 0 or more.
     miss_seconds: f64,
-    /// Number of pages of each relation. A transaction reads one random page of each.
+    /// Pages of each relation. A transaction reads one random page of each.
     pages: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Test helpers: consistency rules of a judgement's figures, and a simple warmer.
+//! Test helpers.
 
 use crate::{Judgement, PageClass, Verdict, WarmStep, Warmer, Workload};
 

@@ -243,7 +243,6 @@ mod tests {
         assert!(outlook.steady_reading_share > 0.3 && outlook.to_50_seconds.is_some());
     }
 
-    /// A full scan makes probabilities underflow.
     #[test]
     fn however_many_pages_a_transaction_asks_for_its_times_are_finite_or_never() {
         let bins = || vec![Bin { pages: 9000.0, weight: 1.0 }, Bin { pages: 1000.0, weight: 50.0 }];

@@ -26,8 +26,8 @@ const RESTORE_READ_BYTES: f64 = 262_144.0;
 /// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if it is slower by both this factor and this difference. Smaller differences are within the
-/// forecast's steps.
+/// A restore is late if slower by both this factor and this difference. Smaller differences are within the forecast's
+/// steps.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
@@ -120,7 +120,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// The memory, if nothing else changes.
+    /// `None` if anything else changes.
     pub fn memory_alone(&self) -> Option<Bytes> {
         let alone = Numbers { text: self.text.clone(), memory: self.memory, ..Numbers::default() };
         self.memory.filter(|_| *self == alone)

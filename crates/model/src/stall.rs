@@ -1,4 +1,4 @@
-//! Detects stalls in a finished trial or on a running server.
+//! Detects stalls in a trial or on a running server.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -195,7 +195,6 @@ mod tests {
         let mut rates = flat(10.0, 40);
         rates[20] = 2.0;
         assert!(spans(&rates).is_empty());
-        // Several in a row are not chance.
         rates[20..25].fill(2.0);
         assert_eq!(spans(&rates), [(20..25, 10.0)]);
     }
@@ -238,7 +237,6 @@ mod tests {
         assert!(found.iter().all(|one| one.usual == 300.0), "{found:?}");
     }
 
-    /// On a crowded machine every third step is below half.
     #[test]
     fn a_stop_in_uneven_work_is_found_and_ends() {
         let uneven = [250.0, 250.0, 100.0].repeat(20);

@@ -15,10 +15,10 @@ use host::linux::count_cores;
 /// The cost of this span is compared with the budget.
 const SPAN_NS: u64 = 1_000_000_000;
 
-/// Consecutive spans above the budget that cause a reduction; a single one may be chance.
+/// Consecutive spans above the budget that cause a reduction: one may be chance.
 const SPANS: u32 = 2;
 
-/// What pgthaw gave up for the budget.
+/// Measurements that pgthaw gave up for the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
@@ -71,7 +71,7 @@ pub struct BudgetedSource {
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
-    /// Last check of the cost, with its values: kernel programs, this process.
+    /// Last check of the cost: kernel programs, this process.
     looked_at_ns: u64,
     kernel_ns: u64,
     own_ns: u64,
@@ -147,7 +147,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        // If this process itself costs most, sampling would cost more than the programs.
+        // Otherwise sampling would cost more than the programs.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
@@ -158,7 +158,7 @@ impl BudgetedSource {
         Ok(())
     }
 
-    /// Makes one reduction; returns it with the new sampling rate, if any. `None` if no reduction helps.
+    /// Returns the reduction with the new sampling rate, if any. `None` if none helps.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));
@@ -181,7 +181,7 @@ impl BudgetedSource {
         Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
-    /// Makes queries for the server's processes rare; `None` if they already are.
+    /// `None` if they already are.
     fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
         let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
         (!was_seldom).then_some((GivenUp::Questions, None))

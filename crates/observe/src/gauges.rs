@@ -1,6 +1,6 @@
 //! Per-second state of the machine, and its use by the server, the load generator and pgthaw.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::Receiver;
@@ -160,7 +160,7 @@ impl GaugeReading {
         }
     }
 
-    /// Use since `earlier`, scaled to a second.
+    /// Use since `earlier`, per second.
     pub fn since(&self, earlier: &GaugeReading) -> OsSample {
         Span { before: earlier, after: self }.sample(1)
     }
@@ -201,7 +201,6 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
 
 // ---- the server's processes ----
 
-/// The backend that serves pgthaw; other processes.
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
@@ -215,7 +214,7 @@ pub(crate) fn kind_of_title(title: &str) -> &'static str {
     }
 }
 
-/// Processor times of the server's processes, including ended ones.
+/// Includes ended ones.
 #[derive(Debug)]
 struct ServerProcesses {
     postmaster_pid: u32,
@@ -291,7 +290,7 @@ fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     samples
 }
 
-/// Sum of the parts, if any, because the total is read slightly earlier and rounded.
+/// Sum of the parts, if any: the total is read slightly earlier and rounded.
 fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
     let Some(busy_ratio) = parts.values().map(|part| part.busy_ratio).reduce(f64::max) else { return all };
     let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
@@ -401,18 +400,18 @@ impl Span<'_> {
 
 const NAMES: usize = 2;
 
-/// Use of the machine by processes other than the server and pgthaw.
+/// Use by processes other than the server and pgthaw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OthersUse {
     pub seconds: f64,
     pub processors: u32,
-    /// Average number of processors used by others, and taken by the hypervisor.
+    /// Processors used by others on average, and taken by the hypervisor.
     pub used_processors: f64,
     pub stolen_processors: f64,
-    /// Programs that used most processor time, and that read most.
+    /// Top users of processor time, and top readers.
     pub users: Vec<String>,
     pub readers: Vec<String>,
-    /// Bytes read by others, and in total. 0 if the readers are unknown.
+    /// Bytes read by others, and in total. 0 if unknown.
     pub read_bytes: Bytes,
     pub device_read_bytes: Bytes,
 }
@@ -452,7 +451,7 @@ impl MachineReading {
         OthersUse {
             seconds,
             processors: self.processors.count,
-            // May be negative, because the clocks differ slightly.
+            // May be negative: the clocks differ slightly.
             used_processors: per_second(ran - accounted),
             stolen_processors: per_second(grown(&|one| one.processors.steal)),
             users: self.name_most(earlier, |used| used.cpu.as_millis() as u64),
@@ -462,7 +461,7 @@ impl MachineReading {
         }
     }
 
-    /// Programs with the largest increase, in descending order.
+    /// Programs in descending order of increase.
     fn name_most(&self, earlier: &MachineReading, of: impl Fn(&ProcessUse) -> u64) -> Vec<String> {
         let mut sums = std::collections::BTreeMap::<&str, u64>::new();
         for (process, used) in &self.families.others {
@@ -595,7 +594,6 @@ mod others_tests {
 
     use super::*;
 
-    /// Two processors: total, own family and one other.
     fn reading(seconds: u64, busy_ms: u64, own_ms: u64, other_ms: u64, read: [u64; 2]) -> MachineReading {
         let milliseconds = Duration::from_millis;
         let used = |name: &str, ms| ProcessUse { name: name.into(), cpu: milliseconds(ms), read_bytes: Bytes(ms) };

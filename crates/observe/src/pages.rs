@@ -1,4 +1,4 @@
-//! Block requests of processes and fetches into the page cache, as reported by the kernel.
+//! Block requests of processes and fetches into the page cache, from the kernel.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,8 +54,8 @@ pub struct PageEvent {
     pub units: u64,
     pub fetched: u64,
     pub pid: u32,
-    /// Pages requested by the process so far, and pages fetched for it again, briefly too low during a unit's fetch.
-    /// Both are 0 for fetches.
+    /// Pages requested by the process, and pages fetched for it again, briefly too low during a unit's fetch. Both are
+    /// 0 for fetches.
     pub pages: u64,
     pub pages_again: i64,
 }
@@ -72,7 +72,7 @@ pub enum Role {
 }
 
 pub trait PageWatch: Send {
-    /// Reason why only fetches are visible; `None` if requests are too.
+    /// Why only fetches are visible; `None` if requests are too.
     fn blind_to_requests(&self) -> Option<&str>;
 
     /// Adds a file. Returns false if there is no room.
@@ -83,7 +83,7 @@ pub trait PageWatch: Send {
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error>;
 
-    /// Must be called at the end of a process, because its pid may be reused.
+    /// Must be called at the end of a process: its pid may be reused.
     fn forget(&mut self, pid: u32);
 
     /// Waits for new processes, `over` or the timeout. Returns new pids.

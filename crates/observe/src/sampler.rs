@@ -1,4 +1,4 @@
-//! Reads a trial's counters every second on an absolute schedule, in a thread, and computes the increases.
+//! Reads a trial's counters every second on an absolute schedule, in a thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// First ticks that search for new backends. Later only full seconds do.
 const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
-/// Frequency of readings, which cost processor time.
+/// Readings cost processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     /// For a warming server: reads by tenths of a second, residency every second.
@@ -34,7 +34,7 @@ pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// Files to count, with the index of a relation that is also counted separately.
+    /// Files to count, with the index of a relation that also counts separately.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
     pub relations: usize,
     pub page_bytes: u64,
@@ -84,7 +84,7 @@ impl Sources {
         Ok(Resident { bytes, relations, good_until: began + good_for })
     }
 
-    /// Cached bytes: total, and by separately counted relation.
+    /// Total, and by separately counted relation.
     fn read_resident(&self) -> Result<(Bytes, Vec<Bytes>), Error> {
         let mut all = Bytes(0);
         let mut relations = vec![Bytes(0); self.relations];
@@ -104,9 +104,9 @@ impl Sources {
 pub struct Readings {
     /// At the start and each second's end.
     pub seconds: Vec<Reading>,
-    /// Resident bytes by relation at these instants.
+    /// Resident bytes by relation.
     pub relations: Vec<Vec<Bytes>>,
-    /// Total reads of the workload's backends by tenths of a second, which date the moment when the server is warm.
+    /// Total reads of the workload's backends by tenths of a second, which show when the server is warm.
     pub workload: Vec<(Duration, Bytes)>,
 }
 
@@ -230,12 +230,12 @@ pub struct Reading {
     pub monotonic: Duration,
     pub wall_ms: i64,
     pub counters: Counters,
-    /// In the page cache now, not a counter.
+    /// Current bytes, not a counter.
     pub os_resident_bytes: Bytes,
 }
 
-/// Interpolates linearly between readings, so a late reading neither loses nor duplicates bytes. Seconds after the last
-/// reading are omitted.
+/// Interpolates linearly between readings, so a late reading neither loses nor duplicates bytes. Omits seconds after
+/// the last.
 pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> Vec<Second> {
     let ends = (1..=seconds).map(|second| start + Duration::from_secs(second.into()));
     let counters_at = |instant: Duration| {
@@ -258,7 +258,7 @@ pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> V
     .collect()
 }
 
-/// Interpolates like `compute_seconds`. Tenths after the last reading are 0.
+/// Tenths after the last reading are 0.
 pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: u32) -> Vec<Bytes> {
     let at = |tenth: u32| match find_around(readings, |(at, _)| *at, start + TICK * tenth) {
         Some(((_, from), (_, to), share)) => Bytes(between(from.0, to.0, share)),
@@ -267,8 +267,8 @@ pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: 
     (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
 }
 
-/// Neighbouring readings and the position between them, 0 to 1. Before the first reading, both are the first. `None`
-/// after the last.
+/// Neighbouring readings and the position between them, 0 to 1. Before the first, both are the first. `None` after the
+/// last.
 fn find_around<T>(readings: &[T], at: impl Fn(&T) -> Duration, instant: Duration) -> Option<(&T, &T, f64)> {
     let index = readings.partition_point(|reading| at(reading) < instant);
     let (before, after) = (readings.get(index.saturating_sub(1))?, readings.get(index)?);
@@ -286,8 +286,8 @@ fn between(from: u64, to: u64, share: f64) -> u64 {
 // A process's title shows its role (`postgres: lab: pgthaw_workload bench [local] SELECT`), and /proc its fetched
 // bytes. Unlike pg_stat_activity, neither makes a cold server read its catalogs.
 //
-// With `io_method = worker` (PostgreSQL 18), shared io workers do the reads of scans, but not those of the workload's
-// index lookups. So worker reads belong to the strategy if its SQL scans, otherwise to the workload.
+// With `io_method = worker` (PostgreSQL 18), shared io workers read for scans, but not for the workload's index
+// lookups. So worker reads belong to the strategy if its SQL scans, else to the workload.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendRole {
@@ -299,7 +299,7 @@ pub enum BackendRole {
     Other,
 }
 
-/// Sums the reads of backends, including ended ones.
+/// Includes ended backends.
 #[derive(Debug)]
 pub struct BackendReads {
     postmaster_pid: u32,
@@ -338,7 +338,7 @@ impl BackendReads {
         Ok(self.totals())
     }
 
-    /// Reads known backends only: cheap, and sufficient for short-lived ones.
+    /// Cheap, and sufficient for short-lived ones.
     pub fn read_known(&mut self) {
         for (pid, backend) in &mut self.seen {
             backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);
@@ -422,7 +422,6 @@ mod tests {
         let sparing = Sources { cadence: Cadence::Sparing, ..sources(vec![cached]) };
         let counted = sparing.count_resident().unwrap();
         let now = clock::read_monotonic();
-        // Valid for 200 times the duration of the count.
         assert_eq!(counted.bytes, Bytes(1 << 20));
         assert!(counted.good_until > now && counted.good_until < now + Duration::from_secs(60));
         let readings = sample_counters(sparing, now, 1, |_| {}).unwrap().finish(false).unwrap();

@@ -1,6 +1,6 @@
 //! Count, total, extremes and histogram of one named wait.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ impl Statistic {
         self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| *sum += more);
     }
 
-    /// Extremes that are not part of the increase are estimated by their buckets.
+    /// Extremes from before the increase are estimated by their buckets.
     pub fn since(&self, earlier: &Statistic) -> Statistic {
         let mut histogram = self.histogram;
         histogram.iter_mut().zip(earlier.histogram).for_each(|(sum, before)| *sum = sum.saturating_sub(before));

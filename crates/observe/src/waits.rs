@@ -1,6 +1,6 @@
 //! Samples the waits of backends and sums them by second.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -309,7 +309,6 @@ mod progress_tests {
         assert!(matches!(parse_said("progress: 5.0 s, 12345.6 tps, lat 0.643 ms stddev 0.101"), Said::Progress(_)));
         let initialize = "200000 of 5000000 tuples (4%) done (elapsed 5.10 s, remaining 120.00 s)";
         assert_eq!(parse_said(initialize), Said::Initialized(0.04));
-        // 14 and later name the table.
         assert_eq!(
             parse_said("200000 of 400000 tuples (50%) of pgbench_accounts done (elapsed 0.10 s"),
             Said::Initialized(0.5)

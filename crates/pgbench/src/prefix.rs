@@ -1,6 +1,5 @@
 //! Prefix that a log collector adds, such as a host name or timestamp.
 
-/// Beginnings that only pgbench's lines have.
 const BEGINNINGS: [&str; 3] = ["progress: ", "transaction type: ", "pgbench ("];
 
 /// Number of words, because the number of characters may vary.
@@ -17,7 +16,7 @@ impl Prefix {
             let before = found.map(|(before, _)| before).filter(|before| before.ends_with(char::is_whitespace));
             self.words = before.map_or(0, |before| before.split_whitespace().count());
         }
-        // The line has no prefix: it is another program's, or older than the collector.
+        // Another program's line, or older than the collector.
         if BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
             return line;
         }

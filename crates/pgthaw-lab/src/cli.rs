@@ -49,7 +49,7 @@ impl Cli {
         Ok(read_command_line(arguments, &TOOL.split(' ').collect::<Vec<_>>())?)
     }
 
-    /// Whether output, including failures, is JSON.
+    /// Failures are JSON too.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

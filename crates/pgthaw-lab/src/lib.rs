@@ -1,4 +1,4 @@
-//! The laboratory: studies of warming, of settings, disks and scales; their results, and the pages that show them.
+//! The laboratory: studies of warming, settings, disks and scales, their results and pages.
 
 #[cfg(test)]
 #[macro_use]

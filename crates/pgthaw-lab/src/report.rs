@@ -73,7 +73,7 @@ pub struct PageData<'a> {
 }
 
 impl TrialData {
-    /// The trial without its seconds; its curves have at most `spans_max` spans.
+    /// Omits the trial's seconds; its curves have at most `spans_max` spans.
     pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
         let series = TrialSeries::new(&trial, spans_max);
         trial.samples.clear();
@@ -132,10 +132,10 @@ pub fn render_missing_page() -> Result<String, Error> {
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
 
-/// Base64 SHA-256 of `SCRIPT`, the only script that the security policy allows.
+/// Base64; the security policy allows only this script.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// The kind of page that embeds its data. Other kinds request it from their server.
+/// Embeds its data. Other kinds request it from their server.
 const ALONE: &str = "studies";
 
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {

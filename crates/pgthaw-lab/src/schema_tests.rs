@@ -1,5 +1,5 @@
-//! Writes the JSON Schemas of what the laboratory prints, sends and stores. What a command puts together from parts has its shape
-//! here; real outputs are checked against all of them in tests/all/schemas.rs.
+//! Writes the laboratory's JSON Schemas. Parts that a command combines have their shape here. tests/all/schemas.rs
+//! checks real outputs.
 #![allow(dead_code)]
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! The program starts. This test also makes cargo build it beside pgthaw, whose tests run it.
+//! Also makes cargo build the program beside pgthaw, whose tests run it.
 #![allow(clippy::unwrap_used)]
 
 #[test]

@@ -1,5 +1,3 @@
-//! The command line and its subcommands.
-
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 
@@ -48,7 +46,7 @@ pub fn find_command(arguments: &[OsString]) -> Option<String> {
     Some(words[command].clone())
 }
 
-/// Replaces this process with pgthaw-lab for a laboratory command or its help.
+/// Handles a laboratory command or its help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
     let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {
@@ -97,7 +95,7 @@ impl Cli {
         Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
     }
 
-    /// With `--json`, failures are reported in JSON too.
+    /// Failures are JSON too.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

@@ -126,7 +126,7 @@ impl EvictArguments {
 
 // ---- receipt ----
 
-/// `is_verbose` adds a row for every fork, at most `width` cells wide.
+/// `is_verbose` adds a row per fork, at most `width` cells wide.
 pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     if is_verbose && !receipt.relations.is_empty() {
@@ -178,7 +178,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Buffers that were pinned or read again, such as catalogs for a new connection.
+/// Pinned or read again, such as catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));

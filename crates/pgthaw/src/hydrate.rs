@@ -91,7 +91,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 }
 
 impl HydrateArguments {
-    /// Without a usable snapshot the reads are in file order, unless the user named a snapshot.
+    /// Finds the hot blocks. Without a usable snapshot, reads are in file order, unless the user named one.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
         let situation = situation_of(directory, Tiers::BOTH);
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {

@@ -1,4 +1,4 @@
-//! Sessions for observing a server, their cost limit, and reconnecting. The work is in `crates/observe/src/time/`.
+//! Sessions for observing a server, their cost limit, and reconnecting.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub const RETRY: Duration = Duration::from_secs(1);
 
 pub struct Looking<'a> {
     pub server: &'a Server,
-    /// Session for sampling, and session for identifying processes.
+    /// Sessions for sampling, and for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
     /// Backends of pgthaw's sessions.
@@ -47,7 +47,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> anyhow::Result<PgC
     Ok(connection)
 }
 
-/// Retries `open` until it succeeds. `tell` gets the last failure before each attempt, and `None` before the first.
+/// `tell` gets the last failure before each attempt, and `None` before the first.
 pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),

@@ -1,5 +1,3 @@
-//! Progress and interruption of a restore.
-
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cache::warm::{Control, Phase, Watcher};
@@ -7,7 +5,7 @@ use host::linux::threads::lock;
 use host::units::Bytes;
 use terminal::Progress;
 
-/// From now on, signals interrupt the work cleanly instead of ending the process.
+/// Signals then interrupt the work cleanly instead of ending the process.
 pub fn end_in_good_order() -> Arc<Control> {
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);

@@ -78,7 +78,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
         })))
     };
     let read = async {
-        // Outside of transactions, which may cache statistics.
+        // Transactions may cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
         Ok(columns!(row => Activity {
@@ -178,7 +178,7 @@ const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launche
 
 const PARALLEL_WORKER: &str = "parallel worker";
 
-/// Its title contains a client's address.
+/// Contains a client's address.
 pub const WALSENDER: &str = "walsender";
 
 /// Parses a title such as `postgres: 15/main: checkpointer`. `None` for a client session, whatever names it contains.
@@ -189,7 +189,7 @@ pub fn background_kind(title: &str) -> Option<&'static str> {
     [Some(told), named].into_iter().flatten().find_map(kind_of)
 }
 
-/// Parses a title such as `postgres: main: parallel worker for PID 4711`.
+/// Such as `postgres: main: parallel worker for PID 4711`.
 pub fn leader_of(title: &str) -> Option<u32> {
     background_kind(title).filter(|kind| *kind == PARALLEL_WORKER)?;
     let (_, leader) = title.split_once(PARALLEL_WORKER)?;
@@ -258,7 +258,7 @@ pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64,
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
-/// Since PostgreSQL 17; class and name in the server's order.
+/// Names in the server's order, since PostgreSQL 17.
 pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "read the names of wait events", question).await
@@ -330,7 +330,7 @@ pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(
     in_time("list the temporary files", collect_rows(rows, decode)).await
 }
 
-/// Such as `accounts` or `sales.orders (TOAST)`; `None` if it is in another database. `database_oid` 0 means shared.
+/// Such as `accounts` or `sales.orders (TOAST)`; `None` in another database. `database_oid` 0 means shared.
 pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,

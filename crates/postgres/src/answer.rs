@@ -8,7 +8,7 @@ use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
 use super::Error;
 
-/// Timeout. Catalog queries take up to a minute on a cold server with a throttled disk.
+/// Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// So many rows with names need less than 2 GB.
@@ -49,7 +49,7 @@ pub(super) async fn ask_all<T: Answer>(
     ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
 }
 
-/// A server whose database is not UTF-8 converts texts, and may fail. The session then requests unconverted texts.
+/// A server whose database is not UTF-8 converts texts, and may fail. Then requests unconverted texts.
 pub(super) async fn ask_rows<T>(
     connection: &mut PgConnection,
     action: &'static str,
@@ -160,7 +160,7 @@ fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }
 
-/// Fields from columns of the same names, then explicit ones.
+/// Explicit fields follow.
 macro_rules! columns {
     ($row:expr => $type:ident { $($field:ident),+ $(; $($others:tt)+)? }) => {
         $type { $($field: $row.try_get(stringify!($field))?,)+ $($($others)+)? }

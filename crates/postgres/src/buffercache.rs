@@ -110,7 +110,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
     Ok(true)
 }
 
-/// Without it, later writes of dirty buffers would refill evicted files.
+/// Later writes of dirty buffers would refill evicted files.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

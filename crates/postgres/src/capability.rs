@@ -1,4 +1,4 @@
-//! Capabilities of a server, its directory and its programs, each tested in practice.
+//! Capabilities of a server, its directory and its programs.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -203,7 +203,6 @@ fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
     }
 }
 
-/// A non-empty file of a shared catalog.
 fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
     let entries = directory.files.directory("global").ok()?.entries().ok()?;
     let relations = entries.iter().filter_map(|entry| format!("global/{}", entry.name.to_str()?).parse().ok());
@@ -228,7 +227,7 @@ struct Presence {
     present: Vec<(String, String)>,
     absent: Vec<String>,
     unreachable: Vec<String>,
-    /// Database and number of tables that the role may not read.
+    /// Database, and number of tables that the role may not read.
     unreadable: Vec<(String, i64)>,
     /// Database and missing privilege.
     lacking: Vec<(String, String)>,

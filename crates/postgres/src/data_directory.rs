@@ -82,8 +82,8 @@ impl DataDirectory {
         read_postmaster_of(&self.files)
     }
 
-    /// Also finds a server in a container, and returns its pid on this host. The server's addresses are unusable on
-    /// this host. Requires the server's user or root.
+    /// Finds also a server in a container, and returns its pid on this host, where its addresses are unusable. Requires
+    /// the server's user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
         let path = self.files.path();
@@ -172,7 +172,7 @@ impl DataDirectory {
     }
 }
 
-/// Adds an error to `refused`; other directories are still read.
+/// Other directories are still read.
 fn found_or_refused<T>(found: Result<Vec<T>, Error>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -329,7 +329,7 @@ pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))
 }
 
-/// Pid in its own namespace (`NSpid` in proc(5)).
+/// `NSpid` in proc(5).
 fn number_of(process: &Process) -> Option<i32> {
     process.status().ok()?.nspid?.last().copied()
 }
@@ -369,8 +369,7 @@ fn read_start(pid: u32) -> Option<Timestamp> {
     Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
 }
 
-/// A server's working directory is its data directory, visible to its user and root. For others, compares the program's
-/// name.
+/// A server's working directory is its data directory, visible to its user and root. Others compare the program's name.
 fn is_server_of(pid: u32, data_directory: &Path) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     match fs::read_link(process.join("cwd")) {
@@ -425,7 +424,6 @@ mod data_directory_tests {
         symlink("/etc/passwd", root.path().join("base/5/9999")).unwrap();
         symlink("/etc", root.path().join("base/6")).unwrap();
         fs::write(root.path().join("global/1262"), "").unwrap();
-        // With another default tablespace, a database has no directory in base.
         fs::create_dir_all(tablespace.path().join("PG_15_202209061/7")).unwrap();
         let directory = DataDirectory::open(root.path()).unwrap();
         let mut refused = Vec::new();
@@ -488,7 +486,6 @@ mod data_directory_tests {
             fs::copy(&secret, &file).unwrap();
             assert!(mentions("debug_io_direct") && !mentions("restore_command"), "{name}");
             if rustix::process::geteuid().is_root() {
-                // Simulates a hard link to another user's file.
                 std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
                 assert!(!mentions("debug_io_direct"), "{name} is another's");
             }

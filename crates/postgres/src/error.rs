@@ -138,7 +138,7 @@ impl Error {
         }
     }
 
-    /// The connection broke or no server accepts one. An undecodable reply is not included.
+    /// The connection broke or no server accepts one. Excludes undecodable replies.
     pub fn is_server_gone(&self) -> bool {
         if self.is_too_few_files() {
             return false;
@@ -353,7 +353,7 @@ impl Explain for Error {
     }
 }
 
-/// Message without sqlx's own words.
+/// Omits sqlx's own words.
 fn reason(error: &sqlx::Error) -> String {
     let mut told = match error {
         sqlx::Error::Database(refusal) => with_detail(refusal.as_ref()),

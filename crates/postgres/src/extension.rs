@@ -13,8 +13,8 @@ pub const PG_PREWARM: &str = "pg_prewarm";
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
 /// Keeps schemas from being renamed or dropped. Unlike a row lock, this lock needs no transaction id. It is sent in one
-/// transaction with a statement, so that a stopped pgthaw leaves no lock. The timeout is below deadlock_timeout, so
-/// that no other transaction is aborted.
+/// transaction with a statement, so that a stopped pgthaw leaves no lock. The timeout is below deadlock_timeout: no
+/// other transaction is aborted.
 const KEEP: &str = "SET LOCAL lock_timeout = '300ms'; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE";
 
 const TRIES: u32 = 3;
@@ -35,8 +35,7 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// Fills in values. Drops comments, because a name may contain a line end. Does not expand inserted text, which may
-    /// have braces.
+    /// Drops comments, because a name may contain a line end. Does not expand inserted text, which may have braces.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -224,7 +223,7 @@ async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)
 
 const ACTION: &str = "prewarm a relation";
 
-/// Usually 8 MB. Bounds the work after Ctrl-C, because dropping the future does not cancel the statement.
+/// Usually 8 MB. Bounds the work after Ctrl-C: dropping the future does not cancel the statement.
 const BATCH_BLOCKS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]

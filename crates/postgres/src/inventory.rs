@@ -41,7 +41,7 @@ async fn fetch_as_others(
     in_time(action, asked).await
 }
 
-/// pgthaw's sessions override this setting and cannot see the original.
+/// pgthaw's sessions override it and cannot see the original.
 const SEARCH_PATH: &str = "search_path";
 
 const USUAL_SEARCH_PATH: &str = "\"$user\", public";

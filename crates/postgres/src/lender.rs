@@ -41,7 +41,7 @@ impl Lender {
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
         let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };
-        // It is started again even if it stops after pg_ctl has given up.
+        // Restarts it even if it stops after pg_ctl has given up.
         lender.was_running = postmaster.is_some();
         if lender.was_running {
             run(lender.pg_ctl("stop")?.args(["-m", "fast"]))?;
@@ -92,9 +92,8 @@ impl Lender {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
-        // Shields it from Ctrl-C, which pgthaw handles.
+        // pgthaw handles Ctrl-C.
         command.process_group(0);
-        // Excludes passwords and home of pgthaw's user.
         keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
             Owner::of(&self.data_directory)?.run(&mut command);
@@ -162,7 +161,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let mut command = Command::new("timeout");
     command.arg("10").arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path).current_dir("/");
     command.args(read_options(&directory.files));
-    // A file of the owner's can hold this process up, and he reads its environment.
+    // The owner's file can hold this process up, and its environment is visible to the owner.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         Owner::of(directory)?.run(&mut command);
@@ -201,7 +200,7 @@ impl SettingJudge<'_> {
     /// Accepts any name with a dot.
     pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
         let mut command = Command::new(self.programs.path("postgres")?);
-        // All users can see arguments, so a possible secret is replaced.
+        // All users can see arguments.
         let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
         // With -C as first argument, it also runs as root.
         command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
@@ -219,7 +218,6 @@ impl SettingJudge<'_> {
         }
     }
 
-    /// Most similar name.
     fn find_nearest(&self, name: &str) -> Result<Option<String>, Error> {
         let described = run(Command::new(self.programs.path("postgres")?).arg("--describe-config").current_dir("/"))?;
         let names = described.lines().filter_map(|line| line.split('\t').next());
@@ -229,7 +227,6 @@ impl SettingJudge<'_> {
     }
 }
 
-/// With its hint.
 fn find_fatal(log: &str) -> Option<String> {
     let told = |word: &str| log.lines().find_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
     let fatal = told("FATAL:  ")?;

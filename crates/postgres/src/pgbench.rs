@@ -1,5 +1,4 @@
-//! pgbench's command lines, scripts and logs. Each thread logs by whole wall-clock seconds, so start pgbench on a full
-//! second.
+//! pgbench's command lines, scripts and logs. Threads log whole wall-clock seconds: start pgbench on a full second.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -26,15 +25,14 @@ pub struct Pgbench {
 }
 
 impl Pgbench {
-    /// Searches the server's programs and PATH, then takes the newest installed one: pgbench works with any server
-    /// version.
+    /// Searches the server's programs and PATH, then the newest installed one: pgbench works with any server version.
     pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench, Error> {
         let newest = || Programs::find_all().iter().rev().find_map(|other| other.path("pgbench").ok());
         let program = programs.path("pgbench").or_else(|missing| newest().ok_or(missing))?;
         Ok(Pgbench { program, connection })
     }
 
-    /// pgbench from PATH, for another machine's command line.
+    /// Program for another machine's command line.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
     }
@@ -204,7 +202,7 @@ fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).to_vec()
 }
 
-/// pgbench parses text after the last `@` as a weight, so names with `@` get an explicit one.
+/// pgbench parses text after the last `@` as a weight, so names with `@` need an explicit one.
 fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
     let (option, mut name) = match script {
         Script::Builtin(name) => ("-b", OsString::from(name)),

@@ -111,7 +111,7 @@ fn parse_version(text: &str) -> Option<ProgramsVersion> {
     Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
 }
 
-/// Returns the output. A failure contains the messages.
+/// A failure contains the messages.
 pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command_name(command);
     let output = match command.output() {

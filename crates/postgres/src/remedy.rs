@@ -1,5 +1,5 @@
-//! Commands for hints. Names are chosen by others, so they are quoted for SQL and the shell. In a sentence, commands
-//! are in backticks (`terminal::complete_commands`).
+//! Commands for hints. Names are chosen by others, so they are quoted for SQL and the shell. In sentences, commands are
+//! in backticks (`terminal::complete_commands`).
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ fn run(database: &str, statement: &str) -> String {
     format!("`psql -d {} -c {}`", quote_database(database), quote_argument(statement))
 }
 
-/// A name like a connection string could lead to another server, so it becomes `dbname=…`.
+/// A name like a connection string becomes `dbname=…`: it could lead to another server.
 fn quote_database(name: &str) -> String {
     match name.contains('=') || name.contains("://") {
         true => quote_argument(&format!("dbname={}", quote_value(name))),

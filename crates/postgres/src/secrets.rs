@@ -177,7 +177,6 @@ fn keep_list(values: &mut [Value]) {
     }
 }
 
-/// Whether the next word is a secret value.
 fn is_before_secret(word: &str) -> bool {
     word.starts_with('-') && !word.contains('=') && is_secret_setting(word)
 }

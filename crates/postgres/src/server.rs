@@ -108,7 +108,7 @@ impl Server {
         self.first.as_ref().map(|first| lock(first))
     }
 
-    /// psql command as a superuser: the connected role, the server's local owner or postgres.
+    /// psql as a superuser: the connected role, the server's local owner or postgres.
     pub fn psql(&self) -> String {
         let address = self.describe();
         if let Some(user) = self.reached.acting_as() {
@@ -123,7 +123,7 @@ impl Server {
         }
     }
 
-    /// psql for catalog changes: on a standby, the primary's psql command.
+    /// psql for catalog changes; on a standby, the primary's.
     pub fn writing_psql(&self) -> String {
         if !self.facts.in_recovery {
             return self.psql();
@@ -173,7 +173,6 @@ impl Server {
             Ok(find_extension(&mut connection, name).await?.map(|_| connection))
         };
         match look().await {
-            // An error of one database does not stop the search.
             Err(_) if database != self.database => Ok(None),
             Err(error) if !error.is_server_gone() => Ok(None),
             found => found,

@@ -1,4 +1,4 @@
-//! Cumulative statistics and their differences. Keeps all columns by name, so that unknown versions lose nothing.
+//! Cumulative statistics and their differences. Keeps all columns by name: unknown versions lose nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -70,7 +70,7 @@ pub async fn read_server_statistics(
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// Number of transactions, and of active clients except pgthaw's. Backends report at most once a second.
+/// Transactions, and active clients except pgthaw's. Backends report at most once a second.
 pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
     let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;

@@ -1,4 +1,4 @@
-//! Tables that fit the terminal. Drops the least important columns, and lists them below. Then cuts the widest texts.
+//! Tables that fit the terminal. Drops the least important columns, lists them below, then cuts the widest texts.
 
 use std::collections::HashMap;
 

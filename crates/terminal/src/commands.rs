@@ -85,7 +85,7 @@ pub fn pasted_path(path: &Path) -> String {
     quote_argument(&path.display().to_string())
 }
 
-/// Marks text as data, so that no command in it is completed.
+/// No command in it is completed.
 pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }

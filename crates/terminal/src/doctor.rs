@@ -1,4 +1,4 @@
-//! `doctor`'s answer in a sentence, and its checks by heading.
+//! `doctor`'s answer, and its checks by heading.
 
 use std::collections::HashSet;
 
@@ -62,7 +62,6 @@ fn render_readiness(readiness: &Readiness) -> String {
     format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
 }
 
-/// Removes repeated commands.
 fn told_once(missing: &[Missing]) -> Vec<&Missing> {
     let mut told = HashSet::new();
     missing.iter().filter(|one| command_of(&one.remedy).is_none_or(|(command, _)| told.insert(command))).collect()
@@ -116,7 +115,7 @@ pub fn render_capabilities(capabilities: &[Capability]) -> String {
 fn render_line(one: &Capability, width: usize) -> String {
     // Prints words beside marks and colours, for files and screen readers.
     let answer = if one.ok { style("✓ yes").green() } else { style("✗ no:").red() };
-    // Detail and remedy contain database names, in which a line feed could fake an answer.
+    // Detail and remedy contain names, in which a line feed could fake an answer.
     let line = format!("  {answer}  {:width$}  {}", one.name, printable(&one.detail));
     match &one.remedy {
         Some(remedy) => format!("{line}\n{:indent$}→ {}", "", printable(remedy), indent = width + 11),

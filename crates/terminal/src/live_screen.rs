@@ -61,7 +61,7 @@ impl LiveScreen {
             tell(panicked);
         }));
         let (sender, keys) = unbounded_channel();
-        // Never joined: the thread ends with the program or the terminal. A lost terminal counts as an interrupt.
+        // The thread ends with the program or the terminal. A lost terminal counts as an interrupt.
         std::thread::spawn(move || {
             let mut bytes = [0; 256];
             while let Ok(count @ 1..) = terminal.read(&mut bytes) {

@@ -1,4 +1,4 @@
-//! Safe display of names, which may contain any character. Anybody may have written a snapshot's names.
+//! Safe display of names, which may contain any character: anybody may have written a snapshot.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,8 +45,7 @@ fn colour_length(text: &str) -> usize {
     end.map_or(0, |end| "\x1b[".len() + end + 1)
 }
 
-/// Escapes control characters in JSON. The document stays the same, because outside of strings it contains only line
-/// feeds.
+/// Escapes control characters in JSON. Outside of strings, it contains only line feeds.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_raw = |character: char| is_treacherous(character) && character != '\n';
     if !json.contains(is_raw) {

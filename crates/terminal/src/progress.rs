@@ -115,7 +115,7 @@ fn step_parts(state: State) -> Vec<Part> {
 //
 // A line redrawn while something runs. In a narrow terminal the least important parts are dropped.
 
-/// Cells of a bar, and its minimum before it is dropped.
+/// Cells, and minimum before it is dropped.
 const BAR: usize = 16;
 const SHORTEST_BAR: usize = 6;
 
@@ -154,8 +154,7 @@ impl Part {
     }
 }
 
-/// One line of at most `width` cells. Bars shrink first. Then parts are dropped by priority. At last, figures are
-/// shortened.
+/// Fits `width` cells. Bars shrink first. Then parts are dropped by priority. At last, figures are shortened.
 pub fn render_parts(parts: &[Part], width: usize) -> String {
     let mut parts: Vec<&Part> = parts.iter().filter(|part| !part.text.is_empty()).collect();
     loop {

@@ -15,8 +15,8 @@ const INDENT: usize = 2;
 /// Maximum indentation of a command that is wider than the terminal.
 const COMMAND_INDENT: usize = 4;
 
-/// Wraps lines wider than `width` and indents their continuation. Never breaks a command to paste; one that does not
-/// fit gets its own line. Without `width` (file or pipe), changes no line.
+/// Wraps lines wider than `width` and indents their continuation. Never breaks a command; one that does not fit gets
+/// its own line. Without `width` (file or pipe), changes no line.
 pub fn wrap_text(text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.max(NARROWEST));
     let wrap = |line: &str| match measure_text_width(line) <= width {
@@ -157,7 +157,6 @@ impl Wrapped {
 
     fn end_line(&mut self) {
         let ended = std::mem::replace(&mut self.line, " ".repeat(self.indent));
-        // Omits a line that is empty or only an arrow.
         if !matches!(ended.trim(), "" | "→") {
             self.lines.push(ended.trim_end().to_owned());
         }

@@ -1,4 +1,4 @@
-//! Mistakes and what is printed: docs/mistakes.md is made by this test, which makes each mistake, mends it as the text says
+//! Mistakes and what is printed: tests/all/mistakes/README.md is made by this test, which makes each mistake, mends it as the text says
 //! and looks whether that helps. `PGTHAW_UPDATE_DOCS=1 cargo nextest run mistakes` writes the file anew.
 
 mod redaction;
@@ -15,7 +15,7 @@ use world::World;
 
 use crate::servers::Output;
 
-const DOCUMENT: &str = "docs/mistakes.md";
+const DOCUMENT: &str = "tests/all/mistakes/README.md";
 const UPDATE: &str = "PGTHAW_UPDATE_DOCS";
 
 const HEAD: &str = "\

@@ -1,4 +1,4 @@
-//! Malicious files with correct checksums: each gets an error that names the cause.
+//! Malicious files with correct checksums.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -284,7 +284,6 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
     let megabytes = |one: &mut Forgery| one.columns.texts[NAME].fill(ByteArray::from(vec![b'x'; 1 << 20]));
     expect(&refusal_of(megabytes), "unpack to 3145740 bytes, but at most 3072 are allowed");
 
-    // The same page, with a header that hides its size.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("bomb.parquet");
     let mut forgery = Forgery::new();
@@ -303,7 +302,7 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
 fn a_few_bytes_cannot_say_that_they_hold_milliards() {
     let (_directory, path, _) = written(3);
     let mut bytes = fs::read(&path).unwrap();
-    // At the footer's end: 14 lists of 2³¹ − 1 booleans each, which the library would count.
+    // 14 lists of 2³¹ − 1 booleans each at the footer's end, which the library would count.
     bytes.truncate(bytes.len() - 8 - 1);
     bytes.extend([0x19, 0xe9]);
     (0..14).for_each(|_| bytes.extend([0xf1, 0xff, 0xff, 0xff, 0xff, 7]));
@@ -322,7 +321,6 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
         expect(&error.unwrap_err().to_string(), "pgthaw does not write such a footer: a value of type 1");
     }
 
-    // A page header can have such a list too.
     let (_directory, path, _) = written(3);
     let mut bytes = fs::read(&path).unwrap();
     let values = 4 + find(&bytes[4..], &[0x2c, 0x15]);
@@ -362,7 +360,6 @@ fn signed_garbage(changes: &[(usize, u8)]) -> (tempfile::TempDir, PathBuf) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Any change yields a snapshot or an error, never a panic.
     #[test]
     fn garbage_never_panics(changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4)) {
         let (_directory, path) = signed_garbage(&changes);

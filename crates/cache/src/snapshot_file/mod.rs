@@ -32,10 +32,10 @@ use postgres::{Relation, RelationName, RelationPath};
 /// A reader rejects any other version.
 const FORMAT_VERSION: u32 = 1;
 
-/// Number of rows at which a row group ends.
+/// Rows at which a row group ends.
 const ROWS_PER_GROUP: usize = 16_384;
 
-/// Number of bitmap bytes at which a row group ends.
+/// Bitmap bytes at which a row group ends.
 const BITMAP_BYTES_PER_GROUP: usize = 8 << 20;
 
 // ---- header ----
@@ -184,7 +184,7 @@ fn schema() -> ParquetResult<TypePtr> {
     build_schema("snapshot", &COLUMNS)
 }
 
-/// Columns of each type in the order of `COLUMNS`.
+/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 pub struct Columns {
     pub texts: [Vec<ByteArray>; 9],
@@ -245,7 +245,6 @@ pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Re
     Ok(draft)
 }
 
-/// Writes the rows and leaves the checksum zero.
 fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     let properties = properties()?.set_key_value_metadata(Some(encode_header(&snapshot.header()))).build();
     let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties))?;
@@ -282,27 +281,24 @@ fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, colu
 }
 
 // ---- read ----
-//
-// Read the footer, verify the checksum, then check every value of the row groups.
 
-/// Base limit of memory, in addition to the limit per byte of the file.
+/// Base limit of memory, besides the limit per byte of the file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
 /// A relation takes a dozen bytes packed, and 500 in memory; zstd hardly shrinks bitmaps. A restore takes four times as
-/// much memory, for its report on each relation.
+/// much, for its report on each relation.
 const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
-/// Absolute limit: some millions of relations.
+/// Some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
-/// Minimum memory of a row: a fork's eight bitmaps and, every few rows, a relation and its names.
+/// A fork's eight bitmaps and, every few rows, a relation and its names.
 const ROW_MEMORY_BYTES: u64 = 320;
 
-/// Overhead of a bitmap's container.
 const CONTAINER_MEMORY_BYTES: u64 = 64;
 
-/// A name has at most 63 bytes, a path fewer than 100. The largest page has a group's bitmaps, and the last one may be
-/// of the largest relation: 2³² blocks in 65,536 Roaring containers of 8 KiB, each with an 8-byte header.
+/// A name has at most 63 bytes, a path fewer than 100. The last bitmap may be of the largest relation: 2³² blocks in
+/// 65,536 Roaring containers of 8 KiB, each with an 8-byte header.
 const PAGE_LIMITS: PageLimits =
     PageLimits { row_bytes: 1024, last_page_bytes: Some(BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16) };
 
@@ -393,7 +389,6 @@ fn read_relations<S: ChunkReader + 'static>(
     for group in groups {
         let rows = group.num_rows() as usize;
         let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
-        // Check the memory before unpacking.
         let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
         let Memory { rows: taken_rows, bitmaps: taken_bitmaps } = collector.memory;
         check(Memory { rows: taken_rows + rows, bitmaps: taken_bitmaps + bitmaps })?;
@@ -421,7 +416,7 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
-/// Expects rows of a relation, and of a fork, to be adjacent.
+/// Expects adjacent rows of a relation, and of a fork.
 #[derive(Default)]
 pub struct Collector {
     pub relations: Vec<RelationMap>,
@@ -499,7 +494,6 @@ fn decode_word<T>(word: &str, what: &str, known: impl Fn(&str) -> Option<T>) -> 
     known(word).ok_or_else(|| format!("{word:?} is no {what}"))
 }
 
-/// Checks the bitmap's length and the relation's end.
 fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {
     let mut rest = bytes.data();
     let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;

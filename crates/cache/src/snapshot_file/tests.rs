@@ -1,5 +1,3 @@
-//! Round trips, and damaged files.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Snapshot storage: a directory per cluster, a file per generation. A number in the name orders them, whatever the
-//! clock said; a new one is one more than the greatest.
+//! Snapshot storage: a directory per cluster, a file per generation. Each new file gets the next number, so the clock
+//! does not affect the order.
 
 #[cfg(test)]
 mod tests;
@@ -28,8 +28,8 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// Shared by users who may write there, unless XDG_STATE_HOME is set. Root finds snapshots of the server's user and of
-/// the units in packaging/systemd without an option.
+/// Shared by users who may write there. Root finds snapshots of the server's user and of the units in packaging/systemd
+/// without an option.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
@@ -37,7 +37,7 @@ const EXTENSION: &str = "parquet";
 /// A greater number in a name is not pgthaw's.
 const NUMBER_MAX: u64 = 999_999_999_999;
 
-/// Attempts to lock a directory while naming a file, which takes under a millisecond.
+/// Attempts to lock a directory while a file is named, which takes under a millisecond.
 const LOCK_TRIES: u32 = 1000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -154,7 +154,7 @@ impl SnapshotStore {
         find_by_beginning(self.read_all().ok()?, name).ok()
     }
 
-    /// Removes drafts of killed takes first. Root acts as the directory's owner.
+    /// Removes drafts of killed takes. Root acts as the directory's owner.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {
         let MapSource { system_identifier, .. } = snapshot.map.source;
         let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
@@ -166,7 +166,7 @@ impl SnapshotStore {
         self.place(draft, system_identifier, taken_at, label)
     }
 
-    /// Acts as the store's owner. Removes drafts of killed writers first.
+    /// Acts as the store's owner. Removes drafts of killed writers.
     pub fn begin(&self, system_identifier: u64) -> Result<Draft, Error> {
         let path = self.cluster_directory(system_identifier);
         let create = |directory| {
@@ -218,7 +218,6 @@ impl SnapshotStore {
             .unwrap_or_else(|source| Err(Error::file("act as the owner of", &self.root, source)))
     }
 
-    /// Removes drafts of killed writers.
     fn sweep(&self, system_identifier: u64) -> Result<Directory, Error> {
         let directory = self.create_cluster_directory(system_identifier)?;
         remove_abandoned_drafts(&directory, DRAFT_PREFIX)
@@ -234,8 +233,7 @@ impl SnapshotStore {
     }
 
     /// Keeps `just_taken` and the `keep` newest with its label; returns the removed ones. The warmest old one stays
-    /// while all kept ones are clearly colder (`CLEARLY`): takes after a restart must not remove the only one worth
-    /// restoring. Only `databases` count.
+    /// while all kept ones are clearly colder (`CLEARLY`), as after a restart. Only `databases` count.
     pub fn prune(
         &self,
         just_taken: &Generation,
@@ -270,7 +268,7 @@ impl SnapshotStore {
         }
     }
 
-    /// Returns `false` if the generation is already gone.
+    /// `false` if already gone.
     pub fn drop_if_there(&self, generation: &Generation) -> Result<bool, Error> {
         as_owner_of(&self.root, || -> io::Result<bool> {
             let root = Directory::open(&self.root)?;
@@ -290,7 +288,6 @@ pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Gen
     // An empty name, as from an unset variable, would match all.
     let begins = |one: &Generation| !name.is_empty() && one.name.starts_with(name);
     let mut matching: Vec<Generation> = generations.into_iter().filter(begins).collect();
-    // An exact match wins over longer names.
     let exact = matching.iter().position(|one| one.name == name);
     match exact.or((matching.len() == 1).then_some(0)) {
         Some(at) => Ok(matching.swap_remove(at)),
@@ -317,7 +314,7 @@ impl Generation {
         Snapshot::read(self.require_file()?)
     }
 
-    /// The path, if it is a regular file. A link may lead anywhere, and reading a pipe may never end.
+    /// The path, if it is a regular file: a link may lead anywhere, and a pipe may never end.
     pub fn require_file(&self) -> Result<&Path, Error> {
         let what = match self.kind {
             EntryKind::File => return Ok(&self.path),
@@ -328,7 +325,7 @@ impl Generation {
         Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
     }
 
-    /// Sort key: number, then name. An older pgthaw gave no number.
+    /// An older pgthaw gave no number.
     fn order(&self) -> (u64, &str) {
         let time = self.name.split('-').nth(1).unwrap_or_default();
         let number = time.split('.').nth(2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -337,7 +334,8 @@ impl Generation {
     }
 }
 
-/// Index in `old` of a snapshot worth more than all kept ones. Footers decide; files are verified only if it matters.
+/// Index in `old` of a snapshot worth more than all kept ones. Reads footers first, and verifies files only if it
+/// matters.
 fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
     // All snapshots are old, so the server's start does not matter.
     let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
@@ -385,7 +383,7 @@ fn parse_age(name: &str) -> Option<usize> {
 
 const SNAPSHOTS: &str = "snapshots";
 
-/// Continues without a lock (`None`) if locking takes too long or is not possible.
+/// `None` if locking takes too long or is not possible.
 fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     let lock = directory.as_fd().try_clone_to_owned().ok()?;
     for _ in 0..LOCK_TRIES {
@@ -413,7 +411,7 @@ pub struct Chosen {
     pub snapshot: Snapshot,
     pub path: PathBuf,
     pub selected: Selected,
-    /// Remarks on skipped damaged snapshots, or on a snapshot with a future time.
+    /// Remarks on skipped damaged snapshots, or on a future time.
     pub remarks: Vec<String>,
 }
 
@@ -475,7 +473,7 @@ impl Candidates {
         self.headers.push(header);
     }
 
-    /// The one that a restore would choose; `None` if all are empty.
+    /// `None` if all are empty.
     pub fn select(&self, situation: &Situation) -> Option<Selected> {
         let (at, reason) = self.choose(situation)?;
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
@@ -513,7 +511,7 @@ impl Candidates {
         }
     }
 
-    /// Dropped databases without which a snapshot is no longer nearly as warm.
+    /// Dropped databases without which a snapshot is not nearly as warm.
     fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
         let Some(databases) = &situation.databases else { return Vec::new() };
         let all = [&self.headers, std::slice::from_ref(header)].concat();
@@ -553,7 +551,7 @@ impl SnapshotStore {
             let remarks = passed_over_remarks(&passed_over, header.taken_at);
             return Ok(Chosen { snapshot, path, selected, remarks });
         }
-        // Footers decide; damage shows only when a file is read.
+        // Damage shows only when a file is read.
         while let Some((at, reason)) = candidates.choose(situation) {
             let path = candidates.generations[at].path.clone();
             match candidates.generations[at].read() {
@@ -580,7 +578,7 @@ impl SnapshotStore {
         })
     }
 
-    /// Candidates by their footers, newest first; and the errors of unreadable snapshots.
+    /// Candidates by their footers, newest first; and errors of unreadable snapshots.
     pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>), Error> {
         let mut candidates = Candidates::default();
         let mut unread = Vec::new();
@@ -608,7 +606,6 @@ impl SnapshotStore {
                 Err(error) => passed_over.push(error),
             }
         }
-        // Report the error of the newest snapshot.
         let newest = passed_over.into_iter().next();
         Err(newest.unwrap_or_else(|| Error::NoSnapshot(self.cluster_directory(system_identifier))))
     }
@@ -674,7 +671,6 @@ mod the_one_that_is_read_tests {
             let damage = chosen.remarks;
             assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
         }
-        // An entry that is not a file is skipped too.
         fs::remove_file(&kept[2].path).unwrap();
         fs::create_dir(&kept[2].path).unwrap();
         for name in [NEWEST, BEST] {
@@ -702,7 +698,6 @@ mod the_one_that_is_read_tests {
         let (second, warmest, _cold) = (keep(0, 500), keep(1, 900), keep(200, 10));
         let restarted = situation(1_700_000_100);
         assert_eq!(store.read(BEST, CLUSTER, &restarted).unwrap().selected.holding.name, warmest.name);
-        // The footer is intact, but the rows are damaged.
         let mut bytes = fs::read(&warmest.path).unwrap();
         bytes[10] ^= 1;
         fs::write(&warmest.path, bytes).unwrap();

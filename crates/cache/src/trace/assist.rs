@@ -1,5 +1,5 @@
 //! Preloads blocks for a job: finds its film, decides before the start, and reads a few blocks at a time so that the
-//! job's reads never wait long. Blocks that exceed memory are read in windows ahead of the job and dropped behind it.
+//! job's reads never wait long. Blocks that exceed memory are read in windows and dropped behind the job.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -88,7 +88,7 @@ impl Assist {
     /// Decides how to preload. If a label's films cannot be used, the error becomes the reason.
     ///
     /// # Errors
-    /// If the one named film is damaged or belongs to another cluster.
+    /// If the named film is damaged or belongs to another cluster.
     pub fn plan(self) -> Result<Planned, Error> {
         let is_the_one = matches!(self.which, Which::Named(_));
         match self.decide() {
@@ -97,7 +97,7 @@ impl Assist {
         }
     }
 
-    /// With a label, considers only films recorded after `after`.
+    /// Considers only a label's films recorded after `after`.
     fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
@@ -149,8 +149,7 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // The film's blocks came from the device, without a preload. The time for lost relations would count as own
-            // work.
+            // All blocks came from the device. The time for lost relations would count as own work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -160,7 +159,7 @@ impl Assist {
         })
     }
 
-    /// Looks for newer films if the best one lost many blocks. Older films of the same files lost the same.
+    /// Looks for newer films if the best one lost many blocks; older ones lost the same.
     fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>, Error> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
@@ -179,7 +178,6 @@ impl Assist {
         Ok(None)
     }
 
-    /// Adds remarks on excluded relations and blocks.
     fn read(&self, like: &mut Like) -> Result<Touched, Error> {
         let films: Vec<_> = like.films.iter().collect();
         let were_before_start =
@@ -231,7 +229,7 @@ impl Planned {
         Planned { decision: Decision::nothing(reason), remarks, ..Planned::default() }
     }
 
-    /// Preloads until the job has ended or all is read. Makes a pending forecast first.
+    /// Preloads until the job has ended or all is read.
     pub fn bring(&mut self, means: &Means) {
         if let Some((assist, like)) = self.unread.take() {
             self.forecast_alone(&assist, like);
@@ -297,7 +295,7 @@ pub struct RunReceipt {
 }
 
 impl RunReceipt {
-    /// `wall_seconds`: since pgthaw's start. The time after the job reduces the saved time.
+    /// `wall_seconds`: since pgthaw's start.
     pub fn close(&mut self, wall_seconds: f64) {
         self.wall_seconds = wall_seconds;
         self.after_seconds = wall_seconds - self.before_seconds - self.seconds;
@@ -307,7 +305,7 @@ impl RunReceipt {
     }
 }
 
-/// `counted`: sessions found, if counted. `seen`, `guessed`: from `FilmHeader`. `is_kept`: the film is stored.
+/// `counted`: sessions found, if counted. `is_kept`: the film is stored.
 pub fn describe_sessions(counted: Option<usize>, seen: JobSeen, guessed: Vec<String>, is_kept: bool) -> Vec<String> {
     let short = LOOK.as_millis();
     let of_all = "contains the requests of the whole cluster";
@@ -416,7 +414,7 @@ const ROOM_MIN: Bytes = Bytes(16 << 20);
 /// Stop reason of a preload that the job outran.
 pub const JOB_ENDED: &str = "the job had ended";
 
-/// What pgthaw loaded for the job.
+/// Data that pgthaw loaded for the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Preloaded {
     /// Number of issued reads.
@@ -435,7 +433,7 @@ impl Means {
         Files { cache: &*self.page_cache, directory: &self.directory, geometry: self.geometry }
     }
 
-    /// Reads until all are done, the job has ended, or memory is short.
+    /// Reads until the job has ended, or memory is short.
     fn bring_all(&self, touched: &Touched, wanted: &[Read]) -> Preloaded {
         let (started, next, done) = (Instant::now(), AtomicUsize::new(0), Mutex::new(Preloaded::default()));
         let stop = |why: String| _ = lock(&done).stopped.get_or_insert(why);
@@ -476,7 +474,7 @@ impl Means {
         self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
-    /// Skips a fully cached read. Returns the bytes that were not cached.
+    /// Bytes that were not cached.
     fn bring(
         &self,
         of: &TouchedFork,
@@ -511,8 +509,8 @@ const STUCK: Duration = Duration::from_secs(30);
 /// Time limit to find the job's session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that fetches a larger share of its requests itself (0 to 1) does not follow its film. Checked from
-/// `JUDGED_FROM` bytes on.
+/// A job that fetches a larger share of its requests itself does not follow its film. Checked from `JUDGED_FROM` bytes
+/// on.
 const FETCHED_SHARE_MAX: f64 = 0.5;
 const JUDGED_FROM: Bytes = Bytes(64 << 20);
 
@@ -535,7 +533,7 @@ struct State {
 }
 
 impl Windowed<'_> {
-    /// Loads windows until all are read, the job has ended, or it leaves its film.
+    /// Loads windows until the job has ended or leaves its film.
     fn run(&self) -> Preloaded {
         let started = Instant::now();
         let mut state = State::default();
@@ -587,7 +585,6 @@ impl Windowed<'_> {
         }
     }
 
-    /// Checks that the job still runs and follows its film.
     fn check(&self) -> Result<(), String> {
         if self.means.is_over() {
             return Err(JOB_ENDED.to_owned());
@@ -614,7 +611,7 @@ impl Windowed<'_> {
         Ok(())
     }
 
-    /// Drops blocks of finished windows, except blocks cached before or requested by others.
+    /// Drops finished windows, except blocks cached before or requested by others.
     fn let_go(&self, state: &mut State) {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
@@ -632,7 +629,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Returns the blocks that stayed.
+    /// Blocks that stayed.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];
@@ -715,7 +712,6 @@ mod windowed_tests {
         }
     }
 
-    /// The first three blocks are cached before.
     struct Case {
         cache: Arc<FakePageCache>,
         means: Means,
@@ -787,7 +783,6 @@ mod windowed_tests {
             while case.resident() != [PageRange::new(0, 60)] {
                 std::thread::yield_now();
             }
-            // Two more windows. Blocks cached before or requested by others stay.
             lock(&case.means.came).values_mut().for_each(|came| _ = came.remove(15));
             case.move_to(2500, 0);
             while case.resident() != [PageRange::new(0, 6), PageRange::new(30, 32), PageRange::new(40, 100)] {

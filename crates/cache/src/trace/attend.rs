@@ -34,8 +34,8 @@ const LOOKS_PER_BOUND: u32 = 40;
 
 const OTHERS_MAX: usize = 64;
 
-/// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, but at least 1/`LIMIT_PARTS` of the server's
-/// limit. This minimum is within `CACHE_MIN` (for read-ahead) and `CACHE_MAX` (others lose it).
+/// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
+/// limit. That minimum is within `CACHE_MIN` (for read-ahead) and `CACHE_MAX` (others lose it).
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
@@ -72,7 +72,7 @@ pub struct Attended {
 }
 
 impl Attended {
-    /// The requested bytes, if the job requested less than half of the preloaded bytes: the preload did not fit this job.
+    /// The requested bytes, if below half of the preloaded bytes: the preload did not fit this job.
     pub fn requested_little(&self, preloaded: Bytes) -> Option<Bytes> {
         Some(self.requested_bytes).filter(|bytes| self.sessions > 0 && bytes.0 < preloaded.0 / 2)
     }
@@ -82,13 +82,13 @@ impl Attended {
 pub struct Progress {
     /// Bytes requested from files by the job's sessions.
     pub requested_bytes: AtomicU64,
-    /// Bytes read from the device by these sessions.
+    /// Bytes that they read from the device.
     pub fetched_bytes: AtomicU64,
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
     /// Page cache bound; 0 without isolation.
     pub cache_bytes: AtomicU64,
-    /// The job has ended, or will not start.
+    /// Ended, or will not start.
     pub is_over: AtomicBool,
     /// Do not wait for sessions that outlive the job.
     pub goes_on: AtomicBool,
@@ -335,19 +335,19 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
     }
 }
 
-/// Minimum share, 0 to 1, because the job must end.
+/// Minimum share: the job must end.
 const SHARE_MIN: f64 = 0.1;
 
-/// Share while the reads of others are unknown, 0 to 1.
+/// Share while the reads of others are unknown.
 const SHARE_FIRST: f64 = 0.7;
 
-/// Maximum rise of the share per step, 0 to 1. It falls at once.
+/// Maximum rise per step. It falls at once.
 const STEP: f64 = 0.1;
 
-/// A smaller share used by others is ignored, 0 to 1.
+/// Ignores smaller shares of others.
 const USED_MIN: f64 = 0.01;
 
-/// Share left free so that others' reads do not queue, 0 to 1; more if they wait.
+/// Share left free so that others' reads do not queue; more if they wait.
 const SPARE: f64 = 0.05;
 const SPARE_WAITED_FOR: f64 = 0.2;
 
@@ -367,7 +367,7 @@ pub struct Step {
 pub struct Share {
     /// Share of the capacity, 0 to 1.
     ratio: f64,
-    /// Capacity of the device; if unknown, the maximum seen.
+    /// Device capacity; if unknown, the maximum seen.
     capacity: DeviceProfile,
     is_known: bool,
     /// The server has a limit, which does not apply to isolated processes.
@@ -481,7 +481,6 @@ enum Kind {
     Unknown,
     /// Serves a process of the job.
     Session,
-    /// Has the name of the job's sessions.
     Named,
     Worker,
     Other,

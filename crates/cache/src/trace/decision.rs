@@ -18,7 +18,7 @@ use host::units::Bytes;
 /// A larger read would delay the job's own reads.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
 
-/// Share of memory for a preload, 0 to 1: beyond it, its last blocks may evict its first.
+/// Share of memory for a preload: beyond it, its last blocks may evict its first.
 const ROOM_SHARE: f64 = 0.6;
 
 /// Windows that fit in memory: the next one loads while the job works on one. Windows above `WINDOW_MAX` merge no
@@ -31,7 +31,7 @@ const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// Share of the device's reads, 0 to 1. A job whose small reads take it leaves none for others.
+/// Share of the device's reads. A job whose small reads take it leaves none for others.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
@@ -39,19 +39,19 @@ const SMALL_READ: f64 = 16384.0;
 /// and more (docs/films.md).
 const READ_AHEAD_MEAN: f64 = 40960.0;
 
-/// If the device read a larger multiple of the job's bytes, others read too.
+/// Multiple of the job's bytes above which the device also read for others.
 const OWN_BYTES_MAX: f64 = 1.5;
 
 /// Factors on a read's price when pricing gaps. The best plan wins.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Factors tried until a plan fits in memory. At 0 no gap is read over.
+/// Tried until a plan fits in memory. At 0 no gap is read over.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
-/// A film that lost a larger share is useless, 0 to 1.
+/// A film that lost a larger share is useless.
 const LOST_MAX: f64 = 0.9;
 
-/// Minimum gain of loading before the job over loading beside it, 0 to 1.
+/// Minimum gain of loading before the job over loading beside it.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
 /// Forecast seconds of the job, by way to preload.
@@ -168,7 +168,7 @@ pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     Forecasts { nothing, ..Forecasts::default() }
 }
 
-/// The job with `most` bytes of cache. If memory is short, recurring refetches count as own work.
+/// The job with `most` bytes of cache. If memory is short, refetches count as own work.
 fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
@@ -177,7 +177,6 @@ fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     Job::new(touched, run, device, now.geometry.block_size)
 }
 
-/// For a film that fits in memory.
 fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
     let nothing = job.simulate(&[]);
     let mut forecasts = Forecasts { nothing, ..Forecasts::default() };
@@ -226,7 +225,6 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     }
 }
 
-/// Plans that fit in memory, by price of a read.
 fn find_candidates(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Vec<(Way, Vec<Read>)> {
     let plan = |price: f64| {
         let device = DeviceProfile { reads_per_second: job.device.reads_per_second / price, ..job.device };
@@ -521,7 +519,6 @@ mod tests {
 
     #[test]
     fn where_gaps_would_not_fit_hardly_any_is_read_over() {
-        // Pairs with a block between them, requested singly.
         let block = |at: u32| 3 * (at / 2) + at % 2;
         let touched = touched((0..20_000).map(|at| (block(at * 7919 % 20_000), 1)));
         let roomy = decided(&touched, 8.0, None);
@@ -530,7 +527,6 @@ mod tests {
         assert_eq!((tight.planned_reads, tight.planned_bytes), (10_000, Bytes(20_000 * 8192)), "{}", tight.reason);
     }
 
-    /// The job's windows take half of its time.
     fn decided_beyond_memory(device_reads: u64, change: impl FnOnce(&mut Circumstances)) -> Decision {
         let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
         let mut now = circumstances(20.0, Some(Bytes(100 << 20)));

@@ -62,7 +62,7 @@ impl From<cache::Error> for Error {
 host::file_error!(Error);
 
 impl Error {
-    /// Whether the file itself is damaged, so that another film may do.
+    /// Whether another film may do.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }

@@ -1,5 +1,5 @@
-//! A film and its Parquet file: a row per event, zstd, checksum inside (docs/formats.md).
-//! Written and read by row group to limit memory. The file is untrusted, so each value is checked.
+//! A film and its Parquet file (docs/formats.md). Written and read by row group to limit memory. The file is untrusted,
+//! so each value is checked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -41,7 +41,6 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// In the order of the variants.
     const ALL: [(EventKind, &str); 4] = [
         (EventKind::Requested, "requested"),
         (EventKind::Again, "again"),
@@ -82,7 +81,7 @@ pub struct Event {
     pub kind: EventKind,
     /// 0 if unknown.
     pub pid: u32,
-    /// Bytes the job had read so far, with these and cached blocks; fetched bytes if requests are not visible.
+    /// Bytes the job had read, with these and cached blocks; fetched bytes if requests are not visible.
     pub job_bytes: Bytes,
 }
 
@@ -90,13 +89,13 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 
-/// Metadata key of the header without its cluster, as JSON.
+/// Metadata key of the header without its cluster.
 const HEADER: &str = "pgthaw.film";
 
-/// Share of preloaded blocks, 0 to 1, above which the run time is not the job's alone.
+/// Share of preloaded blocks above which the run time is not the job's alone.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// Share of fetched blocks, 0 to 1, below which a film does not show how the job fetches.
+/// Share of fetched blocks below which a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
 /// Header of a film.
@@ -241,7 +240,7 @@ impl Totals {
 }
 
 impl FilmHeader {
-    /// Fetches by the recorder prove nothing about the job if requests are visible.
+    /// Fetches by the recorder prove nothing if requests are visible.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
@@ -311,14 +310,14 @@ fn film_properties() -> ParquetResult<WriterPropertiesBuilder> {
     }))
 }
 
-/// Columns of each type in the order of `COLUMNS`.
+/// Columns by type, in the order of `COLUMNS`.
 #[derive(Debug, Default)]
 struct Columns {
     longs: [Vec<i64>; 6],
     texts: [Vec<ByteArray>; 6],
 }
 
-/// A relation and its texts: database, schema, name and path.
+/// Database, schema, name and path.
 type RelationTexts = (Arc<FilmRelation>, [ByteArray; 4]);
 
 fn texts_of(relation: &FilmRelation) -> [ByteArray; 4] {
@@ -434,7 +433,7 @@ const TEXT_BYTES_MAX: usize = 256;
 const RELATIONS_MAX: usize = 1 << 17;
 
 /// Base limits, and allowances per byte of the file, because each event and block takes time to read. No event packs to
-/// less than a byte: times are too irregular.
+/// less than a byte.
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 
@@ -458,7 +457,7 @@ pub struct Film<S> {
 }
 
 impl FilmHeader {
-    /// Reads only the footer. The rest of the file may be damaged.
+    /// Reads only the footer. The file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<FilmHeader, Error> {
         let header = open_written(path).and_then(|file| decode(&Sealed::read_unverified(&file)?, false));
         header.map_err(|flaw| Error::of_flaw(flaw, path))
@@ -552,7 +551,6 @@ fn not_its_totals() -> Flaw {
     Flaw::Contradiction("its rows do not add up to the totals of its metadata".to_owned())
 }
 
-/// Upper bound of the memory of all block sets.
 #[derive(Default)]
 struct Sets {
     /// Bytes by relation, fork and stretch of 2^16 blocks.

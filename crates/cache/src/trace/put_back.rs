@@ -34,7 +34,7 @@ use postgres::{
 
 const CONNECTIONS: usize = 4;
 
-/// Maximum number of loads. Each may evict blocks that stayed or were just loaded.
+/// Maximum loads. Each may evict blocks that stayed or were just loaded.
 const ROUNDS: usize = 3;
 
 const DETAILS_MAX: usize = 3;
@@ -207,7 +207,7 @@ impl PuttingBack<'_> {
         }
     }
 
-    /// Loads `gone`. `buffers`: bytes missing from shared_buffers.
+    /// `buffers`: bytes missing from shared_buffers.
     async fn bring_back(&self, gone: Map, buffers: Bytes, done: &mut PutBack) {
         let geometry = Geometry::of(&gone.source);
         let tiers = Tiers { os: true, buffers: buffers > Bytes(0) };
@@ -269,7 +269,6 @@ fn forks_of(map: &Map) -> HashMap<(&RelationPath, Fork), &ForkMap> {
     map.forks().map(|(relation, fork)| ((&relation.path, fork.fork), fork)).collect()
 }
 
-/// The job's blocks that were not cached before.
 fn compute_brought(before: &Map, came: &Came) -> Came {
     let before = forks_of(before);
     let own = |(place, came): (&(RelationPath, Fork), &RoaringBitmap)| {
@@ -279,7 +278,7 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
     came.iter().filter_map(own).collect()
 }
 
-/// Raises usage counts from 0, because the clock sweep may reach such blocks before free ones and replace them.
+/// Raises usage counts from 0, because the clock sweep may replace such blocks before it uses free ones.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
@@ -298,7 +297,7 @@ async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32)
     }
 }
 
-/// Number of blocks cached now, but neither cached before nor read by the job.
+/// Number of blocks cached now, but neither before nor read by the job.
 fn count_unread(before: &Map, came: &Came, now: &Map) -> u64 {
     let before = forks_of(before);
     let unread = |(relation, now): (&Relation, &ForkMap)| {
@@ -317,7 +316,7 @@ fn count_dirty(brought: &Came, now: &Map) -> u64 {
     brought.iter().filter_map(of).sum()
 }
 
-/// Blocks evicted since `before`, except blocks beyond the end of their file.
+/// Excludes blocks beyond the end of their file.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there = forks_of(now);
     let relations = filter_forks(before, |relation, fork| {
@@ -350,7 +349,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Time without progress after which unwritten pages are given up.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// Like `STUCK`, if no unwritten pages are known. Kernels before 6.5 do not report them.
+/// Like `STUCK`, if no unwritten pages are known: kernels before 6.5 do not report them.
 const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
@@ -365,8 +364,8 @@ struct Gone {
 }
 
 /// Drops blocks until no more are evicted. `own` filters the blocks that are still the job's. Even reads dirty pages,
-/// by hint bits, and the kernel only starts to write such a page. Never calls fsync, which could take a write error
-/// away from the server.
+/// by hint bits, and the kernel only starts to write such a page. Never calls fsync, which could hide a write error
+/// from the server.
 async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
     let mut gone = try_once(files, own(brought), control);
@@ -423,7 +422,7 @@ const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
 /// Each run holds a lock and stores the prior cache contents, so that another run can restore them if it is killed.
-/// Pages of a killed run's job stay cached, because others may use them.
+/// Pages of a killed run's job stay cached: others may use them.
 #[derive(Debug)]
 pub struct Journals {
     directory: Directory,
@@ -452,8 +451,8 @@ impl Journals {
     /// Opens a cluster's journals.
     ///
     /// # Errors
-    /// If the directory cannot be created, or root finds that another user owns it: journals decide where processes
-    /// move and which pages are dropped.
+    /// If the directory cannot be created, or root finds another owner: journals decide where processes move and which
+    /// pages are dropped.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
@@ -488,7 +487,7 @@ impl Journals {
             let name = format!("{beginning}{:016x}", rand::random::<u64>());
             let lock = self.directory.open_or_create(format!("{name}{ending}"), FILE_MODE).map_err(&failed)?;
             lock.lock().map_err(&failed)?;
-            // Another process may have removed the file before it was locked.
+            // It may have been removed before it was locked.
             if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
                 return Ok(Journal { name, lock });
             }
@@ -522,7 +521,7 @@ impl Journals {
         file.write_all(&text).map_err(&failed)
     }
 
-    /// Removes cgroups of killed runs and moves their processes back, as the jobs may still run. Returns failures.
+    /// Removes cgroups of killed runs and moves their processes back. Returns failures.
     pub fn remove_left_cgroups(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let names = self.names(CGROUPS).unwrap_or_default();
@@ -560,7 +559,7 @@ impl Journals {
         turn.map_or(Ok(None), |turn| self.collect(turn, Some(&name)))
     }
 
-    /// State left by killed runs; `None` if nothing is left, or another run will clean up.
+    /// `None` if nothing is left, or another run will clean up.
     pub fn take_left(&self) -> Result<Option<Left>, Error> {
         if self.names(LOCK)?.is_empty() {
             return Ok(None);
@@ -605,7 +604,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Unreadable state is only reported, because the directory is this user's own.
+    /// Unreadable state is only reported: the directory is this user's own.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,

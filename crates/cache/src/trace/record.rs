@@ -1,5 +1,5 @@
-//! Records a film in a thread that looks several times a second. The unprivileged source polls the page cache: it
-//! counts each file's pages (cachestat, fast), and lists them if a count changed.
+//! Records a film in a thread that looks several times a second. The unprivileged source counts each file's cached
+//! pages (cachestat, fast), and lists them if a count changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use postgres::RelationPath;
 
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// A recording in progress. Dropping it ends the thread and leaves no file.
+/// Dropping it ends the thread and leaves no file.
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
@@ -65,7 +65,7 @@ impl Recording {
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
-    /// Removes the name: the other reads of a failed command are unknown, so no run may follow this film.
+    /// Removes the name: a failed command's other reads are unknown, so no run may follow this film.
     pub fn without_name(self) -> Recording {
         Recording { is_nameless: true, ..self }
     }
@@ -265,13 +265,12 @@ pub trait Source: Send {
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
 
-    /// Whether the source may have missed requests of others.
+    /// The source may have missed requests of others.
     fn misses_requests(&self) -> bool;
 
     /// Why the users of some fetched blocks are unknown.
     fn doubt(&self) -> Option<String>;
 
-    /// Description of the visible events.
     fn describe(&self) -> String;
 
     /// Passes the last events, and completes the film's header.
@@ -280,7 +279,7 @@ pub trait Source: Send {
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum interval in durations of a look. Looks take a twentieth of a processor at most.
+/// Minimum interval in durations of a look: a twentieth of a processor at most.
 const INTERVAL_LOOKS: u32 = 20;
 
 /// Blocks that pgthaw reads, by index of the map's relation.

@@ -1,6 +1,5 @@
 //! The event source that sees requests and their processes, at kernel tracepoints. It reports the first request of each
-//! block, and all requests of a sample (SHARDS, see touched.rs). A hash chooses the sample, and its threshold only
-//! falls.
+//! block, and all requests of a sample (SHARDS, see touched.rs). The sample's threshold only falls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -56,7 +55,7 @@ pub struct Requests {
     /// Pages requested, by process and in total.
     pages_of: HashMap<u32, u64>,
     pages: u64,
-    /// Pages fetched again, by process, and in total for ended processes.
+    /// Pages fetched again, by process, and in total for ended ones.
     again_of: HashMap<u32, i64>,
     ended_again: i64,
     /// Files that may get another segment.
@@ -92,8 +91,8 @@ impl Requests {
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
-    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Tablespaces on other
-    /// file systems may need more.
+    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Tablespaces
+    /// elsewhere may need more.
     pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
         let DataDirectory { block_size, segment_blocks, .. } = *directory;
         let unit_pages = Units { geometry: Geometry { block_size, segment_blocks }, page_bytes }.unit_pages();
@@ -134,7 +133,7 @@ impl Requests {
         })
     }
 
-    /// Classifies processes. The kernel then reports few events of others.
+    /// The kernel then reports few events of others.
     fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>, Error> {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
@@ -175,7 +174,6 @@ impl Requests {
         Ok(())
     }
 
-    /// Passes events of decided processes to `visit`, and keeps the others.
     fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         self.judge()?;
         std::mem::take(&mut self.touched).into_iter().for_each(visit);
@@ -321,7 +319,7 @@ impl Requests {
         Bytes(pages.max(0).cast_unsigned() * self.files.units.page_bytes)
     }
 
-    /// Handles ended processes, session names and new segments once a second.
+    /// Runs once a second.
     fn keep_house(&mut self) -> Result<(), Error> {
         if Instant::now() < self.next_housekeeping {
             return Ok(());
@@ -532,7 +530,7 @@ impl Files {
         Some(WatchedFile { device: facts.dev(), inode: facts.ino(), units, most_units: segment_units, salt })
     }
 
-    /// The next segment, if it exists and is not watched yet. The caller adds it.
+    /// The next segment, if it exists and is not watched yet.
     pub fn find_next(&self, file: u32) -> Option<(Segment, WatchedFile)> {
         let segment = self.segments.get(file as usize)?;
         let next = Segment { number: segment.number + 1, ..*segment };
@@ -553,7 +551,7 @@ impl Files {
 /// Sampled units. Beyond this number, the sample is halved.
 const UNITS_MAX: u64 = 32_768;
 
-/// Repeated requests between halvings, so that a film grows with their logarithm.
+/// Repeated requests between halvings: a film grows with their logarithm.
 const AGAIN_MAX: u64 = 65_536;
 
 /// At least one block in 2^20 is sampled.
@@ -569,7 +567,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Returns whether the sample was halved.
+    /// True if the sample was halved.
     fn adapt(&mut self) -> bool {
         let before = self.shift;
         while self.shift < SHIFT_MAX && (self.units >> self.shift > UNITS_MAX || self.again > AGAIN_MAX) {

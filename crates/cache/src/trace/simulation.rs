@@ -12,18 +12,18 @@ use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
 use host::units::Bytes;
 
-/// Minimum share of own work in a job's run time, 0 to 1; the rest waits for the device.
+/// Minimum share of own work in a job's run time; the rest waits for the device.
 const OWN_SHARE_MIN: f64 = 0.05;
 
 const CALIBRATIONS: usize = 5;
 
-/// Relative error at which calibration stops, 0 to 1.
+/// Relative error at which calibration stops.
 const CALIBRATED: f64 = 0.01;
 
-/// A run with a smaller share of device time (0 to 1) does not reveal the price of a read.
+/// A run with a smaller share of device time does not reveal the price of a read.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
-/// Minimum gain of a preload, as a share of the job's time, 0 to 1.
+/// Minimum gain of a preload, as a share of the job's time.
 pub const GAIN_MIN: f64 = 0.1;
 
 /// How pgthaw preloads.
@@ -43,13 +43,13 @@ pub enum Way {
     Windowed,
 }
 
-/// A device that holds all blocks delivers at least this share of the fetched bytes, 0 to 1.
+/// A device that holds all blocks delivers at least this share of the fetched bytes.
 const DELIVERED_MIN: f64 = 0.5;
 
 /// Read-around lets a device deliver up to this multiple of the fetched bytes.
 const AROUND_MAX: f64 = 1.5;
 
-/// A smaller share of refetched bytes (0 to 1) is ignored. Read-ahead of two processes can cause it.
+/// A smaller share of refetched bytes is ignored: read-ahead of two processes can cause it.
 const AGAIN_MIN: f64 = 0.01;
 
 /// Source of the price of a missed block.
@@ -121,7 +121,7 @@ impl Run {
     }
 }
 
-/// Concurrent reads of a preload. A read of the job queues behind them.
+/// Concurrent reads of a preload. The job's reads queue behind them.
 pub const DEPTH: usize = 4;
 
 /// Mean number of concurrent processes that makes a job parallel.
@@ -130,7 +130,7 @@ const SEVERAL: f64 = 1.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     steps: Vec<Step>,
-    /// Indexes of `steps`, sorted by fork and position.
+    /// Sorted by fork and position.
     order: Vec<u32>,
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
@@ -176,7 +176,7 @@ impl Job {
     }
 }
 
-/// Like `DeviceProfile::seconds`, but accepts fractions of a read.
+/// Accepts fractions of a read.
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
     of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
@@ -185,15 +185,15 @@ fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
 /// The kernel's default read-ahead size.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
-/// Read size that prices read-ahead, as for a preload. Larger reads are not assumed to save anything.
+/// Read size that prices read-ahead. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// Maximum share of single reads in a stretch that is read ahead, 0 to 1.
+/// Maximum share of single reads in a stretch that is read ahead.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    /// Share of single reads in stretches too short for read-ahead, and in long ones, 0 to 1.
+    /// Share of single reads in stretches too short for read-ahead, and in long ones.
     short_singles: f64,
     long_singles: f64,
     ahead_blocks: u32,
@@ -231,7 +231,7 @@ impl Fetching {
         blocks >= self.ahead_blocks
     }
 
-    /// Number of reads that the job waits for.
+    /// Reads that the job waits for.
     pub fn reads_of(self, blocks: u32) -> u32 {
         let ahead = f64::from(blocks.div_ceil(self.ahead_blocks));
         let reads = match self.is_long(blocks) {
@@ -263,7 +263,7 @@ pub fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
 struct Cold {
     blocks: f64,
     ahead_blocks: f64,
-    /// Number of reads that the job waits for, and of reads ahead.
+    /// Reads that the job waits for, and reads ahead.
     single_reads: f64,
     ahead_reads: f64,
 }
@@ -368,15 +368,15 @@ impl Job {
         }
     }
 
-    /// Run time in seconds without a preload, each missing block fetched `times` times.
+    /// Run time in seconds without a preload; fetches each missing block `times` times.
     pub fn simulate_fetching(&self, times: f64) -> f64 {
         let mut job = self.clone();
         job.fetch_each(times);
         job.simulate(&[])
     }
 
-    /// How many times longer the recorded run took than its simulation, at least 1. A job of several processes has work that the
-    /// simulation does not see: they wait for each other, and one of them sorts and aggregates. A run that fetched nothing is
+    /// How many times longer the recorded run took than its simulation, at least 1. The simulation misses work of
+    /// several processes: they wait for each other, and one of them sorts and aggregates. A run that fetched nothing is
     /// compared with one that waits for no block.
     pub fn longer_than_simulated(&self, run: Run, has_fetched: bool) -> f64 {
         let simulated = self.simulate_fetching(if has_fetched { run.fetches } else { 0.0 });
@@ -417,7 +417,7 @@ impl Job {
         Simulation::new(self, reads).run()
     }
 
-    /// Run time in seconds, including the load of all blocks before the job.
+    /// Includes the load of all blocks before the job, in seconds.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
@@ -435,7 +435,6 @@ fn steps_of_readers(touched: &Touched) -> Vec<Vec<u32>> {
 
 #[derive(Clone, Copy)]
 enum Waiting {
-    /// Index of a preload's read.
     Preload(usize),
     /// Step index and seconds of a read by the job.
     Own(usize, f64),
@@ -467,9 +466,9 @@ struct Simulation<'a> {
     /// Time at which the last step began.
     clock: f64,
     reads: &'a [Read],
-    /// Indexes of `reads`, sorted by fork and position.
+    /// Indexes of `reads` by fork and position.
     by_position: Vec<u32>,
-    /// Reads that cover each step, as a range of `by_position`; empty without reads.
+    /// Reads that cover each step, as a range of `by_position`.
     covers: Vec<(u32, u32)>,
     /// State of each read, and number of its blocks fetched by the job.
     states: Vec<State>,
@@ -478,9 +477,9 @@ struct Simulation<'a> {
     /// Queued reads of the preload, and the next read to queue.
     preloads: usize,
     next_read: usize,
-    /// Number of times a process needed a read in flight.
+    /// How often a process needed a read in flight.
     met_on_its_way: u64,
-    /// Steps that the kernel reads ahead, and whether they are cached.
+    /// Steps that the kernel reads ahead; true if cached.
     ahead: BTreeMap<usize, bool>,
     /// Time at which the device finished its last read.
     now: f64,
@@ -585,7 +584,6 @@ impl<'a> Simulation<'a> {
         !self.job.fetches_at_once() || self.met_on_its_way.is_multiple_of(2)
     }
 
-    /// Starts own work, and the kernel's read-ahead of the next step.
     fn work(&mut self, reader: usize, at: usize, clock: f64) {
         if let Some(next) = self.job.readers[reader].get(self.next[reader]) {
             self.read_ahead(*next as usize, clock);
@@ -594,7 +592,7 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
-    /// Queues the kernel's read-ahead of a step, unless the preload reads it.
+    /// Does nothing if the preload reads it.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
         let covering = self.covering(at);
@@ -676,7 +674,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Continues a process after one of its reads.
     fn go_on(&mut self, step: usize) {
         let fetches = |reader: &Reader| matches!(reader, Reader::Fetches(at, _) if *at == step);
         let Some(place) = self.readers.iter().position(fetches) else { return };
@@ -698,7 +695,7 @@ impl<'a> Simulation<'a> {
         self.states[self.by_position[place] as usize] != State::NotYet
     }
 
-    /// Deducts blocks that the job fetches itself from the preload's pending reads.
+    /// Deducts blocks that the job fetches from the preload's pending reads.
     fn take(&mut self, covering: Range<usize>, blocks: u32) {
         for place in covering {
             let read = self.by_position[place] as usize;

@@ -17,8 +17,8 @@ use host::linux::own_program::state_in;
 /// Films kept under one label.
 pub const KEPT: usize = 7;
 
-/// A film of a new command with a smaller share of the largest film's blocks (0 to 1) is a slip: `SELECT 1` under the
-/// wrong label.
+/// A film of a new command with a smaller share of the largest film's blocks is a slip: `SELECT 1` under the wrong
+/// label.
 const SLIP_SHARE: f64 = 0.01;
 
 const BELOW_STATE: &str = "films";
@@ -120,7 +120,7 @@ impl FilmStore {
     }
 
     /// Opens the film that `name` refers to, with remarks on the choice. If several fit, another replaces a damaged
-    /// one. Without another, the damage is the error.
+    /// one.
     pub fn open_sound(
         &self,
         cluster: Option<u64>,
@@ -182,7 +182,7 @@ impl FilmStore {
         (!all.is_empty()).then_some(all)
     }
 
-    /// The database on which the newest films of all clusters agree; the cluster is not known yet.
+    /// The database on which the newest films of all clusters agree: the cluster is not known yet.
     pub fn first_database(&self, which: &Which) -> Option<String> {
         let headers = self.read_which(which, None).ok()?;
         let mut firsts = headers.iter().map(FilmHeader::first_database);
@@ -240,8 +240,8 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// Whether the film has a new command and nearly none of the largest film's blocks. As the newest it would stand
-    /// for the job. `lost` does not count, because most of its blocks are gone.
+    /// True for a new command and nearly none of the largest film's blocks. As the newest it would stand for the job.
+    /// `lost` does not count, because most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -251,7 +251,7 @@ impl FilmStore {
     }
 
     /// Keeps the newest `KEPT`, the largest, and those that best show the job alone, of all films and of the newest
-    /// command (a command with a date is new every day). `lost` is not spared.
+    /// command (it may contain a date). `lost` is not spared.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<(), Error> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -277,14 +277,14 @@ fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     of_day.or_else(|| films.into_iter().position(|(blocks, _)| whole(blocks)))
 }
 
-/// Jaccard similarity of two commands' words, 0 to 1.
+/// Jaccard similarity of the words, 0 to 1.
 fn likeness(one: &str, other: &str) -> f64 {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
     let (one, other) = (words(one), words(other));
     one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
 }
 
-/// A film with this share of the largest film's blocks is as good, 0 to 1.
+/// A film with this share of the largest film's blocks is as good.
 pub const WHOLE: f64 = 0.8;
 
 #[derive(Clone, Debug)]
@@ -299,7 +299,6 @@ pub struct Chosen {
     /// Number of candidates, including this one.
     pub films: usize,
     alone: bool,
-    /// Other clusters use the name too.
     has_others: bool,
 }
 
@@ -362,7 +361,7 @@ impl Films {
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
     }
 
-    /// Also removes films of other clusters, which cannot replace it.
+    /// Removes also films of other clusters.
     fn leave_out(&mut self, path: &Path) {
         let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
@@ -390,7 +389,6 @@ impl Films {
     }
 }
 
-/// The file may be damaged.
 fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
     FilmHeader::read_unverified(one.require_file()?)
 }
@@ -403,7 +401,7 @@ fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
     films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
 }
 
-/// The film that best shows the job alone, of those as large as `blocks`.
+/// Chooses among films as large as `blocks`.
 fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
     let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
     let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));

@@ -45,7 +45,7 @@ pub struct Piece {
 /// A film's fork that still exists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TouchedFork {
-    /// Index in the map's relations; `usize::MAX` without a map.
+    /// Index in the map; `usize::MAX` without a map.
     pub relation: usize,
     pub path: RelationPath,
     pub fork: Fork,
@@ -63,10 +63,10 @@ pub struct Touched {
     pub pieces: Vec<Piece>,
     /// Number of the process that fetched each piece, from 0.
     pub fetchers: Vec<u8>,
-    /// Names of the film's relations that were dropped or rewritten since.
+    /// Names of relations dropped or rewritten since.
     pub gone: Vec<String>,
     pub gone_blocks: u64,
-    /// Possibly needed, but unproven blocks, which are excluded (see `count_unproven`).
+    /// Possibly needed, but unproven blocks, which are excluded.
     pub unproven_blocks: u64,
     /// Film blocks beyond the end of their file.
     pub truncated_blocks: u64,
@@ -77,8 +77,8 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads a job's films; the order of the first one counts. Relations match by file and known name. Blocks seen only
-    /// in shared_buffers are excluded, and counted if `buffers_are_gone`. Without a map, all relations count as
+    /// Reads a job's films; the order of the first one counts. Relations match by file and known name. Excludes blocks
+    /// seen only in shared_buffers, and counts them if `buffers_are_gone`. Without a map, all relations count as
     /// existing and uncached.
     pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
@@ -91,7 +91,7 @@ impl Touched {
             there.extend(one.forks.iter().map(|fork| ((&one.relation.path, fork.fork), (at, fork))));
         }
         let mut touched = Touched::default();
-        // Index in `touched.forks`; `None` if the relation is gone.
+        // `None` if the relation is gone.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
         let mut fetchers = Fetchers::default();
         let mut buffers = Vec::new();
@@ -156,8 +156,8 @@ impl Touched {
     }
 
     /// Counts uncached blocks of the job's relations that were in shared_buffers during all these films. Films miss
-    /// requests served there, but the blocks may serve others only. A film recorded without them proves that the job
-    /// needs none of them. `buffers` has only films that recorded shared_buffers.
+    /// requests served there, but the blocks may serve others only. A film without them proves that the job needs none
+    /// of them. `buffers` has only films that recorded shared_buffers.
     fn count_unproven(&mut self, buffers: &[Buffers]) {
         for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
@@ -178,7 +178,6 @@ impl Touched {
         self.forks.len() as u32 - 1
     }
 
-    /// Adds the blocks that are not touched yet.
     fn add_piece(&mut self, fork: u32, start: u32, end: u32, kind: EventKind) {
         let TouchedFork { touched, found, .. } = &mut self.forks[fork as usize];
         let before = count_in(touched, start, end - start);
@@ -244,7 +243,7 @@ impl Touched {
         self.blocks() + self.gone_blocks + self.truncated_blocks
     }
 
-    /// Share of film blocks beyond the end of their file, 0 to 1. No job requests them any more.
+    /// Share of film blocks beyond the end of their file, 0 to 1. No job requests them.
     pub fn truncated_share(&self) -> f64 {
         self.truncated_blocks as f64 / self.film_blocks().max(1) as f64
     }
@@ -272,7 +271,7 @@ impl Fetchers {
         *number
     }
 
-    /// Mean number of concurrent processes from the first fetch to the last.
+    /// Mean number from the first fetch to the last.
     fn at_once(&self) -> f64 {
         let length = |first: Duration, last: Duration| last.saturating_sub(first).as_secs_f64();
         let begin = self.0.values().map(|(_, first, _)| *first).min().unwrap_or_default();
@@ -349,7 +348,7 @@ struct Sum {
     picture: Picture,
 }
 
-/// Returns the number of new blocks. All forks share the set.
+/// Number of new blocks. All forks share the set.
 fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
     let fork = (event.fork as u64) << 32;
     all.insert_range(fork + event.blocks.start..fork + event.blocks.end)
@@ -413,10 +412,10 @@ const FOLLOWED_MAX: usize = 1 << 17;
 /// Repeated requests after which the sample shrinks, as in a recorder.
 const REPEATED_MAX: u64 = 1 << 17;
 
-/// Leading bits kept of a distance. Rounding up makes it at most 3 % too large, never too small.
+/// Leading bits kept of a distance. Rounding up adds at most 3 %.
 const LEADING_BITS: u32 = 6;
 
-/// Share of requests that may miss again with sufficient memory, 0 to 1.
+/// Share of requests that may miss again with sufficient memory.
 const SPARED: f64 = 0.01;
 
 /// Requests that miss the page cache, by its size.
@@ -456,7 +455,7 @@ impl MissRatioCurve {
         self.points.last().map_or(0, |point| point.blocks)
     }
 
-    /// Fewest blocks of memory with which at most 1 % of requests miss again; 0 if repetitions are that rare.
+    /// Fewest blocks of memory with which at most 1 % of requests miss again; 0 if fewer repeat.
     pub fn sufficient_blocks(&self) -> u64 {
         let spared = self.first_requests as f64 + self.requests as f64 * SPARED;
         let is_short = |point: &&CurvePoint| point.missed as f64 > spared;
@@ -468,7 +467,7 @@ impl MissRatioCurve {
     }
 }
 
-/// A unit of blocks: the number of its fork, and its position.
+/// The number of its fork, and its position.
 type Block = (u32, u32);
 
 #[derive(Debug, Default)]
@@ -513,7 +512,7 @@ impl Reuse {
         let weight = 1 << self.shift;
         match self.last.insert(block, (self.next, hash)) {
             Some((at, _)) => {
-                // Blocks requested since then, including this one.
+                // Includes this block.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
                 self.repeated += 1;
@@ -532,7 +531,7 @@ impl Reuse {
         }
     }
 
-    /// Drops blocks outside the sample and renumbers the rest, because ranks of small numbers are fast.
+    /// Drops blocks outside the sample and renumbers the rest: ranks of small numbers are fast.
     fn compact(&mut self) {
         let limit = below(self.shift);
         self.last.retain(|_, (_, hash)| u64::from(*hash) < limit);
@@ -626,7 +625,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let events = [(1, 0, 60, Buffers), (2, 0, 9, Buffers), (1, 40, 70, Fetched), (1, 95, 99, Buffers)];
         let warm = film(&place, "warm", &events);
-        // No film proves that the job needs relation 2.
         let map = map_of(vec![there(1, 97, 10), there(2, 9, 0)]);
         let touched = Touched::read(&[&warm], &map, false).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 30), "they may be there still");
@@ -637,7 +635,6 @@ mod tests {
         let touched = Touched::read(&[&warm, &helped], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (22, 40), "it does not know");
         assert_eq!(Touched::read(&[&helped], &map, true).unwrap().unproven_blocks, 0);
-        // Recorded without these blocks in shared_buffers.
         let cold = film(&place, "cold", &[(3, 0, 1, Buffers), (1, 30, 70, Fetched)]);
         let touched = Touched::read(&[&cold, &warm], &map, true).unwrap();
         assert_eq!((touched.unproven_blocks, touched.blocks()), (0, 40));
@@ -690,7 +687,6 @@ mod tests {
         assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
         assert_eq!((touched.gone_blocks, touched.truncated_share()), (20, 5.0 / 54.0));
 
-        // The names of this database are unknown.
         let mut unnamed = there(2, 4, 0);
         unnamed.relation.name.schema.clear();
         unnamed.relation.name.name = unnamed.relation.path.to_string();

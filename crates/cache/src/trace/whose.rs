@@ -69,7 +69,6 @@ impl Wanted {
 pub enum Verdict {
     Wanted,
     Other,
-    /// A session of pgthaw.
     Own,
     /// Its session may still set a name.
     NotYet,
@@ -81,7 +80,7 @@ pub struct Whose {
     pub postmaster_pid: Option<u32>,
     /// Start of this process, in ticks.
     begun: u64,
-    /// Living processes of the command by start in ticks, because pids are reused.
+    /// Living processes of the command by start in ticks: pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
     sessions: Vec<Session>,
@@ -92,7 +91,7 @@ pub struct Whose {
     unseen: HashSet<u32>,
     /// Ended processes whose events the kernel may still report.
     ended: HashSet<u32>,
-    /// Clients of sessions: only the command's processes and this one.
+    /// The command's processes and this one.
     clients: Clients,
     /// Processes that are not the command's: ran before it, serve another client, or work for the server.
     pub strangers: HashSet<u32>,
@@ -100,7 +99,7 @@ pub struct Whose {
     command: u32,
     /// Unseen processes that count as the command's.
     unknown: u64,
-    /// Unseen processes that count because no other read anything.
+    /// Processes that count because no other read anything.
     alone: u64,
     pub trouble: Option<String>,
 }
@@ -119,7 +118,7 @@ impl Whose {
         self.of_listed(pid)
     }
 
-    /// Like `of`, but does not look at the command's processes again.
+    /// Does not look at the command's processes again.
     pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -162,7 +161,7 @@ impl Whose {
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
-    /// Counts processes as the command's if all started after it and ended unseen.
+    /// Counts processes as the command's if all started after it.
     pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
         let pids: HashSet<u32> = pids.collect();
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
@@ -179,7 +178,7 @@ impl Whose {
         self.known.get(&pid) == Some(&Verdict::Wanted) && !is_shared
     }
 
-    /// Reason why the users of some reads are unknown.
+    /// Why the users of some reads are unknown.
     pub fn shared(&self) -> Option<&'static str> {
         (!self.io_workers.is_empty()).then_some("I/O workers read for every session (io_method = sync avoids this)")
     }
@@ -265,7 +264,7 @@ impl Whose {
     }
 
     fn judge_of_command(&mut self, pid: u32, command: u32) -> Verdict {
-        // The command is still starting, so this process ran before it.
+        // The command is still starting: this process ran before it.
         if command == 0 {
             self.strangers.insert(pid);
             return Verdict::NotYet;
@@ -284,7 +283,7 @@ impl Whose {
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
         let client = match is_server {
-            // Sessions older than pgthaw serve others. Skipping them saves reading many sockets.
+            // Sessions older than pgthaw serve others. Skipping them saves reading sockets.
             true if read_start_ticks(pid).is_ok_and(|started| started < self.begun) => Client::Other,
             true if works_for_the_server(pid) => Client::Other,
             true => self.find_client(pid),
@@ -295,12 +294,12 @@ impl Whose {
         match client {
             Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
             Client::Member(_) => Verdict::Wanted,
-            // Remember it, because an ended process cannot be classified.
+            // An ended process cannot be classified.
             Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
-            // It may have been the command's. It counts once another process of the command was seen.
+            // It counts once another process of the command was seen.
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
             Client::Ended => {
                 self.unseen.insert(pid);
@@ -339,7 +338,6 @@ impl Whose {
     fn judge_session(&mut self, pid: u32) -> Verdict {
         let Some(named) = self.wanted.named() else { return Verdict::Other };
         let Some(session) = self.sessions.iter().find(|session| session.pid == pid) else {
-            // The session may still set a name.
             let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
             return if is_server { Verdict::NotYet } else { Verdict::Other };
         };
@@ -413,7 +411,6 @@ mod whose_tests {
             child.kill().unwrap();
             child.wait().unwrap();
         };
-        // This process acts as the postmaster.
         let of_command = Arc::new(AtomicU32::new(0));
         let mut whose = Whose::new(Wanted::command(&of_command), Some(std::process::id()));
         whose.know_earlier();
@@ -465,7 +462,6 @@ mod whose_tests {
             database: None,
             ask: Box::new(move || (!answers.is_empty()).then(|| answers.remove(0))),
         };
-        // A command without a process; this one acts as the postmaster.
         let command = Arc::new(AtomicU32::new(0));
         let wanted = Wanted::Command { pid: Arc::clone(&command), named: Some(named) };
         let mut whose = Whose::new(wanted, Some(std::process::id()));
@@ -476,7 +472,6 @@ mod whose_tests {
         whose.refresh();
         assert_eq!([pooled, other].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other]);
         assert!(whose.is_decided());
-        // The server no longer answers, so no name is awaited.
         whose.refresh();
         let mut third = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert_ne!(whose.of(third.id()), Verdict::NotYet);

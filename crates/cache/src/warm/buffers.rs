@@ -1,4 +1,4 @@
-//! Loads missing blocks into shared_buffers with pg_prewarm, over several connections, highest usage count first.
+//! Loads missing blocks into shared_buffers with pg_prewarm, over several connections.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,7 +86,7 @@ impl BuffersTier<'_> {
     }
 
     /// Creates missing extensions, if allowed, before several connections try to. Returns the databases where
-    /// pg_prewarm is unusable. If creation is not allowed, only a dry run checks.
+    /// pg_prewarm is unusable.
     async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
         let mut refused = BTreeMap::new();
         if !self.options.create_extensions && !self.options.is_dry_run {
@@ -112,7 +112,7 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Finds the requested forks in the catalog. Adds a row for each one missing or rewritten.
+    /// Adds a row for each requested fork that is missing or rewritten.
     fn find_wants(&self, request: &Request, catalog: &Catalog, rows: &mut Vec<Row>) -> Vec<Want> {
         let (mut wants, same_cluster) = (Vec::new(), self.options.same_cluster);
         for (place, one) in request.buffered() {
@@ -188,8 +188,8 @@ impl BuffersTier<'_> {
         }
     }
 
-    /// Buffers to fill, and the skip reason for further blocks. Without an explicit budget, no buffer of live traffic
-    /// is evicted.
+    /// Buffers to fill, and the skip reason for further blocks. Without an explicit budget, evicts no buffer of live
+    /// traffic.
     fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
@@ -220,7 +220,6 @@ fn cap(
     }
 }
 
-/// Buffers to fill out of `all`: the budget, or the free ones.
 fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
     match (budget, used) {
         (Some(budget), _) => budget.min(all),
@@ -242,12 +241,9 @@ fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
 
 // ---- current ----
 
-/// State of shared_buffers.
 #[derive(Debug)]
 struct Current {
-    /// Buffers in use.
     used: u64,
-    /// Resident blocks of each want.
     resident: Vec<RoaringBitmap>,
 }
 
@@ -284,7 +280,7 @@ pub struct BuffersTier<'a> {
     pub connections: usize,
     /// Rest of the budget shared by both tiers.
     pub limit: Option<Bytes>,
-    /// Loads only these blocks: others would enter the page cache too, beyond the budget.
+    /// Loads only these blocks: others would exceed the page cache's budget.
     pub cached: Option<&'a Cached>,
     /// Bytes per second; `None` is unlimited.
     pub max_rate: Option<Bytes>,
@@ -337,7 +333,7 @@ impl Want {
 //
 // Runs statements in order, over as many connections as raise throughput.
 
-/// Interval between decisions about connections.
+/// Interval between decisions.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -374,7 +370,7 @@ struct Loader<'a> {
 type Open = Option<(String, Prewarmer)>;
 
 impl Loader<'_> {
-    /// Loads until done, interrupted, or the server is gone.
+    /// Loads until interrupted, or the server is gone.
     async fn run(&self) {
         let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
         let mut connections = FuturesUnordered::from_iter([self.work(0)]);
@@ -396,8 +392,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Runs statements until none is left or this connection is surplus. If the server refuses another connection, all
-    /// but the first return their statement and end.
+    /// Runs statements until this connection is surplus. If the server refuses another one, all but the first return
+    /// their statement and end.
     async fn work(&self, nth: usize) {
         let mut open: Open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
@@ -433,7 +429,6 @@ impl Loader<'_> {
         !is_stopped && !lock(&self.jobs).is_empty()
     }
 
-    /// Skips refused wants and databases.
     fn take(&self) -> Option<Job> {
         let loaded = lock(&self.loaded);
         let mut jobs = lock(&self.jobs);
@@ -459,7 +454,7 @@ impl Loader<'_> {
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        // Without privilege, or with locked schemas, no relation of this database can be loaded.
+        // All relations of this database will fail.
         let is_of_database =
             |error: &Error| matches!(error, Error::ExtensionPrivilege { .. } | Error::SchemasLocked { .. });
         let failure = |error| Failure { is_of_database: is_of_database(&error), error };
@@ -483,7 +478,6 @@ impl Loader<'_> {
     }
 }
 
-/// `is_of_database`: all relations of the database fail.
 #[derive(Debug)]
 struct Failure {
     error: Error,
@@ -519,7 +513,7 @@ struct Done {
 struct Crew {
     most: usize,
     connections: usize,
-    /// Start of the window, and totals by then.
+    /// Window's start, and totals by then.
     since: (Duration, Done),
     /// Blocks per second before the last addition.
     before: Option<f64>,
@@ -566,7 +560,7 @@ impl Crew {
 //
 // Splits blocks into statements of a few megabytes, highest usage count first.
 
-/// Limits of a statement: a fraction of a second on a slow disk, so Ctrl-C works promptly.
+/// A fraction of a second on a slow disk, so Ctrl-C works promptly.
 const JOB_BLOCKS: u64 = 512;
 const JOB_RANGES: usize = 128;
 
@@ -586,8 +580,8 @@ impl Job {
     }
 }
 
-/// Maximum further passes. Loading sets a usage count of 1, even for 0, and each further pass adds 1, up to 5. Counts
-/// below 5 are one too high until the first clock sweep.
+/// Maximum further passes. Loading sets a usage count of 1, even for 0; each further pass adds 1. Counts below 5 are
+/// one too high until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]
@@ -603,9 +597,9 @@ impl JobPlan {
     }
 }
 
-/// Plans at most `budget_blocks` missing blocks, only `allowed` ones; the rest is over budget. At equal usage count,
-/// catalogs load first, then each database's other relations. Usage counts are raised last, because filling the last
-/// free buffers starts the clock sweep.
+/// Plans at most `budget_blocks` missing blocks, only `allowed` ones. At equal usage count, catalogs load first, then
+/// each database's other relations. Usage counts are raised last, because filling the last free buffers starts the
+/// clock sweep.
 fn plan_jobs(
     wants: &[Want],
     before: Option<&Current>,
@@ -696,7 +690,7 @@ mod tests {
 mod crew_tests {
     use super::*;
 
-    /// Connections after each half second, at `rate(connections, now)` blocks per second.
+    /// `rate(connections, now)` is in blocks per second.
     fn play(most: usize, seconds: f64, rate: impl Fn(usize, f64) -> f64) -> Vec<usize> {
         let (mut crew, mut blocks, mut connections) = (Crew::new(most), 0.0, 1);
         let mut found = Vec::new();
@@ -729,7 +723,6 @@ mod crew_tests {
 
     #[test]
     fn slow_statements_are_waited_for() {
-        // One statement in two seconds.
         let found = play(4, 5.0, |_, _| 256.0);
         assert_eq!(found[..8], [1, 1, 1, 1, 1, 1, 1, 2]);
     }

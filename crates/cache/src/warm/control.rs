@@ -1,4 +1,4 @@
-//! Progress and interruption of a restore. The domain itself prints nothing.
+//! Progress and interruption of a restore.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -85,7 +85,7 @@ impl Control {
 }
 
 pub trait Room: Send + Sync {
-    /// Memory for cached pages, those already cached included; `None` if unknown.
+    /// Memory for cached pages, including those already cached; `None` if unknown.
     fn read_room(&self) -> Option<LoadableMemory>;
 
     /// Age from which idle pages may be evicted despite free memory; `None` if they are not.

@@ -50,17 +50,17 @@ pub enum ProfileSource {
     Default,
 }
 
-/// A read is large enough if its own price is at most this share of its bytes' price.
+/// The price of a large enough read is at most this share of its bytes' price.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
-/// Maximum bytes of a read without a probe.
+/// Maximum without a probe.
 const TOLD_READ_MAX: u64 = 4 << 20;
 
 /// Fewer reads per second indicate a seeking head.
 const SEEKING_READS_PER_SECOND: f64 = 1000.0;
 
 impl DeviceProfile {
-    /// The slower a device seeks, the larger its reads. A seeking head overlaps nothing.
+    /// The slower a device seeks, the larger its reads.
     pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;
@@ -91,8 +91,7 @@ impl DeviceProfile {
 }
 
 impl Default for DeviceProfile {
-    /// The cheapest common cloud volume, with separate limits. On faster devices, slightly too few gaps are read
-    /// over.
+    /// The cheapest common cloud volume, with separate limits. On faster devices, reads over slightly too few gaps.
     fn default() -> DeviceProfile {
         DeviceProfile {
             reads_per_second: 3000.0,

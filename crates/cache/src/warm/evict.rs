@@ -1,6 +1,6 @@
-//! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint
-//! comes first, so that buffers do not return as dirty pages. Files are measured at once, because the next query
-//! loads catalogs again.
+//! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint comes
+//! first, so that buffers do not return as dirty pages. Files are measured at once: the next query loads catalogs
+//! again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -39,7 +39,7 @@ pub struct Eviction<'a> {
 host::debug_by!(Eviction<'_>: tiers);
 
 impl Eviction<'_> {
-    /// Evicts, then measures the remaining pages.
+    /// Evicts, then measures the rest.
     ///
     /// # Errors
     /// A requested tier cannot be seen or reached.
@@ -73,8 +73,7 @@ impl Eviction<'_> {
         Ok(receipt)
     }
 
-    /// If a checkpoint is refused, evicting files still writes their dirty pages, but the server writes dirty
-    /// buffers later and caches them again.
+    /// Tolerates a refusal: the server writes dirty buffers later and caches them again.
     async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<(), Error> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
@@ -147,8 +146,6 @@ impl Eviction<'_> {
 }
 
 // ---- os ----
-//
-// Writes, drops and counts every segment of every file.
 
 const THREADS: usize = 4;
 
@@ -225,7 +222,7 @@ pub struct EvictReceipt {
     pub relations: Vec<EvictedFork>,
     /// Pages that stayed in the page cache.
     pub stayed: Vec<Stay>,
-    /// What stayed in shared_buffers, largest first, of a server that can evict.
+    /// Blocks that stayed in shared_buffers, largest first, of a server that can evict.
     pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,

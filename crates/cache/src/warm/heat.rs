@@ -1,7 +1,7 @@
-//! Heat of blocks relative to others. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching
-//! systems", eq. 4), a block used λ times in a buffer's lifetime is in shared_buffers with probability 1 − e^(−λ),
-//! so a window of which the share s had buffers has the heat −ln(1 − s). This separates index leaves from table
-//! pages, whose usage counts are mostly 0 or 1.
+//! Heat of blocks relative to others. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching systems",
+//! eq. 4), a block used λ times in a buffer's lifetime is in shared_buffers with probability 1 − e^(−λ). So a window of
+//! which the share s had buffers has the heat −ln(1 − s). This separates index leaves from table pages, whose usage
+//! counts are mostly 0 or 1.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use roaring::RoaringBitmap;
 
 use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
-/// Factors of usage counts, which multiply the window's heat. Low counts differ by chance. 5 is PostgreSQL's maximum
-/// and stands for more uses, as of inner index pages.
+/// Factors of usage counts, which multiply the window's heat. Low counts differ by chance. 5 is the maximum and stands
+/// for more uses, as of inner index pages.
 const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
 /// Blocks per window: small enough to separate a table's newest part, large enough to average out chance.
@@ -23,8 +23,8 @@ const LEVEL_RATIO: f64 = 1.5;
 /// the page's load, so equal blocks differ by chance. The steps are too small to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
-/// Thresholds of hot blocks: usage count 3; the kernel's active list; in shared_buffers in most snapshots, or eight
-/// times the usual reads.
+/// Thresholds of hot blocks: usage count; the kernel's active list; in shared_buffers in most snapshots, or eight times
+/// the usual reads.
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
@@ -35,7 +35,7 @@ const USUAL_SHARE_MAX: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
     os_heat: HeatSource,
-    /// Share of blocks that had a buffer, at most `USUAL_SHARE_MAX`; `None` if unknown.
+    /// Share of blocks that had a buffer; `None` if unknown.
     usual_share: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
     hot
 }
 
-/// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat, however small the snapshot.
+/// Blocks processed at a time: a bitmap needs kilobytes per 65,536 blocks and heat.
 const PIECE: u64 = 1 << 25;
 
 /// Levels, coldest first. Heats are comparable within one snapshot.
@@ -103,7 +103,6 @@ pub fn levels(fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) -> Vec
     levels.map(|(level, blocks)| (LEVEL_RATIO.powi(level) as f32, blocks)).collect()
 }
 
-/// Levels are exponents of `LEVEL_RATIO`.
 fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) {
     let Evidence { os_heat: source, usual_share } = evidence;
     let in_buffers = fork.all_buffers();
@@ -155,8 +154,8 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Opti
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// Uses per block in a buffer's lifetime. One block of the usual share is added, so that a small file without
-/// buffers is no hotter than usual. All are equal if buffers are unknown.
+/// Uses per block in a buffer's lifetime. One block of the usual share is added, so that a small file without buffers
+/// is no hotter than usual. All are equal if buffers are unknown.
 fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
     let Some(usual_share) = usual_share else { return 1.0 };
     let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);
@@ -215,7 +214,6 @@ mod tests {
 
     #[test]
     fn without_buffers_all_is_equally_hot() {
-        // Whole windows, a partial one, and a small file.
         let fork_of = |blocks: u32| {
             let mut fork = ForkMap::empty(Fork::Main, blocks.into());
             fork.os.insert_range(0..blocks);

@@ -1,6 +1,6 @@
-//! Reads every block of a volume made from a volume snapshot, because a first read fetches it from remote storage.
-//! Reads bypass the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. The next
-//! run continues an interrupted one.
+//! Reads every block of a volume made from a volume snapshot: a first read fetches it from remote storage. Reads bypass
+//! the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. The next run continues
+//! an interrupted one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ use postgres::{DataDirectory, Relation};
 
 /// Bytes of one read.
 const READ: u64 = 1 << 20;
-/// Interval between saves of the progress: a power failure loses this much.
+/// A power failure loses this much progress.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
@@ -181,7 +181,7 @@ impl Hydration<'_> {
 }
 
 impl Work<'_> {
-    /// Calls `keep` during the reads and at the end. If `keep` fails, the reads stop.
+    /// Stops reading if `keep` fails.
     fn run_threads<E>(&self, mut keep: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -193,7 +193,7 @@ impl Work<'_> {
                 self.read_on(0);
                 return keep();
             };
-            // Without the watcher, the reads yield to nobody.
+            // Without the watcher, reads yield to nobody.
             let watch = || self.governor.watch(self.hydration.traffic, &is_done);
             let _ = thread::Builder::new().spawn_scoped(scope, watch);
             let mut kept_at = Instant::now();
@@ -210,7 +210,7 @@ impl Work<'_> {
         })
     }
 
-    /// Whether unclaimed chunks remain; otherwise no thread waits for its turn.
+    /// True while unclaimed chunks remain.
     fn goes_on(&self) -> bool {
         self.next.load(Ordering::Relaxed) < self.done.len() && !self.hydration.control.is_interrupted()
     }
@@ -235,7 +235,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether the whole range was read. A missing file counts as read.
+    /// A missing file counts as read.
     fn read_chunk(
         &self,
         thread: usize,
@@ -285,9 +285,9 @@ impl Work<'_> {
 
 // ---- state ----
 //
-// Stores the chunks read so far, in a JSON file per cluster and place.
+// Stores the chunks read, in a JSON file per cluster and place.
 
-/// Maximum file size. A range takes 20 bytes: enough for millions of files.
+/// A range takes 20 bytes: enough for millions of files.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 
 const FORMAT: u32 = 1;
@@ -354,9 +354,9 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Device identities are not unique: many hypervisors give all disks one serial number, and a copied logical
-    /// volume keeps its own. So the path, the file system's device number and the inode of PG_VERSION count too. If
-    /// one differs, hydration starts over; a copy that shares all goes unnoticed.
+    /// Device identities are not unique: many hypervisors give all disks one serial number. A copied logical volume
+    /// keeps its own. So the path, the file system's device number and the inode of PG_VERSION count too. If one
+    /// differs, hydration starts over.
     pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
         let version = directory.files.root().facts_of("PG_VERSION");
         let version =
@@ -376,7 +376,7 @@ impl StateStore {
         HydrationState::new(self.place.clone())
     }
 
-    /// Returns an empty state if none is stored for this place. A damaged file also yields a remark.
+    /// Empty if none is stored for this place. A damaged file also yields a remark.
     pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
         let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
@@ -410,13 +410,11 @@ impl StateStore {
 }
 
 // ---- chunks ----
-//
-// All files in chunks, in reading order.
 
-/// Bytes of a chunk; an interrupted one is read again.
+/// An interrupted one is read again.
 pub const CHUNK: u64 = 8 << 20;
 
-/// Maximum chunks: 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
+/// 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
 const CHUNKS_MAX: u64 = 1 << 25;
 
 #[derive(Debug)]
@@ -430,7 +428,8 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Files needed at every server start come first, then by heat, then the write-ahead log.
+    /// Files needed at every server start come first, then by heat, then the write-ahead log, which only PostgreSQL
+    /// reads.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, linux::Error> {
         let mut found = Found::default();
         found.walk(&directory.files, "")?;
@@ -471,7 +470,6 @@ impl Chunks {
     }
 }
 
-/// Reading order: small files, relations, then the write-ahead log, which only PostgreSQL reads, in order.
 fn class_of(path: &str) -> u8 {
     match path.split('/').next() {
         Some("pg_wal") => 2,
@@ -628,7 +626,6 @@ mod state_tests {
     use host::linux::DeviceNumber;
     use host::units::Bytes;
 
-    /// All have one device identity.
     fn store(state: &Path, path: &Path) -> StateStore {
         fs::create_dir_all(path).unwrap();
         fs::write(path.join("PG_VERSION"), "15").unwrap();
@@ -741,7 +738,6 @@ mod chunks_tests {
     fn files_with_holes_beyond_any_disk_are_refused_before_they_cost_memory() {
         let root = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::create_dir_all(root.path().join("base/5")).unwrap();
-        // The largest size that every file system takes.
         let file_bytes = 8 << 40;
         let hollow =
             |number: u64| fs::File::create(root.path().join(format!("base/5/{number}"))).unwrap().set_len(file_bytes);

@@ -282,8 +282,7 @@ impl StopReason {
     }
 }
 
-/// Whether an omission is too small to be a failure. The first bound suits large caches, the second a few tables in
-/// `postgres`.
+/// The first bound suits large caches, the second a few tables in `postgres`.
 fn is_negligible(left: Bytes, asked: Bytes) -> bool {
     left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
 }
@@ -293,7 +292,7 @@ impl Receipt {
         self.stopped_by == Some(StopReason::Interrupted)
     }
 
-    /// A missing privilege ranks first, because it persists. `None` if all omissions were expected or negligible.
+    /// A missing privilege ranks first: it persists. `None` if all omissions were expected or negligible.
     pub fn failure(&self) -> Option<ErrorKind> {
         if self.is_interrupted() {
             return Some(ErrorKind::Interrupted);
@@ -312,20 +311,18 @@ impl Receipt {
         kinds.iter().map(|(_, kind)| *kind).find(|kind| *kind != ErrorKind::Privilege)
     }
 
-    /// A missing server is a failure only for shared_buffers alone. The page cache can be filled before the server
-    /// starts.
+    /// A missing server is a failure only for shared_buffers alone: the page cache can be filled first.
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),
             // Such a server does not use the page cache.
             SkipReason::DirectIo if self.buffers.is_some() => None,
-            // A database without user tables, as `postgres` often is, needs no pg_prewarm.
+            // A database without user tables needs no pg_prewarm.
             SkipReason::NoPrewarm if !self.has_user_tables(&skipped.name.database) => None,
             reason => reason.kind(),
         }
     }
 
-    /// Whether a skipped relation of this database is not PostgreSQL's own.
     fn has_user_tables(&self, database: &str) -> bool {
         let is_own = |schema: &str| matches!(schema, "pg_catalog" | "information_schema" | "pg_toast");
         self.skipped.iter().any(|skipped| skipped.name.database == database && !is_own(&skipped.name.schema))

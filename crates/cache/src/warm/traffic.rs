@@ -1,7 +1,7 @@
-//! Observes live traffic and decides the restore's share of the device. A saturated limit delays even single
-//! blocks: 80 ms at 100 % of the bandwidth under cgroup v1's limiter, 0.2 ms at 98 %
-//! (docs/decisions/below-saturation.md). A server that rarely reads is hardly hurt just below saturation;
-//! one that always waits for the disk gains most from a fast finish.
+//! Observes live traffic and decides the restore's share of the device. A saturated limit delays even single blocks: 80
+//! ms at 100 % of the bandwidth under cgroup v1's limiter, 0.2 ms at 98 % (docs/decisions/below-saturation.md). A
+//! server that rarely reads is hardly hurt just below saturation. One that always waits for the disk gains most from a
+//! fast finish.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -18,11 +18,11 @@ use postgres::background_kind;
 
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Looks per decision: half a second.
+/// Half a second.
 const LOOKS: usize = 20;
 
-/// Interval between experiments. An experiment lowers the rate to test whether the restore makes traffic wait. Until
-/// the hot blocks are read, experiments cost traffic time.
+/// Interval between experiments, which lower the rate to test whether the restore makes traffic wait. Until the hot
+/// blocks are read, they cost traffic time.
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Interval after the hot blocks, when experiments are cheap. Each failure after the first doubles it, up to the
@@ -33,10 +33,9 @@ const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 /// Time until queued reads are drained.
 const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 
-/// Total length of an experiment.
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Times of the experiment right after the hot blocks, when their last reads are in flight.
+/// Times right after the hot blocks, whose last reads are in flight.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
@@ -47,9 +46,9 @@ const SHARED_DEPTH_MIN: usize = 6;
 /// Minimum if fewer reads reach the bandwidth. Each one delays the server's misses.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// Initial depth, while a cold server's misses take most reads. With 11, the server's worst second reached 0.33 to
-/// 0.49 of its throughput without a restore. With 8 and the shares below, it reached 0.50 to 0.61, at the same
-/// restore rate (docs/decisions/reads-in-flight.md).
+/// Initial depth, while a cold server's misses take most reads. With 11, the server's worst second reached 0.33 to 0.49
+/// of its throughput without a restore. With 8 and the shares below, it reached 0.50 to 0.61, at the same restore rate
+/// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_FIRST: usize = 8;
 
 /// Maximum depth beside flowing traffic, which has few misses.
@@ -76,7 +75,7 @@ const FLOWS_BELOW: f64 = 0.55;
 /// ... until more than this share does.
 const WAITS_ABOVE: f64 = 0.75;
 
-/// Mean busy processes per look below which traffic is idle.
+/// Mean busy processes per look.
 const IDLE_BELOW: f64 = 0.1;
 
 /// Maximum observed processes. Of more, every nth is observed.
@@ -85,10 +84,9 @@ const PROCESSES_MAX: usize = 32;
 /// Processes that wait for the disk whenever they work.
 const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
-/// Interval between searches for backends.
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval with many backends, whose titles take time to read.
+/// Interval with many titles to read.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a restore shares the device with traffic.
@@ -178,7 +176,7 @@ impl Looks {
         self.is_experiment && self.is_sure
     }
 
-    /// An experiment starts only if traffic `may_flow` or the hot blocks are read.
+    /// Starts only if traffic `may_flow` or the hot blocks are read.
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);
@@ -225,7 +223,7 @@ impl Looks {
         (self.interval * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX)
     }
 
-    /// Returns the share of busy processes that wait for the disk, and whether traffic is idle.
+    /// The share of busy processes that wait for the disk, and whether traffic is idle.
     fn look(&mut self, busy: Busy) -> (f64, bool) {
         if self.count == 0 {
             self.ring = [Busy::default(); LOOKS];
@@ -238,8 +236,8 @@ impl Looks {
     }
 }
 
-/// Restore reads in flight beside waiting traffic. More reads delay the server's misses. Fewer let the misses scatter
-/// more pages over the rest.
+/// Restore reads in flight beside waiting traffic. More delay the server's misses. Fewer let the misses scatter more
+/// pages over the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 
@@ -254,7 +252,7 @@ impl SharedDepth {
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
-            // The others are not the reason for unused bandwidth.
+            // Others are not the reason for unused bandwidth.
             depth if others_share < OTHERS_SHARE_MIN => {
                 let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
                 (depth - depth.div_ceil(3)).max(least).min(most)
@@ -392,7 +390,6 @@ mod tests {
 
     #[test]
     fn traffic_that_waits_because_of_us_is_found_out_after_two_seconds() {
-        // Flows as soon as the restore reads less.
         let because_of_us = |load| if load == Load::Flowing { busy(0, 8) } else { busy(8, 0) };
         let loads = watch(&mut Looks::beginning(Load::Waiting), 0, 4000, because_of_us);
         let flows_at = loads.iter().rposition(|load| *load == Load::Waiting).unwrap() * 25;
@@ -411,7 +408,6 @@ mod tests {
 
     #[test]
     fn it_is_tried_at_once_and_for_longer_when_what_is_hot_has_been_read() {
-        // The server's misses suggest that traffic cannot flow.
         let look = |looks: &mut Looks, now, busy| looks.add(Duration::from_millis(now), busy, false);
         let mut looks = Looks::beginning(Load::Waiting);
         assert_eq!(look(&mut looks, 1000, busy(8, 0)), Load::Waiting);

@@ -176,7 +176,7 @@ fn as_typed(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// Settings can name programs to run. So the user or root must own a file that the command line does not name.
+/// The user or root must own a file that the command line does not name.
 fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
     // Another user's link would choose among this user's files.
     let facts = [file.metadata(), path.symlink_metadata()];

@@ -79,7 +79,7 @@ fn first_line(error: &clap::Error) -> String {
     text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned()
 }
 
-/// Registers each command's options, because printed commands repeat this run's.
+/// Printed commands repeat this run's options.
 fn know_commands(command: &Command) {
     let mut known: Vec<(String, Vec<String>)> = Vec::new();
     visit(command, &mut Vec::new(), &mut |command, path| {
@@ -199,7 +199,7 @@ fn is_connection_option(option: &str) -> bool {
     has_option(&ConnectionArguments::augment_args(Command::new(CONNECTION)), option)
 }
 
-/// Lets clap validate the values as if typed.
+/// Validates as if typed.
 fn check(command: &Command, place: &[String], setting: &Setting) -> Result<(), String> {
     let typed = setting.values.iter().map(|value| match takes_value(command, place, &setting.option) {
         true => Ok(format!("--{}={value}", setting.option)),

@@ -347,7 +347,7 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
 
 const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 
-/// Opens a file that a user named; follows links. Never waits for a pipe's other end.
+/// Opens a file that a user named; follows links. Never waits for a pipe.
 ///
 /// # Errors
 /// `InvalidInput` unless it is a regular file.
@@ -367,8 +367,7 @@ pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(with_regular_facts(file)?.0)
 }
 
-/// As `open_regular`. Also opens a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it
-/// may wait.
+/// Opens also a nameless pipe from a shell: `/dev/fd/N`, `/dev/stdin` or `<(command)`. Reading it may wait.
 pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
     let handed_over = || {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();

@@ -91,15 +91,15 @@ impl Drop for Draft {
 
 const WHOLE_PREFIX: &str = ".pgthaw-draft-";
 
-/// Replaces a file atomically; replaces a link itself. Root acts as the directory's owner.
+/// Replaces a file or link atomically. Root acts as the directory's owner.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = draft_beside(path)?;
     draft.file().write_all(content)?;
     draft.place(path.file_name().ok_or(io::ErrorKind::IsADirectory)?)
 }
 
-/// Creates a draft, and removes drafts of killed processes. Root acts as the owner of the directory, not of the file:
-/// in /tmp, a user who planted the name would get root's data.
+/// Creates a draft, and removes drafts of killed processes. Root acts as the directory's owner, not the file's. In
+/// /tmp, a user who planted the name would get root's data.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;

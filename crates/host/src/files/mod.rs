@@ -1,5 +1,5 @@
-//! Files in places where others may write. Looks a name up once; all later work uses the descriptor. Below an opened
-//! directory, links are errors. So are pipes, sockets and devices in place of files.
+//! Files in places where others may write. Looks a name up once, then uses the descriptor. Below an opened directory,
+//! links are errors. So are pipes, sockets and devices in place of files.
 
 use std::str::FromStr;
 use std::sync::OnceLock;

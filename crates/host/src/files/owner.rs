@@ -94,7 +94,7 @@ fn names_of(path: &Path) -> VecDeque<OsString> {
 
 pub const MADE_UP_CHARACTERS: usize = 6;
 
-/// Identified by its descriptor: another directory that takes its name is left alone.
+/// Another directory that takes its name is left alone.
 #[derive(Debug)]
 pub struct OwnDirectory {
     parent: Directory,
@@ -140,7 +140,7 @@ impl OwnDirectory {
         self.parent.path().join(&self.name)
     }
 
-    /// Removes the entry `last` at the end. Another directory with its name stays.
+    /// Removes the entry `last` at the end.
     pub fn remove(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
         self.directory.remove_contents(last)?;
         match self.parent.holds(&self.name, &self.directory)? {
@@ -151,7 +151,7 @@ impl OwnDirectory {
     }
 }
 
-/// Absolute: programs run in the directory, where a relative path would differ.
+/// Absolute: programs run in the directory.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

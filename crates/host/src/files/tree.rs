@@ -23,7 +23,7 @@ pub struct Tree {
     root: Directory,
     owner: u32,
     doors: &'static [&'static str],
-    /// Opened doors by their paths below the root.
+    /// Doors by path below the root.
     open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
 }
 

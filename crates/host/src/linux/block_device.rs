@@ -29,8 +29,7 @@ pub struct BlockDevice {
     /// In /sys/block: `nvme0n1`, `dm-3`.
     pub name: String,
     pub number: DeviceNumber,
-    /// Identifier, else name and number. Includes the size: some hypervisors give all disks one serial number, and a
-    /// resized disk counts as another.
+    /// Identifier, else name and number, and the size: some hypervisors give all disks one serial number.
     pub identity: String,
     pub is_rotational: bool,
     /// Also the most that one posix_fadvise(WILLNEED) loads.
@@ -58,8 +57,7 @@ pub struct DeviceCounters {
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     pub in_flight: u64,
-    /// Milliseconds of reads, of writes, and of all requests together. `queued_ms` per elapsed time is the mean queue
-    /// length.
+    /// Milliseconds of reads, of writes, and of all requests. `queued_ms` per elapsed time is the mean queue length.
     pub read_ms: u64,
     pub write_ms: u64,
     pub queued_ms: u64,

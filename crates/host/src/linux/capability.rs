@@ -39,14 +39,14 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 pub const BPF_REMEDY: &str =
     "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
-/// Too fast to slow anything during the test.
+/// Too fast to slow anything.
 const HARMLESS: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000_000), read_bytes_per_second: Some(Bytes(1_000_000_000_000)) };
 
 #[derive(Clone, Debug, Default)]
 pub struct HostTarget {
     pub data_directory: Option<PathBuf>,
-    /// A representative file in it, not empty.
+    /// A representative file, not empty.
     pub data_file: Option<PathBuf>,
     pub files: Option<Arc<Tree>>,
     pub server_pid: Option<u32>,
@@ -63,7 +63,7 @@ impl HostTarget {
     }
 }
 
-/// Takes well under a second. Changes only a scratch file and an empty cgroup.
+/// Changes only a scratch file and an empty cgroup.
 pub fn check_host(target: &HostTarget) -> Vec<Capability> {
     [
         ("page cache", "os", check_residency(target)),
@@ -138,7 +138,7 @@ fn check_eviction(target: &HostTarget) -> Found {
     Ok(format!("evicted a scratch file in {}: {stayed} of {pages} pages stayed cached", directory.display()))
 }
 
-/// Pages of a scratch file that stayed after eviction, and all its pages.
+/// Pages that stayed after eviction, and all pages.
 fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     let scratch = write_scratch_file(directory, SCRATCH_BYTES)?;
     let cache = SystemPageCache::new();
@@ -161,7 +161,7 @@ fn check_activity() -> Found {
     Ok("/proc/kpageflags shows which pages were read more than once".to_owned())
 }
 
-/// Opens /proc/sys/vm/drop_caches without writing to it.
+/// Does not write to it.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
@@ -170,7 +170,7 @@ fn check_drop_caches() -> Found {
     }
 }
 
-/// Loaded data is charged to pgthaw's cgroup, which must have as much room as the server's.
+/// Loaded data is charged to pgthaw's cgroup, which needs as much room as the server's.
 fn check_memory(target: &HostTarget) -> Found {
     let own_pid = std::process::id();
     let (total, own) = (read_memory()?.total_bytes, read_loadable_memory(own_pid)?.bytes);

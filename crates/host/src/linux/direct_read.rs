@@ -42,7 +42,7 @@ impl AlignedBuffer {
 }
 
 impl DirectFile {
-    /// Opens the file separately from other uses. EINVAL if the file system lacks O_DIRECT.
+    /// EINVAL if the file system lacks O_DIRECT.
     pub fn open(path: &Path) -> Result<DirectFile, Error> {
         DirectFile::adopt(open_regular_with(path, OFlags::DIRECT), path.to_owned())
     }

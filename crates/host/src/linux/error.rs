@@ -40,7 +40,7 @@ impl Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
 
-    /// Directory of the affected file; empty without one.
+    /// Empty without one.
     pub fn directory(&self) -> &Path {
         match self {
             Error::File { path, .. } | Error::ResidencyHidden(path) => path.parent(),

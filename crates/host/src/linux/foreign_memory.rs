@@ -15,8 +15,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use crate::files::read_at_most;
 
-/// Address of a variable, the same in all forked processes. Reads /proc/PID/exe, which is correct even if the file was
-/// replaced.
+/// Address of a variable, the same in all forked processes. Reads /proc/PID/exe, correct even for a replaced file.
 ///
 /// # Errors
 /// `Error::Unavailable` if the program has no such symbol.
@@ -42,7 +41,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
 /// The program's owner chooses its size.
 const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
-/// Lowest address of the program in memory, and its offset in the file.
+/// Lowest address in memory, and its offset in the file.
 fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     let own = read_mappings(&pid.to_string(), program);
     let own = own.map_err(|source| Error::Call { action: "read /proc/PID/maps", source })?;
@@ -145,8 +144,8 @@ impl SharedWords {
         self.words().get(index).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Consistent copy of a record of `count` words. Its first word is a sequence count, odd during a write. `None` if
-    /// the writer never finished.
+    /// Consistent copy of a record of `count` words. The first is a sequence count, odd during a write. `None` if the
+    /// writer never finished.
     pub fn read_record(&self, first: usize, count: usize) -> Option<Vec<u64>> {
         let record = self.words().get(first..first + count)?;
         (0..ATTEMPTS).find_map(|_| {

@@ -15,7 +15,7 @@ use rustix::process::{self, WaitOptions, getpid, set_child_subreaper, set_parent
 
 use super::signals::{PASSED, is_ignored, is_typed, send};
 
-/// Shared memory from the working process to the waiting one.
+/// Messages from the working process to the waiting one.
 #[derive(Debug, Default)]
 struct Told {
     /// Pid of the job; `UNKNOWN` while it starts, 0 before.
@@ -67,7 +67,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
             before_waiting();
             let ended = watch(child.as_raw(), told, &heeded)?;
             before.thread_set_mask()?;
-            // This process may become the job, which has only its own children.
+            // This process may become the job.
             set_child_subreaper(None)?;
             Ok(Some(ended))
         }
@@ -81,7 +81,7 @@ pub fn work_behind_guard(before_waiting: impl FnOnce()) -> io::Result<Option<End
     }
 }
 
-/// Marks the job as starting. Until its pid is known, no other process may start it.
+/// Prevents another start of the job until its pid is known.
 pub fn note_start() {
     note_job(UNKNOWN);
 }

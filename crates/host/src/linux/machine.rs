@@ -33,7 +33,7 @@ pub struct MachineFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub file_system: String,
-    /// Device, for a file system on a disk.
+    /// Device of a file system on a disk.
     pub source: PathBuf,
     pub point: PathBuf,
 }
@@ -90,7 +90,7 @@ fn look_at(path: &Path) -> Result<StatVfs, Error> {
     statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))
 }
 
-/// Finds the mount by its number, as device numbers mislead on btrfs.
+/// Finds the mount by its number: device numbers mislead on btrfs.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
     let status = status.map_err(|error| Error::file("look at", path, error.into()))?;
@@ -176,7 +176,7 @@ pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
 }
 
 /// Untouched part of a process's shared memory of `size` bytes, which will reduce loadable memory. A lower bound: all
-/// shared memory of the cgroup counts as touched. Huge pages yield 0, as they are reserved from the start.
+/// shared memory of the cgroup counts as touched. Huge pages yield 0: they are reserved from the start.
 pub fn read_untouched_shared_memory(pid: u32, size: Bytes) -> Result<Bytes, Error> {
     if read_details(pid)?.hugetlbpages.is_some_and(|kilobytes| kilobytes > 0) {
         return Ok(Bytes(0));
@@ -208,10 +208,9 @@ fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 // ---- idle memory ----
 //
-// DAMON ages physical memory. If a file is read into memory that was free for a minute, DAMON pages it out seconds
-// later.
+// DAMON ages physical memory. A file read into memory that was free for a minute is paged out seconds later.
 
-/// Share of free memory that stays unused.
+/// Share of free memory left unused.
 const SPARED_RATIO: f64 = 0.1;
 
 /// A scheme that allows one access in ten samples counts a single touch as idle.
@@ -277,7 +276,6 @@ fn read_pressure_file(path: &Path) -> Result<Option<Pressure>, Error> {
             full_us_total: full.total,
         })),
         Err(ProcError::NotFound(_)) => Ok(None),
-        // The kernel was booted with pressure measurement off.
         Err(ProcError::Io(error, _)) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(Error::proc("read the pressure", error)),
     }

@@ -1,5 +1,5 @@
-//! This program's code. After a reboot, page faults would load it by over a hundred serial reads, queued behind the
-//! server's (docs/decisions/own-program.md).
+//! This program's code. After a reboot, page faults would load it by over a hundred serial reads, behind the server's
+//! (docs/decisions/own-program.md).
 
 use std::env::var_os;
 use std::fs::{File, OpenOptions};
@@ -22,18 +22,18 @@ use crate::files::open_regular;
 /// The running program, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Parallel reads: enough to get a share of the device beside other readers.
+/// Parallel reads: enough for a share of the device beside others.
 const READERS: u64 = 4;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Number of probed places. Only a file's owner may query every page.
+/// Number of probed places: only a file's owner may query every page.
 const PLACES: u64 = 64;
 
 /// Absent places from which the program counts as cold.
 const MISSING_MIN: usize = 8;
 
-/// Reads a cold program in large pieces in the background.
+/// Runs in the background.
 pub fn read_own_program() {
     let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Some(used) = find_used() else { return };
@@ -62,14 +62,13 @@ pub fn find_in_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     places.map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
-/// Mapped part of the file. Excludes symbols, a fifth of the file.
+/// Mapped part of the file, without symbols, a fifth of it.
 fn find_used() -> Option<Range<u64>> {
     let own = read_mappings("self", &std::env::current_exe().ok()?).ok()?;
     let ranges = own.into_iter().map(|(addresses, offset)| offset..offset + (addresses.end - addresses.start));
     ranges.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
 }
 
-/// Whether a read at `at` would wait for the device.
 fn is_missing(file: &File, at: u64) -> bool {
     let mut byte = [0];
     let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT);

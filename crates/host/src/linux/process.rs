@@ -135,7 +135,7 @@ pub fn count_busy(pids: &[u32]) -> Busy {
     busy
 }
 
-/// Clock ticks since boot; unique with the pid.
+/// Clock ticks since boot.
 pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
 }
@@ -196,7 +196,7 @@ pub fn is_alive(pid: u32) -> bool {
     open(pid).is_ok_and(|process| process.is_alive())
 }
 
-/// Title in `ps`, where PostgreSQL reports its activity; else the program's name.
+/// Title in `ps`; else the program's name.
 pub fn read_title(pid: u32) -> Result<String, Error> {
     // Titles contain role and database names in any encoding.
     let title = std::fs::read(format!("/proc/{pid}/cmdline"));
@@ -237,7 +237,7 @@ pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
     open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
-/// A single read, as this is called many times a second.
+/// Called many times a second.
 fn read_status(pid: u32) -> Result<Stat, Error> {
     // 52 numbers, and a name of at most 64 bytes.
     let mut line = [0; 2048];
@@ -483,7 +483,6 @@ mod process_tests {
         assert!(is_alive(pid));
         assert!(read_fetched_bytes(pid).is_ok());
         assert!(read_cpu_time(pid).is_ok());
-        // Until exec, the child has this program's title.
         while read_title(pid).unwrap() != "sleep 60" {
             std::thread::yield_now();
         }

@@ -1,5 +1,4 @@
-//! A disk's read-ahead, changed temporarily. /run/pgthaw keeps the disk's own value meanwhile; a boot resets both. The
-//! next run restores it after a killed one.
+//! A disk's read-ahead, changed temporarily. /run/pgthaw keeps the disk's own value meanwhile; a boot resets both.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
@@ -17,8 +16,8 @@ use crate::units::Bytes;
 /// Only root may enter, so no other user can hold its locks.
 const STATE_DIRECTORY: &str = "/run/pgthaw";
 
-/// Restores the disk's own value when dropped. Open files keep their value. Several runs may set the same value; the
-/// last one to end restores the disk's.
+/// Restores the disk's own value when dropped. Open files keep their value. Of several runs with one value, the last to
+/// end restores.
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
@@ -39,7 +38,7 @@ impl ReadAhead {
         Files::find(path)?.set(asked)
     }
 
-    /// Undoes a killed run's change. Returns the disk's own value, if it was restored.
+    /// Undoes a killed run's change. Returns the value, if it was restored.
     pub fn repair(path: &Path) -> Result<Option<Bytes>, Error> {
         let files = Files::find(path)?;
         // Without the directory, nothing was changed since boot.
@@ -73,7 +72,7 @@ impl Drop for ReadAhead {
 struct Files {
     /// File in /sys with the disk's setting.
     setting: PathBuf,
-    /// File in /sys that a mounted file system uses.
+    /// The one that a mounted file system uses.
     mounted: PathBuf,
     state_directory: PathBuf,
     state: PathBuf,
@@ -283,7 +282,7 @@ mod tests {
     fn what_a_killed_run_left_is_put_back() {
         let (_system, files) = system();
         let mut held = files.clone().set(ASKED).unwrap();
-        // As for a killed process: releases the lock and restores nothing.
+        // As for a killed process.
         drop(held.holder.take());
         drop(held);
         assert_eq!(files.read().unwrap(), ASKED);
@@ -313,7 +312,6 @@ mod tests {
         assert!(!files.state.exists());
     }
 
-    /// Without root and a disk, only tests the refusal's hint.
     #[test]
     fn the_kernel_takes_the_read_ahead_and_takes_it_back() {
         let place = Path::new("/var/tmp");

@@ -58,7 +58,7 @@ fn is_in_foreground() -> bool {
 /// Ends this process by its job's signal, without a second core dump.
 pub fn end_by(signal: i32) {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
-    // If this fails, there is only a second core dump.
+    // A second core dump is harmless.
     let _ = setrlimit(Resource::Core, limit);
     // SAFETY: the default action takes no handler; nothing of this process depends on the one that was there.
     unsafe { libc::signal(signal, libc::SIG_DFL) };

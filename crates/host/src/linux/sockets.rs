@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Client of a server process; behind a pooler, the pooler itself.
+/// Behind a pooler, the pooler itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
@@ -32,7 +32,7 @@ pub enum Client {
     Ended,
 }
 
-/// Possible clients. Lists of connections may be long, so they are read once, and only if needed.
+/// Possible clients. Lists of connections may be long, so they are read once, if needed.
 #[derive(Debug, Default)]
 pub struct Clients {
     members: BTreeSet<u32>,

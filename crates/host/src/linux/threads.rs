@@ -16,8 +16,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on `count` threads, numbered from 0. The calling thread is number 0, so the work is done even if no
-/// other thread starts.
+/// Runs `work` on `count` threads, numbered from 0, the caller's. So the work is done even if no other thread starts.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {

@@ -7,7 +7,7 @@ use super::{AccessKind, Bin, Device, PageClass, Server, Warmer, Workload};
 use crate::Error;
 use crate::closed_form::{WARM_SHARE, find_rise};
 
-/// A step is this share of the transactions done so far, but at least `FIRST_STEP`.
+/// A step is this share of the transactions done, but at least `FIRST_STEP`.
 const STEP: f64 = 0.03;
 const FIRST_STEP: f64 = 0.5;
 
@@ -569,7 +569,6 @@ mod curve_tests {
             let warm = forecast.seconds_to_warm();
             let seconds = warm.unwrap_or_else(|| panic!("{window} pages: {:?}", forecast.points.last()));
             assert!(forecast.points.last().is_some_and(ForecastPoint::is_warm), "{window}");
-            // No jump between neighbouring windows.
             assert!(
                 before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))),
                 "{window}: {before:?} {seconds}"
@@ -621,7 +620,7 @@ mod network_tests {
 // Che, Tung and Wang (2002), with two tiers in series as in Martina, Garetto and Leonardi (2014): an LRU cache keeps
 // every page for about the time T after its last use.
 
-/// Time T in transactions; infinite if all used pages fit into the cache.
+/// Time T in transactions; infinite if all used pages fit.
 fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, capacity: f64) -> f64 {
     let used: f64 = bins.clone().filter(|bin| bin.weight > 0.0).map(|bin| bin.pages).sum();
     if capacity >= used {
@@ -682,7 +681,7 @@ mod tiers_tests {
 
     #[test]
     fn shared_buffers_before_the_page_cache_add_little_to_it() {
-        // Pages in shared_buffers were read through the page cache, so both tiers hold their share independently.
+        // Both tiers hold their share independently: pages in shared_buffers were read through the page cache.
         let misses = compute_steady_misses(&uniform(1000.0), 200.0, 600.0);
         assert!(misses[0][0] < 0.4 && misses[0][0] > 0.25, "{misses:?}");
     }

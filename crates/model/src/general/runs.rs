@@ -1,5 +1,5 @@
-//! Cost of ranges of neighbouring pages, for which there is no closed form. Simulates how Linux fills a file
-//! (mm/readahead.c, 6.16 and later) and records costs by the share of missing pages.
+//! Cost of ranges of neighbouring pages, without a closed form. Simulates how Linux fills a file (mm/readahead.c, 6.16
+//! and later) and records costs by the share of missing pages.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -98,7 +98,7 @@ fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     sums.iter().map(each).collect()
 }
 
-/// A file's cached pages and the state of its reader (`file_ra_state`).
+/// Includes the state of its reader (`file_ra_state`).
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) cached: Vec<bool>,
@@ -228,9 +228,9 @@ impl File {
 
 // ---- read ahead ----
 //
-// Linux takes a random read for sequential if more cached pages precede it than it requests. Linux then reads ahead by
-// the length of this run and marks the last page. A request for a marked page reads on from the next missing page,
-// twice its distance, and moves the mark there.
+// Linux takes a random read for sequential if more cached pages precede it than it requests. It then reads ahead by the
+// length of this run and marks the last page. A request for a marked page reads on from the next missing page, twice
+// its distance. It moves the mark there.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {

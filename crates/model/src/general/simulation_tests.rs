@@ -1,4 +1,4 @@
-//! Compares the model with a simulation of every page and every client.
+//! Compares the model with a simulation of every page and client.
 
 use std::collections::VecDeque;
 
@@ -126,7 +126,6 @@ impl<'a> Simulation<'a> {
 
     fn run(&mut self, marks: &[u64]) -> Vec<f64> {
         let mut at_cpu: Vec<Client> = (0..self.workload.clients).map(|_| Client::default()).collect();
-        // Clients that wait for the budget, and clients with a read in flight.
         let mut waiting: VecDeque<Client> = Default::default();
         let mut at_device: VecDeque<Client> = Default::default();
         let mut times = Vec::new();
@@ -346,7 +345,6 @@ fn ranges_of_neighbours_come_in_few_reads() {
         workload.classes[2] =
             PageClass { pages: 160_394.0, run_pages, accesses: run_pages, ..workload.classes[2].clone() };
         let mut server = server(3000.0, f64::INFINITY, 1e9);
-        // The simulation implements the limit on reads alone.
         server.device.bandwidth = f64::INFINITY;
         compare(&name, &workload, &server, 0.03);
     }

@@ -204,8 +204,8 @@ impl Warmer {
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
 
-    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. The device's limits apply to
-    /// the sum, and its queue is fair.
+    /// Seconds to serve all reads in flight: the warmer's, and `depth` reads of `bytes`. Limits apply to the sum, and
+    /// the queue is fair.
     pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
         let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
         let reads = depth + beside;
@@ -353,7 +353,7 @@ pub fn zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     bins
 }
 
-/// Bins of scattered rows. The most popular rows dominate a page each; a sample represents all other pages.
+/// The most popular rows dominate a page each; a sample represents all other pages.
 pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<Bin> {
     let rows = (pages * rows_per_page).max(1.0);
     let head = HEAD_ROWS.min((pages / 4.0).floor());
@@ -513,7 +513,6 @@ mod popularity_tests {
         }
     }
 
-    /// Share of all accesses to the most popular `share` of the pages.
     fn head(popularity: &Popularity, share: f64) -> f64 {
         let pages = 1e5;
         let mut left = share * pages;

@@ -1,5 +1,5 @@
-//! Fits the closed form (Td, Tc, P) to a measured warm-up. Logarithms of times make cold and warm seconds count
-//! alike; Tukey's biweight discounts stalls and outliers.
+//! Fits the closed form (Td, Tc, P) to a measured warm-up. By logarithms, cold and warm seconds count alike; Tukey's
+//! biweight discounts stalls and outliers.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
@@ -172,7 +172,7 @@ impl LeastSquaresProblem<f64, Dyn, U3> for Problem<'_> {
     }
 }
 
-/// Alternates fitting and weighting. Also returns the median absolute residual.
+/// Returns also the median absolute residual.
 fn reweigh(mut problem: Problem<'_>, rounds: usize) -> Option<(Problem<'_>, f64)> {
     for _ in 0..rounds {
         let (fitted, report) = LevenbergMarquardt::new().minimize(problem);

@@ -56,7 +56,7 @@ const SILENT_SECONDS: f64 = 5.0;
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// If the tail's median differs more (in logarithms), the level belongs to a slower change, such as a long period.
+/// Difference of the tail's median (in logarithms) above which the level belongs to a slower change.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
@@ -83,7 +83,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     judgement
 }
 
-/// Returns the reason if the closed form does not apply.
+/// Reason if the closed form does not apply.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
         return Err("a warmer ran beside the workload");

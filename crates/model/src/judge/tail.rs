@@ -11,7 +11,7 @@ const MOST_VALUES: usize = 400;
 /// Last share of the curve, which defines the final level.
 const END_SHARE: f64 = 0.2;
 
-/// Share ignored in the search for a period, because of the warm-up.
+/// Share ignored in the search for a period: the warm-up.
 const EARLY_SHARE: f64 = 0.3;
 
 /// Levels are equal within this share or this many standard deviations.
@@ -39,7 +39,6 @@ const LEAP_FROM: f64 = 0.35;
 /// Share of values ignored at each end of the span.
 const FEW: f64 = 0.05;
 
-/// Minimum values before a leap.
 const LEAST_BEFORE_LEAP: usize = 6;
 
 /// Lower throughput counts as this share of the level.
@@ -76,7 +75,7 @@ pub(super) struct Tail {
     pub rates: Vec<f64>,
     pub start: usize,
     pub level: f64,
-    /// Logarithms of `rates` relative to `level`, with single dips smoothed.
+    /// Relative to `level`, with single dips smoothed.
     pub logs: Vec<f64>,
     /// Isotonic regression of `logs`.
     pub risen: Vec<f64>,
@@ -182,7 +181,7 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// Whether something else warmed the cache. The workload's own reads would cause half of the rise (in logarithms)
+    /// True if something else warmed the cache. The workload's own reads would cause half of the rise (in logarithms)
     /// with half of the transactions.
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
@@ -244,9 +243,9 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 
 // ---- noise ----
 //
-// A warm-up only rises, so the curve's falls measure its symmetric noise. To judge a fall, the rises measure it.
+// A curve's falls measure its symmetric noise. To judge a fall, the rises measure it.
 
-/// Correlation times of the noise, in values.
+/// Correlation times in values.
 const TIMES: [f64; 6] = [0.0, 2.0, 6.0, 18.0, 54.0, 162.0];
 
 /// Sign of the movements that are certainly noise.
@@ -317,7 +316,7 @@ impl Noise {
         })
     }
 
-    /// Standard deviation of the sum with these weights.
+    /// Standard deviation of the weighted sum.
     pub fn error_of(&self, weights: &[f64]) -> f64 {
         let of_part = |time: f64| {
             let kept = if time > 0.0 { (-1.0 / time).exp() } else { 0.0 };
@@ -419,7 +418,6 @@ fn fold(values: &[f64], period: usize) -> Vec<f64> {
     (0..period).map(usual).collect()
 }
 
-/// Whether the period's course explains enough of the variance.
 fn is_explained(values: &[f64], course: &[f64]) -> bool {
     let period = course.len();
     let mean = values.iter().sum::<f64>() / values.len() as f64;

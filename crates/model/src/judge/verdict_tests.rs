@@ -20,7 +20,6 @@ struct Case {
     period: Option<f64>,
 }
 
-/// Whether the level is cold, whatever the curve looks like.
 fn is_never_warm(case: &Case) -> bool {
     case.truth == Verdict::NotReached
 }
@@ -233,7 +232,6 @@ fn a_limited_rate_proves_nothing_but_its_reads_may() {
     assert_eq!(warmth(series(Some(3.0), true)).is_warm, Some(true));
 }
 
-/// `pgbench --rate` draws random arrivals: counts scatter by their square root.
 #[test]
 fn counts_at_random_are_no_trend() {
     let mut moved = Vec::new();
@@ -321,7 +319,6 @@ fn neighbours_are_noise_and_a_rise_beneath_them_is_none() {
     assert!(called.is_empty() && early.len() <= 1, "called warm: {called:?}, too early: {early:?}");
 }
 
-/// The hot part is warm after a tenth of the needed transactions.
 #[test]
 fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
     let (quiet, pages) = (Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 500_000.0);
@@ -338,7 +335,6 @@ fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
     assert_eq!(warmth(Some(0.05 * pages)).is_warm, Some(true));
 }
 
-/// `cat` runs beside the load: throughput leaps long before the load has read its pages.
 #[test]
 fn a_level_that_something_else_warmed_is_one() {
     let quiet = Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 };
@@ -348,7 +344,6 @@ fn a_level_that_something_else_warmed_is_one() {
     let judged = judge(&series, None);
     assert_eq!((judged.verdict, judged.exit_code()), (Verdict::Steady, 0), "{judged:?}");
     assert!((8.0..12.0).contains(&judged.steady_from_seconds.unwrap()), "{judged:?}");
-    // A cold server would have become visibly faster.
     assert_eq!(judged.warmth.unwrap().is_warm, Some(true));
 }
 
@@ -381,7 +376,6 @@ proptest::proptest! {
     }
 }
 
-/// The curve shows fewer than four periods.
 #[test]
 fn an_end_unlike_the_rest_is_no_level() {
     let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };
@@ -425,7 +419,6 @@ fn standstills_within_a_level_are_named() {
     assert_eq!(told(&[(20, 23), (60, 65), (75, 79)]), many);
 }
 
-/// The fall is just before the stretch that defines the level.
 #[test]
 fn a_fall_in_the_last_fifth_is_one() {
     let quiet = Noise { sigma: 0.03, rho: 0.0, stalls_per_second: 0.0 };

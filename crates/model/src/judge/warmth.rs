@@ -1,5 +1,3 @@
-//! Decides whether a level is a warm server's.
-
 use super::judgement::{Warmth, percent};
 use super::tail::{Noise, Tail};
 use super::{Bucket, Series};
@@ -131,8 +129,8 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 // ---- approach ----
 //
-// A warm-up ends as T = Tc × (1 + a e^(-i/P)) or, at the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Every
-// share, P and form is weighed against the end of the curve.
+// A warm-up ends as T = Tc × (1 + a e^(-i/P)) or, at the device's limit, as T = Tc × (1 + (a e^(-i/P))⁴)^¼. Weighs
+// every share, P and form against the end of the curve.
 
 const MOST_STRETCHES: usize = 60;
 
@@ -160,8 +158,7 @@ pub struct Approach {
     pub unfinished: f64,
 }
 
-/// `logs` are relative to the final level, `done` the transactions at the middle of each. P is at least
-/// `least_pages`.
+/// `logs` are relative to the final level, `done` the transactions at the middle of each. P is at least `least_pages`.
 pub fn find_approach(done: &[f64], logs: &[f64], noise: &Noise, least_pages: f64) -> Approach {
     let from = (logs.len() as f64 * FROM) as usize;
     let group = (logs.len() - from).div_ceil(MOST_STRETCHES).max(1);

@@ -38,7 +38,7 @@ impl Loading {
         })
     }
 
-    /// The loader also parses the BTF and does not share it. Both parse in parallel if a thread is available.
+    /// The loader also parses the BTF and does not share it. Parses in parallel if a thread is available.
     fn read() -> Result<Loading, BtfError> {
         thread::scope(|scope| {
             let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
@@ -115,7 +115,6 @@ pub fn refusal(reason: &str, remedy: &str) -> Error {
     })
 }
 
-/// One line with the error and its sources.
 fn tell(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut source = error.source();

@@ -20,8 +20,8 @@ pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Bo
     Err(missing((postmaster_pid, options)))
 }
 
-/// Watches files in units of `unit_pages` pages, a power of two. Reads the file `control` to verify that the kernel and
-/// stat use the same numbers for files, which not every file system does.
+/// Watches files in units of `unit_pages` pages, a power of two. Reads `control` to verify that the kernel and stat use
+/// the same numbers for files. Not every file system does.
 pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<Box<dyn PageWatch>, Error> {
     #[cfg(probes)]
     return Ok(Box::new(pages::PageProbe::open(files, unit_pages, control)?));
@@ -29,8 +29,8 @@ pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -
     Err(missing((files, unit_pages, control)))
 }
 
-/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. On `None` from `room`
-/// it loads nothing. A concurrent `open_page_probe` waits, and fails if this fails.
+/// Loads the page probe, which takes tens of milliseconds, while the caller collects the files. If `room` is `None`,
+/// loads nothing. A concurrent `open_page_probe` waits, and fails if this fails.
 pub fn open_pages_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     #[cfg(probes)]
     pages::open_ahead(room);

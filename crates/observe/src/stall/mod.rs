@@ -1,4 +1,4 @@
-//! Finds stalls of a running server in its throughput and names their causes.
+//! Finds a server's stalls in its throughput and names their causes.
 
 mod sentence;
 mod stalls;

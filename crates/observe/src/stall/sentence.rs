@@ -1,6 +1,6 @@
 //! Derives the kind and the sentence of a stall from the steps in and before it. Pure.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -77,13 +77,13 @@ const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 /// Minimum increase of waiting backends, as a share of all.
 const VICTIMS: f64 = 0.2;
 
-/// If this share of working backends waits, no increase is needed: with a slow device, nearly all always wait.
+/// Share of waiting among working backends that needs no increase: on a slow device, nearly all always wait.
 const NEARLY_ALL: f64 = 0.8;
 
 /// Minimum share of the stall filled by file calls.
 const FILLS: f64 = 0.4;
 
-/// Minimum increase of others' share of the processors, and minimum share of all processors in use.
+/// Minimum increase of others' share of the processors, and minimum share of all in use.
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
@@ -118,7 +118,7 @@ const EVENTS_NAMED: usize = 3;
 /// `usual_per_second` is the command rate that the stall was judged against.
 pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
     let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
-    // A cause precedes those whose signs it also produces.
+    // A cause precedes those whose signs it produces.
     let (kind, cause) = seen
         .memory()
         .or_else(|| seen.temporary_files())
@@ -172,7 +172,7 @@ impl<'a> Seen<'a> {
         self.now.of_classes(classes) - self.then.of_classes(classes)
     }
 
-    /// Whether these waits block more backends than before, or nearly all.
+    /// True for more backends than before, or nearly all.
     fn keep(&self, classes: &[&str]) -> bool {
         let kept = self.now.of_classes(classes);
         self.grew(classes) >= self.many() || kept >= SOMEBODY && kept >= NEARLY_ALL * self.now.at_work()
@@ -206,7 +206,7 @@ impl<'a> Seen<'a> {
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
         // With most backends blocked and few ready, processors are not short. If only clients are affected, others may
-        // use just what an idle server leaves, so some task must wait for a processor.
+        // use just the idle rest, so some task must wait for a processor.
         let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
         let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {
@@ -235,8 +235,7 @@ impl<'a> Seen<'a> {
         Some((kind, format!("{what}: {waiting} of {of} backends waited for {whom}.")))
     }
 
-    /// Whether backends waited for clients most of the time. Tolerates short lock waits when all clients return at
-    /// once.
+    /// True if most of the time. Tolerates short lock waits when all clients return at once.
     fn is_with_clients(&self) -> bool {
         let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
         with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
@@ -250,8 +249,7 @@ impl<'a> Seen<'a> {
         self.during.iter().filter(is_with_client).collect()
     }
 
-    /// Whether hardly any client sends anything. Excludes the first and last steps, which contain normal traffic.
-    /// One client may be an onlooker.
+    /// Excludes the first and last steps, which contain normal traffic. One client may be an onlooker.
     fn clients_pause(&self) -> bool {
         let steps = self.steps_with_clients();
         let inner = steps.get(1..steps.len().saturating_sub(1)).unwrap_or_default();
@@ -264,8 +262,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last look with the most frequent holder that does not wait for a lock. When it releases the lock, others
-    /// hold it briefly.
+    /// The last look with the most frequent holder that does not wait for a lock. After its release, others hold the
+    /// lock briefly.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -274,7 +272,7 @@ impl<'a> Seen<'a> {
         looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
     }
 
-    /// A process holds a lock throughout while it sleeps or waits for its client.
+    /// A process holds a lock while it sleeps or waits for its client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
         let looks = self.looks();
         let sleeps = |one: &&LockProcess| class_of_wait(one).is_some_and(|class| !BLOCKED.contains(&class));
@@ -324,7 +322,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// Whether these bytes far exceed those of the longest sync, which then waits behind them.
+    /// True if these bytes far exceed those of the longest sync, which then waits behind them.
     fn is_behind(&self, bytes: u64) -> bool {
         let waiting = self.candidate().map_or(0, |one| bytes_of(&one));
         bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.keep(&BLOCKED)

@@ -11,13 +11,13 @@ const STEPS_OF_SECOND: usize = 4;
 /// Steps that a stall is compared with.
 const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 
-/// Steps kept for the longest stall and the time before it.
+/// Covers the longest stall and the time before it.
 const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 
-/// If a smaller share of backends remains, the load has ended: no stall.
+/// Share of remaining backends below which the load has ended.
 const LEFT: f64 = 0.5;
 
-/// Below this average of working backends a server is idle: no stall.
+/// Average of working backends below which a server is idle.
 const AT_WORK: f64 = 0.1;
 
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Stalls {
         self.ongoing = self.finder.open().and_then(|span| self.describe(&span, false));
     }
 
-    /// Commands are no longer counted. A stall in progress ends here.
+    /// A stall in progress ends here.
     pub fn end(&mut self) {
         let finder = std::mem::replace(&mut self.finder, StallFinder::new(STEPS_OF_SECOND));
         let last = finder.finish().and_then(|span| self.describe(&span, true));
@@ -62,7 +62,7 @@ impl Stalls {
         self.finished.extend(last);
     }
 
-    /// Stalls ended since `since_ms` (Unix time in milliseconds), or in progress.
+    /// Stalls in progress, or ended since `since_ms` (Unix time in milliseconds).
     pub fn recent(&self, since_ms: i64) -> Vec<Stall> {
         let ended = self.finished.iter().filter(|stall| stall.end_ms.is_some_and(|end| end >= since_ms));
         ended.chain(&self.ongoing).cloned().collect()

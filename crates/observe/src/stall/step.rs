@@ -22,14 +22,14 @@ pub struct Step {
     /// Calls in progress, and slow calls that ended.
     pub calls: Vec<SeenCall>,
     pub written: WrittenTo,
-    /// Holders of locks that others waited for, if queried in this step.
+    /// Holders of awaited locks, if queried in this step.
     pub holders: Vec<LockProcess>,
     /// Number of processors; 0 if the machine is not visible from here.
     pub processors: f64,
     pub machine: OsSample,
 }
 
-/// Average number of client backends by activity.
+/// Averages by activity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backends {
     pub count: f64,
@@ -133,7 +133,7 @@ impl CheckpointPhase {
 
 // ---- averages over several steps ----
 
-/// Averages weighted by length, in backends or processors.
+/// Weighted by length, in backends or processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
     pub seconds: f64,
@@ -148,7 +148,7 @@ pub struct Means {
     /// Busiest device and its busy share of the time.
     pub busiest: Option<(String, f64)>,
     pub memory_wait: f64,
-    /// Share of the time with a waiting task. 1 if the kernel does not report it.
+    /// Share of the time with a waiting task; 1 if unknown.
     pub processor_wait: f64,
 }
 

@@ -1,5 +1,3 @@
-//! Incidents and their expected names.
-
 use std::collections::BTreeMap;
 
 use super::*;
@@ -84,7 +82,6 @@ fn the_file_of_a_checkpoint_is_named_with_its_writes_and_those_who_wait_behind_i
     let during = || Step {
         calls: vec![
             seen(call(24637, FileCallKind::Fsync, &ACCOUNTS, 122_588), "checkpointer", Some("accounts")),
-            // The log waits too, on the same device.
             seen(call(77, FileCallKind::Fdatasync, &LOG, 3), "client backend", None),
         ],
         checkpoint: Some(CheckpointPhase::Syncs),
@@ -129,7 +126,6 @@ fn a_log_on_a_device_of_its_own_is_not_held_up_by_other_files() {
     assert!(sentence.contains("walwriter 77: fdatasync 2.0 s, 40 writes of 320 kB, pg_wal/0000"), "{sentence}");
 }
 
-/// When the log stops, no more waiters can be added.
 #[test]
 fn where_all_wait_for_the_log_all_the_time_a_longer_sync_is_the_cause() {
     let waits = [("LWLock", "WALWrite", 13.0), ("IO", "WalSync", 1.0), ("Client", "ClientRead", 2.0)];
@@ -320,7 +316,6 @@ fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
 
 #[test]
 fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
-    // A compiler with a thread per processor.
     let mut silent = stopped(&[("Client", "ClientRead", 16.0)]);
     (silent.machine.processors_busy_seconds, silent.machine.pressure.cpu_some) = (2.0, Some(0.3));
     assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::ClientPause);
@@ -333,7 +328,6 @@ fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
 
 #[test]
 fn a_crowd_that_was_there_before_is_told_as_one() {
-    // Compilers used the rest before, too.
     let mut before = quiet();
     (before.machine.processors_busy_seconds, before.backends.ready) = (2.0, 1.5);
     let mut during = stopped(&[("Client", "ClientRead", 9.0)]);

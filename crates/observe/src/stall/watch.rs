@@ -50,8 +50,8 @@ impl StallWatch {
         }
     }
 
-    /// Adds a reading, usually four per second, with any lock waits since the last one. Looks up relations through the
-    /// connection, if any. Without counted commands there is no throughput, and stall detection stops.
+    /// Adds a reading, usually four per second, with lock waits since the last one. Looks up relations through any
+    /// connection. Without counted commands there is no throughput, and stall detection stops.
     ///
     /// Returns the number of transactions that it caused.
     pub async fn add(

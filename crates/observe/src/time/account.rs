@@ -1,6 +1,6 @@
 //! Sums of process readings by second and by name. Pure: no clock, no process access.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 #[cfg(test)]
 mod tests;
@@ -110,7 +110,7 @@ impl NamedStatistic {
             place: name.place,
             part: name.part,
             detail: name.detail,
-            // Cap the mean, because the length of an unfinished wait may be slightly low.
+            // The length of an unfinished wait may be slightly low.
             average_ns: ended.average_ns().map(|mean| mean.min(statistic.max_ns.unwrap_or(mean))),
             p99_ns: statistic.quantile_ns(0.99),
             statistic,
@@ -124,7 +124,7 @@ impl NamedStatistic {
         named
     }
 
-    /// Whether this is idle time, which is sorted behind all others.
+    /// Idle time, sorted behind all others.
     pub fn is_aside(&self) -> bool {
         is_idle(&self.part, &self.detail)
     }
@@ -291,7 +291,7 @@ pub struct TimeSpan {
     pub clients: TimeShares,
     pub lived: Lived,
     pub statistics: BTreeMap<StatisticName, Statistic>,
-    /// Unfinished waits: their time is in the statistics, their count is not.
+    /// Their time is in the statistics, their count is not.
     pub open: BTreeMap<StatisticName, Lasting>,
     pub imperfect: Imperfect,
     pub failed: FailedLooks,
@@ -301,7 +301,7 @@ pub struct TimeSpan {
 struct Told {
     first: ProcessTimes,
     last: ProcessTimes,
-    /// Queries in which the wait and the command in progress at `last` began.
+    /// Queries in which the wait and command in progress at `last` began.
     begun_in: [Option<String>; 2],
 }
 
@@ -311,7 +311,7 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// The session's query may be older than the wait or command. Each reading updates it.
+    /// The session's query may be older than the wait or command.
     fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
         [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }
@@ -321,7 +321,7 @@ impl Told {
         add_within(now, &self.last.waits_for(event), &self.first.waits_for(event), open_ns, longest_ns)
     }
 
-    /// Time of the wait in progress, since the observation began.
+    /// Since the observation began.
     fn lasts_ns(&self, process: &ProcessTimes, open: &OpenWait) -> u64 {
         let is_same = |first: &&OpenWait| {
             let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
@@ -330,7 +330,7 @@ impl Told {
         open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
     }
 
-    /// Time of the command in progress, since the observation began.
+    /// Since the observation began.
     fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
@@ -338,8 +338,8 @@ impl Told {
     }
 }
 
-/// The increase since `earlier`. A wait in progress at the observation's beginning (`first`) loses its earlier time.
-/// No length exceeds `longest_ns` or the process's increase since `first`.
+/// The increase since `earlier`. A wait in progress at the beginning (`first`) loses its earlier time. No length
+/// exceeds `longest_ns` or the process's increase since `first`.
 fn add_within(
     now: &Statistic,
     earlier: &Statistic,
@@ -397,7 +397,7 @@ impl Accounting {
         }
     }
 
-    /// Assigns waits and commands in progress to their queries, and drops pgthaw's processes.
+    /// Assigns waits and commands in progress to their queries. Drops pgthaw's processes.
     pub fn name_first(&mut self, who: impl Fn(&ProcessTimes) -> Who) {
         self.before.retain(|_, told| who(&told.first).kind != PGTHAW);
         self.processes = self.before.len() as u32;
@@ -465,7 +465,7 @@ impl Accounting {
             Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
             _ => self.seconds.push(second),
         }
-        // Counts are cumulative per source; an earlier source may have reported more.
+        // Counts are cumulative per source.
         let lost = [
             (&mut self.imperfect.lost_processes, reading.lost),
             (&mut self.imperfect.lost_calls, reading.lost_calls),
@@ -553,7 +553,7 @@ impl Accounting {
         }
     }
 
-    /// Counts unfinished waits and commands with their length so far. No length exceeds the total of its name.
+    /// Counts unfinished waits and commands. No length exceeds the total of its name.
     pub fn finish(&mut self) {
         let length = self.length_ns();
         for (name, length_ns) in std::mem::take(&mut self.open) {

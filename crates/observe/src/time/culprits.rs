@@ -1,6 +1,6 @@
 //! Blockers, idle transactions and temporary files, from sessions. Pure.
 //!
-//! Field names are part of `--json` and of records (docs/formats.md): add, never rename.
+//! Part of `--json` and of records: never rename fields.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -52,7 +52,7 @@ impl Blocker {
         let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
         let mut trees = grow(roots, &mut waiting, DEEPEST);
         while !waiting.is_empty() {
-            // A deadlock, perhaps with others behind it. Follow blockers: the first process met twice is part of it.
+            // A deadlock, perhaps with others behind it. The first process met twice is part of it.
             let (mut at, mut passed) = (0, HashSet::new());
             while passed.insert(at) {
                 let blocks = |one: &LockProcess| waiting[at].blocked_by.contains(&one.session.pid);
@@ -110,7 +110,7 @@ impl Culprits {
         self.unread_ns += since_ns;
         self.blockers = match locks {
             Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
-            // Keep the last blockers; new ones are unknown.
+            // New blockers are unknown.
             None if sessions.iter().any(waits_for_lock) => return,
             None => Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! Where the server's time went in a trial: per second and in total.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ pub struct TrialTime {
 }
 
 impl TimeUse {
-    /// Whether the source charges every nanosecond. Otherwise times are sampled, and commands are not counted.
+    /// False if times are sampled, and commands are not counted.
     pub fn is_exact(&self) -> bool {
         self.ready_seconds.is_some()
     }
@@ -175,12 +175,12 @@ impl TimeUse {
 }
 
 impl TimeFigures {
-    /// Explained time, by the source's own sums.
+    /// Uses the source's own sums.
     pub fn explained_seconds(&self) -> f64 {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
 
-    /// Explained time outside the handling of commands.
+    /// Explained time outside of commands.
     pub fn reading_seconds(&self) -> f64 {
         (self.explained_seconds() - self.total.handled_seconds).max(0.0)
     }
@@ -189,7 +189,7 @@ impl TimeFigures {
         (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
     }
 
-    /// Processors needed if all command time but LWLock waits ran. An excess over the real number is other waits.
+    /// Processors needed if all command time but LWLock waits ran. The excess is other waits.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }

@@ -1,5 +1,5 @@
-//! Samples processes. A sample charges the time since the last one to the activity seen; a reading between two samples
-//! charges it to the last activity.
+//! Samples processes. A sample charges the time since the last one to the activity seen. A reading in between charges
+//! it to the last activity.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl LookSums {
         self.add(at_ns, unseen);
     }
 
-    /// Charges the time until `at_ns`, so that steps keep their length with rare samples.
+    /// Steps keep their length with rare samples.
     pub fn read_until(&self, at_ns: u64) -> Reading {
         let mut sums = self.lock();
         let elapsed = at_ns.saturating_sub(sums.at_ns);
@@ -160,7 +160,7 @@ impl MemoryLooks {
         Ok(MemoryLooks { sums, interval_ms, look_cost, word, _looking })
     }
 
-    /// Limits the processor use, estimated from the first sample, within bounds. Returns the rate per second.
+    /// Limits the processor use, estimated from the first sample. Returns the rate per second.
     pub fn look_within(&mut self, processors: f64) -> f64 {
         let interval = interval_within(self.look_cost, processors);
         self.interval_ms.store(interval.as_millis() as u64, Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl TimeSource for SqlLooks {
     }
 }
 
-/// All but pgthaw's session, which always shows this query.
+/// All but pgthaw's session.
 fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
@@ -289,7 +289,7 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
 
 // ---- pgthaw's own transactions ----
 
-/// Statements of pgthaw's sessions, each a transaction. Clones share the counts.
+/// Statements, each a transaction. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct OwnTransactions(Arc<Counts>);
 
@@ -365,7 +365,6 @@ mod tests {
         let sums = LookSums::default();
         let lock = || Some(WaitEvent::Named("Lock".into(), "tuple".into()));
         sums.add(1000, vec![(1, 5, lock())]);
-        // Samples at 1640, 2280 and 2920, readings at 2000 and 3000.
         let mut read_at = Vec::new();
         let mut read = |at_ns, waited, ran| {
             let reading = sums.read_until(at_ns);

@@ -1,4 +1,4 @@
-//! Where the time of a server's processes goes: sources, sums and names.
+//! Where the time of a server's processes goes.
 
 mod account;
 mod culprits;

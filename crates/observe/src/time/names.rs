@@ -1,7 +1,7 @@
 //! Names of wait event numbers, which differ between major versions.
 //!
-//! `scripts/wait-events` writes the known versions to `wait_events.tsv`. Other names are learned from pg_wait_events
-//! or, for extensions, from pg_stat_activity and process memory together.
+//! `scripts/wait-events` writes the known ones to `wait_events.tsv`. Others are learned from pg_wait_events or, for
+//! extensions, from pg_stat_activity and process memory together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ const SLEEP: &str = "sleep";
 
 const UNKNOWN: &str = "unknown";
 
-/// Classes numbered from 0 in the order of pg_wait_events. Locks and LWLocks are numbered elsewhere.
+/// Numbered from 0 in the order of pg_wait_events. Locks and LWLocks are numbered elsewhere.
 const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
 
 /// Clones share learned names.
@@ -120,7 +120,7 @@ impl WaitNames {
         }
     }
 
-    /// Whether this process never shows an event. In 13, it has no shared memory entry.
+    /// True for a process that never shows an event. In 13, it has no shared memory entry.
     pub fn has_none_for(&self, kind: &str) -> bool {
         self.major == 13 && matches!(kind, "archiver" | "stats collector" | "logger")
     }

@@ -1,6 +1,6 @@
 //! The final report: times by name and second, gaps, and the cost of the observation.
 //!
-//! Field names are part of `--json` (docs/formats.md): add, never rename.
+//! Part of `--json`: never rename fields.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Identities of the server's processes, from pg_stat_activity or their titles.
+//! Identities of the server's processes, from pg_stat_activity or titles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ const QUERY_CHARS: usize = 60;
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
-    /// Whether only the workload's backends are clients.
+    /// True if only the workload's backends are clients.
     is_of_trial: bool,
     numbers: Numbers,
     /// Sessions since the last reading.
@@ -48,7 +48,7 @@ impl Roster {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Forgets all processes except these and `untold`, which have ended and are not reported yet.
+    /// Forgets all but these and `untold`, which have ended and are not reported yet.
     pub fn learn(&mut self, processes: &[ProcessTimes], untold: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
         let there: HashSet<(u32, u64)> =
@@ -110,7 +110,7 @@ impl Roster {
     }
 }
 
-/// Short and without constants, so that queries differing only in these are one.
+/// Short and without constants: queries differing only in these are one.
 pub fn show_query(query: &str) -> String {
     let shown = show_statement(query);
     match shown.char_indices().nth(QUERY_CHARS) {
@@ -134,7 +134,7 @@ impl Numbers {
         Numbers { is_below, known: HashMap::new() }
     }
 
-    /// The process's pid in the server's namespace. `None` if it had ended.
+    /// Pid in the server's namespace. `None` if it had ended.
     pub fn of(&mut self, pid: u32, birth: u64) -> Option<u32> {
         if !self.is_below {
             return Some(pid);

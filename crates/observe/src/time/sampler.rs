@@ -1,4 +1,4 @@
-//! Accounts of the server's time in each second of a trial, in a thread.
+//! Accounts of the server's time in each second of a trial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use host::linux::clock::{read_monotonic, read_thread_cpu_time};
 use host::linux::foreign_memory::{find_variable, read_pointed};
 use host::linux::process::read_children;
 
-/// New backends are polled more often at first, so that fewer status updates are missed.
+/// New backends are polled more often at first, to miss fewer status updates.
 const COMING: Duration = Duration::from_secs(3);
 const COMING_LOOK: Duration = Duration::from_millis(100);
 
@@ -28,7 +28,7 @@ pub struct TimedServer {
     /// The backend that serves pgthaw.
     pub observer_pid: Option<u32>,
     pub names: WaitNames,
-    /// Processors that the observation may use. `None`: no limit.
+    /// Processors that the observation may use.
     pub budget: Option<f64>,
 }
 
@@ -82,14 +82,14 @@ impl TimeSampler {
         Ok(TimeSampler { sampling, opening, begin })
     }
 
-    /// Waits until the source is open, so that opening belongs to no second of the trial.
+    /// Opening must belong to no second of the trial.
     pub fn wait_until_open(&self) {
         let Err(_closed) = self.opening.recv();
     }
 
     /// Reads at `start` (monotonic) and at the end of each second.
     pub fn begin(&self, start: Duration, seconds: u32) {
-        // A thread that has ended has reported why.
+        // An ended thread has reported why.
         let _ = self.begin.send((start, seconds));
     }
 
@@ -230,7 +230,7 @@ impl ActivityReports {
         children.iter().any(is_readable).then_some(reports)
     }
 
-    /// Updates before the first call for a process are unknown.
+    /// Updates before a process's first call are unknown.
     pub fn look(&mut self) {
         for pid in read_children(self.postmaster_pid).unwrap_or_default() {
             let Ok(Some(now)) = read_pointed(pid, self.address, 0) else { continue };

@@ -67,7 +67,7 @@ pub struct FileCall {
     pub file: FileName,
     /// Device of the file system, as `stat` reports it.
     pub device: (u32, u32),
-    /// Written by all processes between the file's last sync and this call. `None` without a write tracepoint.
+    /// Written between the file's last sync and this call. `None` without a write tracepoint.
     pub unsynced: Option<Written>,
 }
 
@@ -192,9 +192,9 @@ impl FileTimes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTimes {
     pub pid: u32,
-    /// Start time since boot, in the source's own unit. Identifies a process together with the pid.
+    /// Start time since boot, in the source's own unit. Unique with the pid.
     pub birth: u64,
-    /// When it was first followed and when it ended, monotonic.
+    /// First followed and ended, monotonic.
     pub started_ns: u64,
     pub ended_ns: Option<u64>,
     pub running_ns: u64,
@@ -203,7 +203,7 @@ pub struct ProcessTimes {
     pub switches: u64,
     /// Receives from the client.
     pub commands: u64,
-    /// Commands, each from receipt until the wait for the next or its receipt. The total includes the one in progress.
+    /// Commands, each from receipt until the wait for the next. The total includes the one in progress.
     pub handled: Statistic,
     /// Age of the command in progress.
     pub handling_ns: Option<u64>,
@@ -337,12 +337,12 @@ pub trait TimeSource: Send {
         Ok(Vec::new())
     }
 
-    /// Stops counting receives to reduce the cost. Returns whether it counted them.
+    /// Stops counting receives to reduce the cost. True if it counted them.
     fn drop_receives(&mut self) -> bool {
         false
     }
 
-    /// Whether to query the server's processes rarely, because each answer lists all of them.
+    /// True if processes are queried rarely, because each answer lists all of them.
     fn asks_seldom(&self) -> bool {
         false
     }
@@ -352,7 +352,7 @@ pub trait TimeSource: Send {
         None
     }
 
-    /// Halves the sampling rate and returns the new one, per second. `None` if it does not sample or cannot slow down.
+    /// Halves the sampling rate and returns the new one, per second. `None` if it cannot.
     fn look_less(&mut self) -> Option<f64> {
         None
     }
@@ -414,7 +414,7 @@ impl FileName {
         FileName { path: join(names, depth), kind, relation }
     }
 
-    /// The common directory, because there may be thousands of temporary files.
+    /// Common directory: there may be thousands of temporary files.
     pub fn temporary_directory(&self) -> Option<FileName> {
         let (directory, _) = self.path.split_once("pgsql_tmp").filter(|_| self.kind == FileKind::Temporary)?;
         Some(FileName { path: format!("{directory}pgsql_tmp"), kind: FileKind::Temporary, relation: None })

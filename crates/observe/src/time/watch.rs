@@ -19,19 +19,19 @@ use crate::time::source::{FileCall, FileTimes, ProcessTimes, Reading, TimeSource
 use host::failure::Explain as _;
 use postgres::{LockProcess, Session, read_lock_waits, read_sessions, read_temporary_files};
 
-/// Interval of the queries for the server's processes; shorter-lived processes stay unknown. With stall detection, also
-/// the interval of readings.
+/// Interval of queries for the server's processes. Shorter-lived ones stay unknown. With stall detection, also the
+/// interval of readings.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Interval of these queries under a tight budget.
 const SELDOM_LOOK: Duration = Duration::from_secs(2);
 
-/// Interval of the queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
+/// Interval of queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
-/// Timeout of the query for lock waits, which takes 250 ms with 500 waiters.
+/// The query takes 250 ms with 500 waiters.
 const LOCKS_LOOK: Duration = Duration::from_secs(1);
-/// Delay after an error in the query for temporary files.
+/// Delay after an error in that query.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -53,7 +53,6 @@ pub struct Watch {
     names: WaitNames,
     /// `None`: no stall detection.
     pub(crate) stalls: Option<StallWatch>,
-    /// Stalls before a restart.
     earlier_stalls: Vec<Stall>,
     /// The last reading, if not yet added, and earlier ended processes.
     latest: Option<Reading>,
@@ -114,7 +113,7 @@ impl Watch {
         is_gone
     }
 
-    /// Continues after a reconnection, with all results so far.
+    /// Continues after a reconnection with all results.
     pub fn follow(&mut self, connection: PgConnection, roster: Roster) {
         (self.connection, self.roster) = (Some(connection), roster);
     }
@@ -168,7 +167,7 @@ impl Watch {
         }
     }
 
-    /// Queries the server's processes. Also learns missing event names, with their numbers at `word`.
+    /// Learns missing event names, with their numbers at `word`.
     async fn look(&mut self, word: Option<EventWord>) {
         let Some(connection) = &mut self.connection else { return };
         let since_ns = self.asked_at.elapsed().as_nanos() as u64;
@@ -177,7 +176,7 @@ impl Watch {
         let read_numbers = || numbered.map(|(word, postmaster_pid)| word.read_all(postmaster_pid));
         let before = read_numbers().filter(|before| before.values().any(|number| self.names.lacks(*number)));
         let own = self.own.as_ref().map(|own| (own, own.begin()));
-        // A late answer is dropped: readings do not wait.
+        // Readings do not wait for a late answer.
         match timeout(LOOK, read_sessions(connection)).await {
             Ok(Ok(sessions)) => {
                 if let (Some(before), Some(after)) = (&before, before.as_ref().and_then(|_| read_numbers())) {

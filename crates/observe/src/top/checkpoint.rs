@@ -1,6 +1,6 @@
 //! Progress of checkpoints, from counters and the checkpointer's wait event. Pure.
 //!
-//! Field names are part of `--json` and of records (docs/formats.md): add, never rename.
+//! Part of `--json` and of records: never rename fields.
 
 use serde::{Deserialize, Serialize};
 

@@ -197,7 +197,7 @@ impl Totals {
     fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
         let now = metric.read(&self.last);
         match metric.is_counter() {
-            // A counter that is no longer counted would look constant. While the server is down, keep it.
+            // A counter that is no longer counted would look constant. Keeps it while the server is down.
             true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
             false => now,
         }

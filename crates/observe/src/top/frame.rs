@@ -1,7 +1,6 @@
 //! One step of `top`, as displayed, printed and recorded.
 //!
-//! Field names are part of `--json` and of records (docs/formats.md): add, never rename. Records are untrusted: never
-//! sum their integers.
+//! Part of `--json` and of records: never rename fields. Records are untrusted: never sum their integers.
 
 use std::collections::VecDeque;
 
@@ -65,7 +64,7 @@ pub struct TopFrame {
 /// Something that is not visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Missing {
-    /// What is not visible.
+    /// Data that is not visible.
     pub what: String,
     /// Reason.
     pub why: String,
@@ -164,7 +163,7 @@ pub struct TopStatistic {
 }
 
 impl TopStatistic {
-    /// Includes unfinished waits. `None` if lengths are unknown.
+    /// Includes unfinished waits. `None` if unknown.
     pub fn longest_ns(&self) -> Option<u64> {
         self.named.statistic.max_ns.max((self.open > 0).then_some(self.open_ns))
     }
@@ -250,7 +249,7 @@ pub struct MachineStep {
 /// Sessions report about once a second, at varying times. Ten seconds even this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// First steps with pgthaw's connections if the server counts late. They are dropped.
+/// The first steps include pgthaw's connections if the server counts late. They are dropped.
 const OWN_BEGIN: u32 = 2;
 
 #[derive(Clone, Debug, Default)]
@@ -316,7 +315,7 @@ impl RateWindow {
     }
 }
 
-/// Drops old steps, but keeps the last.
+/// Keeps the last.
 fn trim<T>(steps: &mut VecDeque<T>, length: impl Fn(&T) -> u64) {
     let mut sum: u64 = steps.iter().map(&length).fold(0, u64::saturating_add);
     while sum > WINDOW_NS && steps.len() > 1 {
@@ -336,7 +335,6 @@ pub mod tests {
         StatisticName { place: place.into(), part: part.into(), detail: detail.into() }
     }
 
-    /// Four clients running or ready; one waits for a lock.
     pub fn span() -> TimeSpan {
         let lengths = |total_ns: u64, lengths: &[u64]| {
             let mut statistic = Statistic::of_time(0, total_ns);

@@ -1,4 +1,4 @@
-//! Steps of a running server, as `top` displays, prints, records and serves them.
+//! Steps of a running server, for `top`.
 
 mod checkpoint;
 mod exposition;

@@ -1,6 +1,6 @@
 //! Records of `top`, and the last hour in memory.
 //!
-//! A record is gzip-compressed JSON lines (docs/formats.md), read by other programs too, and untrusted input.
+//! A record is gzip-compressed JSON lines (docs/formats.md), also for other programs, and untrusted input.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,7 +16,6 @@ use crate::Error;
 use crate::top::frame::{Activity, TopFrame};
 use host::files::{Directory, FILE_MODE, directory_of, open_regular};
 
-/// Version that pgthaw writes and reads.
 const FORMAT: u32 = 1;
 
 /// A line may be ten times as long as a step with several hundred names.

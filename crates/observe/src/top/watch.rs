@@ -1,4 +1,4 @@
-//! Observes a server step by step and sends a frame for each.
+//! Observes a server step by step.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use postgres::{
     CheckpointPulse, ServerPulse, can_tell_at_once, read_checkpoint_pulse, read_pulse, read_sessions, tell_statistics,
 };
 
-/// Minimum interval of the queries for server and machine, which are expensive.
+/// Minimum interval of the expensive queries for server and machine.
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
 
 /// Stall detection reads every 250 ms, which shorter steps do not allow.
@@ -51,7 +51,7 @@ pub struct Here {
     pub data_directory: Option<PathBuf>,
     pub devices: Devices,
     pub device_name: Option<String>,
-    /// Statement that grants the role access to other sessions.
+    /// Grants the role access to other sessions.
     pub grant: String,
     pub missing: Vec<Missing>,
 }
@@ -77,7 +77,7 @@ impl TopWatch {
     /// Returns why the server is gone. `None`: the receiver has closed.
     pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
-        // Flushes the counts of connecting and preparing before the first pulse.
+        // Counts connecting and preparing before the first pulse.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
         let (source, refused) =
@@ -389,8 +389,8 @@ impl PulseReader {
     }
 }
 
-/// The counters, and the number of pgthaw's transactions in them, without this query. Repeats the query once if another
-/// of pgthaw's sessions was active. `untold`: transactions of this connection that the server counts with the query.
+/// The counters, and the number of pgthaw's transactions in them, without this query. Repeats it once if another of
+/// pgthaw's sessions was active. `untold`: transactions of this connection counted with the query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],

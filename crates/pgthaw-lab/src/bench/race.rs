@@ -1,4 +1,4 @@
-//! Runs the measured seconds: load, strategy and sampler from the same instant, under the same limit.
+//! Runs the measured seconds: load, strategy and sampler start at the same instant, under the same limit.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -41,18 +41,18 @@ pub struct Entrants<'a> {
     pub generator: &'a mut dyn Generator,
     pub contender: Contender,
     pub load_begins: LoadBegins,
-    /// Duration, or maximum duration if the race may end early.
+    /// Maximum duration if the race may end early.
     pub seconds: u32,
     /// Whether the race ends with the workload.
     pub ends_by_itself: bool,
     pub devices: Devices,
     pub watched: Watched,
-    /// First segments of relations whose residency is counted separately.
+    /// First segments of separately counted relations.
     pub relations: Vec<PathBuf>,
     /// If present, the race ends when everything is loaded.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
-    /// Process of the backend that serves pgthaw's own queries.
+    /// Backend that serves pgthaw's own queries.
     pub observer_pid: Option<u32>,
     pub time: Option<TimeSampler>,
 }
@@ -75,7 +75,7 @@ pub fn wait_for_server_start() {
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// `limit` ends with the generator, or shortly after the last second, so that queued reads do not delay the end.
+/// `limit` ends with the generator, or shortly after the last second: queued reads must not delay the end.
 pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured, Error> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
@@ -219,7 +219,6 @@ fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
     Ok(limit.read_usage()?.read_bytes)
 }
 
-/// Lifts the limit if the generator is late.
 fn wait_for_end(
     generator: &mut dyn Generator,
     end: Duration,
@@ -244,8 +243,7 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// Number of consecutive steady verdicts that end a trial. A test runs every second, so a single verdict could be
-/// chance.
+/// A single steady verdict could be chance.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -314,7 +312,6 @@ fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
         let reads = second.read_bytes.0 as f64 / block;
         collector.add(f64::from(end) - 1.0, end.into(), second.transactions, Some(reads));
     }
-    // A curve that is too short, or without a transaction, is not steady.
     let series = collector.finish(watched.facts, Vec::new()).check();
     series.is_ok_and(|series| judge(&series, None).is_steady())
 }
@@ -353,7 +350,6 @@ mod tests {
             read_bytes: Bytes(misses * 8192),
             resident_bytes: Bytes(0),
         };
-        // With 3000 reads per second of 133,900 pages, fewer transactions miss in each second.
         let cold: Vec<PassedSecond> =
             (0..12).map(|passed| second(1500.0 / (1.0 - 0.0224 * f64::from(passed)), 3000)).collect();
         assert!(!is_steady(&cold, &watched));

@@ -23,7 +23,7 @@ pub struct StripRelation {
 }
 
 impl StripRelation {
-    /// `buffers` has all used buffers; it is empty if the server is stopped.
+    /// `buffers` has all used buffers, none if the server is stopped.
     pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip, Error> {
         let mut os = Strip::new(self.total_bytes.0);
         let mut segment_start = 0;
@@ -57,7 +57,7 @@ impl StripRelation {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
 
-    /// Combines the strips of a trial and the resident bytes at the end of each second.
+    /// Combines the strips of a trial and the resident bytes of each second.
     pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip, resident: &[Bytes]) -> RelationResidency {
         RelationResidency {
             relation: self.relation.name.to_string(),
@@ -70,7 +70,7 @@ impl StripRelation {
     }
 }
 
-/// The largest user relations in the benchmark's database. The server must run.
+/// The largest user relations in the benchmark's database, on a running server.
 pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     let databases = read_databases(&mut connection).await?;
@@ -102,7 +102,6 @@ pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> R
     relations.iter().map(|one| one.read(&lab.data_directory(), &lab.page_cache, &buffers)).collect()
 }
 
-/// Resident bytes of equal pieces.
 #[derive(Debug)]
 struct Strip {
     total: u64,
@@ -114,7 +113,7 @@ impl Strip {
         Strip { total, resident: vec![0; PIECES as usize] }
     }
 
-    /// In u128, because a relation may have 32 TB.
+    /// Uses u128: a relation may have 32 TB.
     fn edge(&self, index: u64) -> u64 {
         (u128::from(self.total) * u128::from(index) / u128::from(PIECES)) as u64
     }

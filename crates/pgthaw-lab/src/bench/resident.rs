@@ -26,7 +26,7 @@ const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Time for the kernel to complete reads after the warmer's command has ended, as with pgfincore.
+/// Time for the kernel to complete reads after the warmer's end, as with pgfincore.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
 pub struct Looker {
@@ -49,7 +49,7 @@ struct Come {
     most: (Bytes, Option<Bytes>),
 }
 
-/// A running measurement. Dropping it prevents the next look.
+/// Dropping it prevents the next look.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen, Error>>,
@@ -157,7 +157,7 @@ impl Probe {
         self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
     }
 
-    /// Counts all pages once more, because some may have been evicted.
+    /// Counts again: some pages may have been evicted.
     pub fn finish(self) -> Result<Seen, Error> {
         let Probe { thread, stop, .. } = self;
         drop(stop);
@@ -208,8 +208,7 @@ pub const NEAR_GOAL: f64 = 0.9;
 pub struct Look {
     /// Pages seen resident so far; an upper limit unless exact.
     pub pages: u64,
-    /// Whether mincore checked every page, without reads in flight. Otherwise pages were only counted, which is cheap
-    /// but may count too many.
+    /// Whether mincore checked every page, without reads in flight. Otherwise the count may be too high.
     pub is_exact: bool,
 }
 
@@ -316,7 +315,7 @@ fn gone(path: &Path) -> Error {
     Error::file("open", path, std::io::ErrorKind::NotFound.into())
 }
 
-/// Cuts a run at multiples of `length`. Returns each part's number, and the start and end of the run within that part.
+/// Cuts a run at multiples of `length`. Returns each part's number, and its start and end within that part.
 fn cut(start: u64, end: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     (start / length..end.div_ceil(length)).map(move |number| {
         let first = number * length;
@@ -398,10 +397,10 @@ fn append(runs: &mut Vec<PageRange>, next: PageRange) {
     }
 }
 
-/// Maximum length of a read, as in a restore.
+/// As in a restore.
 const LARGEST_READ: u64 = 256 << 10;
 
-/// Number of threads, as in a restore.
+/// As in a restore.
 const THREADS: usize = 16;
 
 /// Writes one range per line: first byte, number of bytes, file.

@@ -35,15 +35,15 @@ use postgres::{Load, MarkedDirectory, Pgbench, Programs, Script, read_configurat
 #[derive(Debug)]
 pub struct SweepFinished {
     pub run: SweepRun,
-    /// Number of trials in this invocation.
+    /// Trials in this invocation.
     pub trials: u32,
     pub failed: u32,
     pub is_interrupted: bool,
     pub kept: Option<PathBuf>,
 }
 
-/// Runs sweeps. Blocks the calling thread, so it needs its own. Sweeps in the same place share clusters and databases.
-/// Always stops the servers, removes clusters that are not kept, and restarts a borrowed lab server.
+/// Runs sweeps. Blocks the calling thread. Sweeps in the same place share clusters and databases. Always stops the
+/// servers, removes clusters that are not kept, and restarts a borrowed lab server.
 ///
 /// # Errors
 /// `Error::Interrupted` if stopped before the first trials; `Error::OtherGround` if a sweep began with another server
@@ -62,7 +62,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // When the study began, a killed run's server may still have been stopping.
+    // A killed run's server may still have been stopping at the beginning.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -162,7 +162,7 @@ impl Play<'_> {
                     // The sweep is stored before any slow preparation.
                     let (kept, mut heard) = channel(1);
                     self.work.events.tell(Event::SweepOpened { run: Box::new(run.clone()), kept });
-                    // `None` means that no receiver stores the sweep.
+                    // `None`: no receiver stores the sweep.
                     is_kept = heard.recv().await.is_some();
                     run
                 }
@@ -174,7 +174,7 @@ impl Play<'_> {
             }
             maker.fill(site).await?;
             note_making(&mut known.databases, &key, site);
-            // The calibration does not apply to other hosts. Comparisons of warmers stay below pgbench's limits.
+            // The calibration does not apply to other hosts.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 if let Some(database) = site.databases.values().next() {
                     site.lab.use_database(&database.name, database.oid);
@@ -393,7 +393,7 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 
 impl Earlier {
     /// Rejects another server or disk, whose trials would be indistinguishable. A borrowed cluster is identified by its
-    /// directory; scratch clusters are interchangeable.
+    /// directory.
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
         let parent = place.directory();
         let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
@@ -487,7 +487,7 @@ const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 /// Catalog reads before pgbench runs a built-in script.
 const PGBENCH_READS: f64 = 90.0;
 
-/// Private memory in bytes. Backends were observed to use 1.5 to 3 MB.
+/// Private memory. Backends were observed to use 1.5 to 3 MB.
 const SERVER_BYTES: f64 = 12e6;
 const BACKEND_BYTES: f64 = 2.5e6;
 
@@ -544,7 +544,7 @@ fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::E
     Ok(StudyForecast { cold_tps, steady_tps, to_50_seconds, warm_after_seconds })
 }
 
-/// Built-in scripts read rows through the index, all equally likely. `None` without pgbench's tables.
+/// Built-in scripts read all rows equally likely, through the index. `None` without pgbench's tables.
 fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
         let found = relations.iter().find(|(relation, _)| relation == name);

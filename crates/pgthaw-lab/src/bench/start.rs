@@ -22,11 +22,10 @@ use pgbench::Intervals;
 use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
 use postgres::{Server, ServerStatistics, read_activity};
 
-/// Duration of the workload before each trial, so that all have the same history
-/// (docs/decisions/same-history.md).
+/// Gives all trials the same history (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
-/// Duration of the workload before snapshots, to create usage counts and to measure the pace.
+/// Duration before snapshots, to create usage counts and measure the pace.
 const WARM_SECONDS: u32 = 5;
 
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub struct Started {
     pub read_aheads: Vec<ReadAhead>,
     pub fresh_copy: Option<FreshCopy>,
     pub state: StartState,
-    /// Read before a cold start, because reading would warm the cache.
+    /// Read before a cold start: reading would warm the cache.
     pub tables: ServerStatistics,
     pub findings: Vec<Finding>,
     pub strips: Vec<(StripRelation, ResidencyStrip)>,
@@ -76,7 +75,7 @@ impl Starter<'_> {
                 let fresh_copy = self.prepare(site, point)?;
                 let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
                 let findings = check_settings(&site.lab, &point.settings).await?;
-                // On a slow disk a checkpoint takes so long that the kernel may page out idle memory.
+                // On a slow disk, the kernel may page out idle memory during a checkpoint.
                 limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
                 self.repeat_history(&site.lab, load).await?;
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
@@ -109,7 +108,6 @@ impl Starter<'_> {
         }
         let cold = site.lab.make_cold()?;
         let read = |one: StripRelation| {
-            // The server is stopped, so its buffers are empty.
             let strip = one.read(&site.lab.data_directory(), &site.lab.page_cache, &[])?;
             Ok((one, strip))
         };
@@ -150,7 +148,7 @@ impl Starter<'_> {
         Ok(Started { limit, read_aheads, fresh_copy: None, state, tables, findings, strips: Vec::new() })
     }
 
-    /// Cleans up, reads everything and runs the workload, or only reads for an idle study.
+    /// Cleans up, reads everything and runs the workload; for an idle study only reads.
     async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
         if self.sweep.is_idle() {
             return lab.apply_read_all(|| !self.work.stop.is_requested());
@@ -288,7 +286,7 @@ fn at_most(most: u32, load: &Load) -> Length {
 
 fn compute_pace(intervals: &Intervals) -> Option<f64> {
     let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
-    // The first and the last second are partial.
+    // Omits the first and last second, which are partial.
     let whole = if paces.len() > 2 { &paces[1..paces.len() - 1] } else { &paces[..] };
     compute_median(whole.to_vec()).filter(|tps| *tps > 0.0)
 }

@@ -55,7 +55,7 @@ pub struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
-    /// Statistics of the benchmark's tables, after the trial.
+    /// After the trial.
     tables: ServerStatistics,
     log: String,
     /// After the trial, in the order of the start's strips.
@@ -63,7 +63,7 @@ pub struct Measurement {
 }
 
 impl TrialSetup<'_> {
-    /// Runs one trial on its site. Failures of pgbench or the server belong to the trial; any other ends the sweep.
+    /// Failures of pgbench or the server belong to the trial; any other ends the sweep.
     pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
         let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
@@ -134,7 +134,7 @@ impl TrialSetup<'_> {
         Ok(Measurement { started, command, file_systems, measured, figures, waits, before, after, tables, log, strips })
     }
 
-    /// Restores the job's films, so that all trials start alike. Fails if the study's files changed.
+    /// All trials must start alike. Fails if the study's files changed.
     fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
@@ -167,7 +167,6 @@ impl TrialSetup<'_> {
         Ok(Some(TimeSampler::open(server, open)?))
     }
 
-    /// Only for trials without a load.
     async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>, Error> {
         let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
         let (_, connection) = connect(lab).await?;
@@ -314,8 +313,7 @@ impl TrialSetup<'_> {
     }
 }
 
-/// Duration of a trial that ends by transactions. A very short one has no meaningful worst second, and its reads are
-/// those of the whole trial.
+/// A very short trial has no meaningful worst second, and its reads are those of the whole trial.
 fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
     let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
     if job.is_without_curve() {
@@ -371,7 +369,7 @@ fn describe_brought(
     Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
-/// Failures caused by the point, which do not affect later trials. Its settings may block pgthaw's own sessions.
+/// Failures that do not affect later trials. Settings may block pgthaw's own sessions.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     // A full disk would fail every later trial.
@@ -385,7 +383,7 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// If only a share of transactions was logged, uses pgbench's progress for the number of transactions.
+/// Uses pgbench's progress if only a share of transactions was logged.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
     if logged_share < 1.0 {
         for (second, told) in seconds.iter_mut().zip(progress.iter().chain(std::iter::repeat(&0.0))) {

@@ -1,4 +1,4 @@
-//! Warmers, and jobs beside the load: their commands, the snapshots and films that they need, and their outcomes.
+//! Warmers, and jobs beside the load: their commands, snapshots, films and outcomes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -43,7 +43,7 @@ impl Contender {
     }
 }
 
-/// Returns the role for which io workers read while this strategy runs.
+/// Role for which io workers read while this strategy runs.
 pub fn io_workers_serve(strategy: Strategy) -> BackendRole {
     if strategy.scans_in_server() { BackendRole::Strategy } else { BackendRole::Workload }
 }
@@ -70,9 +70,9 @@ impl ActiveContender {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
         }
-        // The sampler reads once a second and would miss a backend's last reads.
+        // The sampler reads once a second and would miss last reads.
         match self.polls % POLLS_PER_SCAN {
-            // Failures are ignored here; the sampler fails on required counters.
+            // The sampler fails on required counters.
             0 => drop(self.backends.read()),
             _ => self.backends.read_known(),
         }
@@ -334,7 +334,7 @@ const LABEL: &str = "job";
 pub struct StudyJob {
     command: Vec<String>,
     directory: PathBuf,
-    /// Films by disk, because the speed of a cold job depends on the device's limits.
+    /// Films by disk: the speed of a cold job depends on the device's limits.
     films: BTreeMap<String, PathBuf>,
 }
 
@@ -356,7 +356,7 @@ impl StudyJob {
         Ok(())
     }
 
-    /// Restores the job's state, with which every trial on this disk must start.
+    /// Every trial on this disk must start with it.
     pub fn place_films(&self, disk: &Disk) -> Result<(), Error> {
         let state = self.state_home();
         let place = || {
@@ -414,7 +414,7 @@ pub fn own_program() -> Result<OsString, Error> {
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }
 
-/// Returns the disk's limits as options, if they are in force.
+/// Limits in force, as options.
 pub fn device_arguments(disk: &Disk) -> Vec<OsString> {
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());

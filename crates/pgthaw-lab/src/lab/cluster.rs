@@ -16,7 +16,7 @@ use postgres::{
     ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
 
-/// The kernel may keep pages in use. After this many evictions a start counts as lukewarm.
+/// The kernel may keep pages in use. After this many evictions a start is lukewarm.
 const EVICTION_TRIES: u32 = 3;
 
 /// Trials of a smaller database end before the kernel considers anything idle.
@@ -31,7 +31,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Returns a directory on the measured disk.
+    /// Directory on the measured disk.
     pub fn directory(&self) -> &Path {
         match self {
             Place::Scratch { parent } => parent,
@@ -61,7 +61,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Creates or borrows the cluster without starting it. Stops the lender's server.
+    /// Does not start the cluster. Stops the lender's server.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -113,7 +113,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Reopens the data directory after its replacement.
+    /// Reopens the replaced data directory.
     pub fn open_again(&mut self) -> Result<(), Error> {
         self.page_cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
         Ok(())
@@ -132,7 +132,7 @@ impl Lab {
         self.database_oid.is_some()
     }
 
-    /// Starts the server with all its processes under the limit.
+    /// All its processes are under the limit.
     pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
         let mut limited = Ok(());
         self.cluster.start_with(|command| {
@@ -155,7 +155,7 @@ impl Lab {
         self.cluster.data_directory()
     }
 
-    /// Returns the database's directory in each tablespace that it uses.
+    /// The database's directory in each tablespace that it uses.
     pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
         let base = self.data_directory().join("base");
         match self.database_oid {
@@ -167,7 +167,7 @@ impl Lab {
         }
     }
 
-    /// Options to connect as the superuser.
+    /// Connects as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }
@@ -211,7 +211,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Reads resident and total bytes of the benchmark database.
+    /// Resident and total bytes of the benchmark database.
     pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {
@@ -234,7 +234,7 @@ impl Lab {
         Ok(state)
     }
 
-    /// If the kernel pages out idle memory, also uses the memory that the trial will fill. Otherwise loaded pages would
+    /// Uses also the memory that the trial will fill, if the kernel pages out idle memory: otherwise loaded pages
     /// vanish seconds later (docs/decisions/same-history.md).
     pub fn make_cold(&self) -> Result<StartState, Error> {
         let state = self.apply_evict()?;
@@ -256,7 +256,7 @@ impl Lab {
         Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
-    /// Returns the bytes that stay cached.
+    /// Bytes that stay cached.
     fn evict_backing_file(&self, path: &Path) -> Result<Bytes, Error> {
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
@@ -265,7 +265,7 @@ impl Lab {
         Ok(Bytes(pages * page_bytes))
     }
 
-    /// Restarts the lender's server. With `keep`, keeps the cluster or database and returns its directory.
+    /// Restarts the lender's server. With `keep`, returns the directory of the kept cluster or database.
     pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>, Error> {
         if self.is_borrowed() && !keep {
             self.stop()?;

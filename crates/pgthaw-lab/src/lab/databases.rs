@@ -1,4 +1,4 @@
-//! Prepares the cluster and its databases before the first trial. Reuses those left by a killed run.
+//! Prepares the cluster and its databases. Reuses those left by a killed run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,9 +30,9 @@ use postgres::{
 /// Connections for pgthaw itself, and a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
 
-/// Creates a cluster and claims it with `text`, or adopts the cluster with this claim that a killed run left. A new
-/// cluster is removed when this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim.
-/// `parts` lie on file systems mounted at these paths.
+/// Creates a cluster and claims it with `text`, or adopts the cluster with this claim. A new cluster is removed when
+/// this process ends, unless `outlive_owner` is called. A borrowed cluster has no claim. `parts` lie on file systems
+/// mounted at these paths.
 pub fn open_lab(
     programs: &Programs,
     place: &Place,
@@ -87,7 +87,7 @@ pub struct MadeDatabase {
     pub making: Option<(f64, Vec<MakingStep>)>,
 }
 
-/// Starts the server. Returns the study's strategies that cannot run on it, each with instructions to enable it.
+/// Returns the study's strategies that cannot run on it, each with instructions to enable it.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
     // The warm state is measured with the settings that all points share.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
@@ -111,14 +111,14 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
         let reasons: Vec<&str> = left_out.values().map(String::as_str).collect();
         return Err(Error::NoStrategy(reasons.join("; ")));
     }
-    // Nothing may remain in a borrowed cluster's own database.
+    // A borrowed cluster's own database stays unchanged.
     if extensions.contains(PG_BUFFERCACHE) && !lab.is_borrowed() {
         apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
     }
     Ok(left_out)
 }
 
-/// Creates missing databases on the running server.
+/// Creates missing databases.
 pub async fn make_databases(
     sweep: &Sweep,
     lab: &mut Lab,
@@ -180,7 +180,8 @@ async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(),
     Ok(())
 }
 
-/// Fails if the database belongs to another role. Anybody with CREATEDB could have prepared one, with triggers for a superuser to run.
+/// Fails for another role's database. Anybody with CREATEDB could have prepared one, with triggers for a superuser to
+/// run.
 async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
     let found = "SELECT oid, pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = $1";
     let found = sqlx::query_as::<_, (Oid, String)>(found).bind(name).fetch_optional(connection).await;
@@ -192,7 +193,7 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     }
 }
 
-/// Builds `PGHOST=/tmp` and similar variables.
+/// Such as `PGHOST=/tmp`.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
     let port = port.map(|port| port.to_string());
@@ -231,7 +232,7 @@ impl Maker<'_> {
     async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
-            // Only a complete database has a comment that records how it was made.
+            // Only a complete database has a comment.
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
@@ -261,7 +262,6 @@ impl Maker<'_> {
         Ok(database)
     }
 
-    /// Returns the comment of a complete database.
     fn mark(&self) -> String {
         format!("made by pgthaw {:?}", self.spec).replace('\'', "")
     }
@@ -299,10 +299,10 @@ impl Maker<'_> {
         Ok(steps.into_iter().map(|(step, seconds)| MakingStep { step, seconds }).collect())
     }
 
-    /// Runs a program of the study, without a shell, with the PG* variables set.
+    /// Runs a study's program without a shell, with the PG* variables set.
     fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
         let program = command.first().map(Path::new);
-        // Programs found through PATH have no recorded contents.
+        // Programs in PATH have no recorded contents.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
         let given = client_variables(lab.workload_options());
         let variables = given.into_iter().chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
@@ -326,7 +326,7 @@ impl Maker<'_> {
     }
 }
 
-/// Copies of the study's scripts. The copies keep the file names, which identify the scripts' figures.
+/// The copies keep the file names, which identify the scripts' figures.
 #[derive(Debug)]
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
@@ -359,8 +359,7 @@ impl ScriptCopies {
     }
 }
 
-/// Reads a file of the study. Fails if it has changed since the study was read, because its content identifies the
-/// study.
+/// Fails if the file has changed since the study was read: its content identifies the study.
 pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     let Some(digest) = sweep.contents.get(path) else { return Ok(Vec::new()) };
     let content = read_named(path).map_err(|source| Error::file("read", path, source))?;
@@ -378,13 +377,11 @@ pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
 /// Name of the preserved copy, beside the original.
 const KEPT: &str = "fresh";
 
-/// Name of a copy until it is complete.
 const UNFINISHED: &str = "unfinished";
 
-/// Name of a replaced directory until it is removed.
 const REPLACED: &str = "replaced";
 
-/// The preserved copy from which each trial's databases are restored.
+/// Copy from which each trial's databases are restored.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
     /// The data directory is last: until its copy is complete, no part counts.
@@ -420,8 +417,7 @@ impl KeptDirectory {
 }
 
 impl FreshDatabase {
-    /// Preserves the stopped server's databases. Reuses a copy from a killed run of the same sweep, because it predates
-    /// the first trial.
+    /// Preserves the stopped server's databases. Reuses a killed run's copy: it predates the first trial.
     pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase, Error> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
             parent: elsewhere.clone(),
@@ -458,7 +454,7 @@ impl FreshDatabase {
     pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy, Error> {
         let began = Instant::now();
         work.step(format!("restoring the databases from the copy ({})", <&str>::from(self.way)));
-        // If pgthaw is killed here, no cluster remains, rather than an incomplete one.
+        // If killed here, pgthaw leaves no cluster rather than an incomplete one.
         for place in self.places.iter().rev() {
             place.remove(REPLACED)?;
             match place.open()?.rename(place.name, REPLACED) {
@@ -481,7 +477,7 @@ impl FreshDatabase {
         Ok(FreshCopy { way: self.way, bytes, seconds: began.elapsed().as_secs_f64() })
     }
 
-    /// Copies a directory, and renames the copy once it is durable.
+    /// Renames the copy once it is durable.
     fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<(), Error> {
         place.remove(UNFINISHED)?;
         self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), work, tell)?;

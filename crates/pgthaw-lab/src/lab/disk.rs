@@ -58,7 +58,7 @@ pub struct PartDisk {
     pub disk: Disk,
 }
 
-/// Includes a memory limit. `None` if nothing is limited or there is no device.
+/// Includes a memory limit. `None` without a limit or device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -140,12 +140,12 @@ pub struct OwnFileSystem {
 }
 
 impl FileSystemMaker<'_> {
-    /// Creates the file systems, or remounts those that a killed run left.
+    /// Creates the file systems, or remounts those of a killed run.
     pub fn make(&self, text: &str) -> Result<OwnFileSystem, Error> {
         if let Some(directory) = find_left(self.parent, text) {
             let claim = claim(&directory, text)?;
             let left = LoopFileSystem::in_directory(&directory);
-            // Without a complete cluster, the file system may be incomplete too.
+            // Without a complete cluster, it may be incomplete too.
             if let Ok(parts) = self.mount_again(&left)
                 && find_left(&left.mount_point(), text).is_some()
             {

@@ -1,6 +1,6 @@
 //! Runs pgbench on other hosts, started at the same instant and counted as one load. A host is any command that runs
-//! `sh` on pgthaw's pipes. This needs no shell quoting, and no process list shows a password. When the input pipe
-//! closes, pgbench there ends.
+//! `sh` on pgthaw's pipes. This needs no shell quoting, and no process list shows a password. pgbench ends when its
+//! input pipe closes.
 
 use std::fs::File;
 use std::io;
@@ -27,10 +27,10 @@ const LEAD_ROUND_TRIPS: u32 = 4;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Timeout for a lost host, because not every transport detects one.
+/// Timeout for a lost host, which not every transport detects.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The hosts of one trial. Dropping it ends pgbench on all of them.
+/// Dropping it ends pgbench on all hosts of the trial.
 #[derive(Debug)]
 pub struct Fleet {
     members: Vec<Member>,
@@ -58,7 +58,7 @@ pub struct MemberFigures {
     pub latencies: Latencies,
 }
 
-/// Checks that every host can be reached and has a pgbench.
+/// Requires reachable hosts with a pgbench.
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
@@ -74,7 +74,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// Prepares the hosts, which produce `load` together on the server at `connection`.
+    /// The hosts produce `load` together on the server at `connection`.
     pub fn ready(
         generators: &Generators,
         load: &Load,
@@ -138,7 +138,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Returns the process that waits for the start; `None` if the process is not visible on this machine.
+    /// Process that waits for the start; `None` if invisible here.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -237,7 +237,7 @@ impl Generator for Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        // Closes all pipes first, because dropping a session waits for its end.
+        // Closes all pipes first: dropping a session waits for its end.
         self.members.iter_mut().for_each(|member| member.session.hang_up());
     }
 }
@@ -250,7 +250,7 @@ fn to_ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// The hosts ran in parallel, so the longest run determines the throughput.
+/// The longest of the parallel runs determines the throughput.
 pub fn merge_outcomes(outcomes: &[PgbenchOutcome]) -> PgbenchOutcome {
     let sum = |of: fn(&PgbenchOutcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     let transactions = sum(|one| one.transactions);
@@ -287,8 +287,8 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 
 const BODY: &str = include_str!("host.sh");
 
-/// Builds a host's script. It is one compound command, which a shell parses completely before running it, so later
-/// input is not mistaken for a part of the script.
+/// One compound command, which a shell parses completely before running it. So later input is not mistaken for a part
+/// of the script.
 fn write_script(
     load: &Load,
     connection: ConnectOptions,
@@ -395,7 +395,7 @@ struct SessionFiles {
     logs: PathBuf,
 }
 
-/// An answer with its time of arrival: nanoseconds since 1970, and since boot.
+/// Answer, and arrival in nanoseconds since 1970, and since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub answer: Answer,
@@ -410,7 +410,7 @@ impl Heard {
 }
 
 impl Session {
-    /// Starts the host's command without waiting for an answer. Creates `directory` for the output.
+    /// Does not wait for an answer. Creates `directory` for the output.
     pub fn open(host: &str, command: &[String], script: Vec<u8>, directory: &Path) -> Result<Session, Error> {
         let logs = directory.join("logs");
         std::fs::create_dir_all(&logs).map_err(|source| Error::file("create", &logs, source))?;
@@ -474,7 +474,7 @@ impl Session {
         }
     }
 
-    /// Takes the pipe back from the writing thread. Call this once the host has confirmed the script.
+    /// Call this once the host has confirmed the script.
     pub fn take_pipe(&mut self) -> Result<(), Error> {
         let Some(opening) = self.opening.take() else { return Ok(()) };
         match opening.join() {
@@ -489,7 +489,7 @@ impl Session {
 
     pub fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
-        // A single write, because a shell reads byte by byte.
+        // A single write: a shell reads byte by byte.
         match pipe.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),
@@ -607,7 +607,7 @@ pub enum Answer {
     /// Nanoseconds since 1970.
     Clock(i64),
     Process(u32),
-    /// pgbench's shell exit status, and its start in nanoseconds since 1970.
+    /// Shell exit status, and pgbench's start in nanoseconds since 1970.
     Ended {
         status: i32,
         begun_ns: Option<i64>,
@@ -652,7 +652,7 @@ pub fn describe_status(status: i32) -> Option<String> {
     }
 }
 
-/// A clock query. Times are in nanoseconds since 1970; `there_ns` is by the other host's clock.
+/// A clock query, in nanoseconds since 1970; `there_ns` is by the other host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     pub asked_ns: i64,
@@ -669,7 +669,7 @@ impl RoundTrip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     pub offset_ns: i64,
-    /// Half of the round trip, because the answer may be from any moment in it.
+    /// Half of the round trip.
     pub uncertainty_ns: i64,
 }
 
@@ -721,7 +721,6 @@ mod tests {
         assert_eq!(shared(4, 2, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
         assert_eq!(shared(5, 3, 2), [(3, 2, Some(600.0)), (2, 1, Some(400.0))]);
         assert_eq!(shared(2, 2, 3), [(1, 1, Some(500.0)), (1, 1, Some(500.0))]);
-        // pgbench needs at least one thread.
         assert_eq!(shared(4, 1, 2), [(2, 1, Some(500.0)), (2, 1, Some(500.0))]);
     }
 }

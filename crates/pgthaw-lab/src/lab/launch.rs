@@ -55,7 +55,7 @@ impl Launch {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
-        // Ctrl-C must reach only pgthaw. A kill must also reach the children of a shell.
+        // Ctrl-C must reach only pgthaw. A kill must also reach a shell's children.
         command.process_group(0);
         if let Some(limit) = limit {
             limit.limit_command(&mut command)?;
@@ -72,7 +72,6 @@ impl Launch {
     }
 }
 
-/// Quotes a word for display.
 fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:@+%".contains(c);
     match word.chars().all(is_plain) && !word.is_empty() {
@@ -96,9 +95,9 @@ pub struct Ended {
     /// Time of the end, since boot.
     pub at: Duration,
     pub status: ExitStatus,
-    /// Bytes read from the device by the program and its reaped children.
+    /// Includes reaped children.
     pub read_bytes: Option<Bytes>,
-    /// Processor time of the program and its reaped children.
+    /// Includes reaped children.
     pub cpu_time: Option<Duration>,
 }
 
@@ -183,7 +182,7 @@ pub fn kill_group(leader: &mut Child) {
     // Not reaped yet, so the pid is not reused.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     let _ = leader.wait();
-    // A process with BPF programs takes a while to end. Its files cannot be removed before.
+    // A process with BPF programs takes a while to end.
     let until = Instant::now() + GROUP_END_LIMIT;
     while group.is_some_and(|group| test_kill_process_group(group).is_ok()) && Instant::now() < until {
         thread::sleep(GROUP_PAUSE);
@@ -260,12 +259,12 @@ pub trait Generator: Debug {
         LEAD
     }
 
-    /// Returns the processes on this host that produce the load.
+    /// Processes on this host that produce the load.
     fn announce(&mut self, start: Start) -> Result<Vec<u32>, Error>;
 
     fn go(&mut self) {}
 
-    /// Returns the time of the end, since boot; `None` while the load runs.
+    /// The end since boot; `None` while the load runs.
     fn poll(&mut self) -> Result<Option<Duration>, Error>;
 
     /// Ends the load early. Transactions in progress complete.
@@ -314,7 +313,7 @@ pub fn run_program(
     }
 }
 
-/// Start of a trial: a whole second of the wall clock, because pgbench logs whole seconds.
+/// Start of a trial, at a whole second: pgbench logs whole seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Seconds since 1970.

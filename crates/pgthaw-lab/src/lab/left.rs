@@ -29,7 +29,7 @@ pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
     directories(parent).into_iter().find(|path| read_claim(path).is_some_and(|found| found == text))
 }
 
-/// Directories of this user only, because others may write to `parent`.
+/// Directories of this user: others may write to `parent`.
 fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
     let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);
@@ -44,7 +44,7 @@ fn read_claim(directory: &Path) -> Option<String> {
 pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
-    // Not truncated: until the lock is held, the file may belong to another run.
+    // Until the lock is held, the file may belong to another run.
     let opened = OwnDirectory::open(directory).and_then(|own| own.directory().open_or_create(CLAIM_FILE, 0o600));
     let mut file = opened.map_err(failed)?;
     match file.try_lock() {
@@ -80,7 +80,7 @@ pub fn read_held_bytes(directory: &Path) -> Bytes {
     Bytes(found.map_or(0, |(device, found)| sum(&found, device)))
 }
 
-/// Removes other sweeps' file systems, because they hold space and a device, and clusters of sweeps that are neither
+/// Removes other sweeps' file systems, which hold space and a device. Also removes clusters of sweeps that are neither
 /// `own` nor `unfinished`.
 pub fn remove_left(parent: &Path, own: Option<&str>, unfinished: &BTreeSet<String>, events: &Events) {
     for directory in directories(parent) {
@@ -105,10 +105,9 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
     })
 }
 
-/// Time for a killed run's server to stop.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// `None` if the cluster stays: in use, still running, or another user's.
+/// `None` if the cluster stays.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;
@@ -151,7 +150,7 @@ impl SweepLock {
         loop {
             let mut file = directory.open_or_create(&name, 0o600).map_err(failed)?;
             match file.try_lock() {
-                // The holder removes the file before it unlocks it, so there may be a new one.
+                // The holder removes the file before it unlocks it: there may be a new one.
                 Ok(()) if !directory.holds(&name, &file).map_err(failed)? => continue,
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -186,7 +185,7 @@ fn remove_left_locks(directory: &Directory) {
         // Only its owner removes a lock file.
         let is_own = file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
         if is_own && file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
-            // A run about to lock the file sees the removal and creates a new one.
+            // A run about to lock the file creates a new one.
             let _ = directory.remove_file(&entry.name);
         }
     }

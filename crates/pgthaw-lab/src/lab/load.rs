@@ -118,7 +118,7 @@ impl TrialLoad {
         Ok(TrialLoad::Here(LocalPgbench::ready(lab, load, work.directory)?))
     }
 
-    /// The displayed command. `asked` is the load before its scripts were copied.
+    /// `asked` is the load before its scripts were copied.
     pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
         match self {
             TrialLoad::Nothing(_) => Ok(String::new()),
@@ -135,7 +135,7 @@ impl TrialLoad {
         }
     }
 
-    /// Counts transactions. Call it after the race.
+    /// Call it after the race.
     pub fn finish(self, load: &Load) -> Result<LoadFigures, Error> {
         let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());

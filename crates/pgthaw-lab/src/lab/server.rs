@@ -24,7 +24,7 @@ use postgres::{
 pub const CONTROL_DATABASE: &str = "postgres";
 
 /// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14, a
-/// collector writes the counters twice a second.
+/// collector writes them twice a second.
 const ROUND_DELAY: Duration = Duration::from_millis(250);
 const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
@@ -51,7 +51,7 @@ pub struct Look {
     pub log_bytes: u64,
 }
 
-/// Reads the statistics after a trial, once all processes have reported their counters.
+/// Waits until all processes have reported their counters.
 pub async fn read_final_look(lab: &Lab) -> Result<Look, Error> {
     let is_at_once = connect(lab).await?.0.facts.version_num >= COUNTS_AT_ONCE_SINCE;
     tokio::time::sleep(if is_at_once { ROUND_DELAY } else { STATISTICS_DELAY }).await;
@@ -69,7 +69,7 @@ pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
         shared_buffers: server.facts.shared_buffers_bytes,
         version: server.facts.version.clone(),
         log_bytes: lab.cluster.log_bytes(),
-        // Read last, so that this function's other queries are not counted.
+        // Read last: this function's other queries must not count.
         statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
     })
 }
@@ -82,12 +82,12 @@ pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics, Error> {
     Ok(read_table_statistics(&mut connection).await?)
 }
 
-/// Connects as the superuser, outside the benchmark's database.
+/// Outside the benchmark's database.
 pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection), Error> {
     connect_to(lab, CONTROL_DATABASE).await
 }
 
-/// Connects as the superuser. Removes session limits, which are meant for the workload.
+/// Connects as the superuser, without session limits, which are for the workload.
 pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnection), Error> {
     let server = Server::connect(&lab.connect_options(database)).await?;
     let mut connection = server.connect_to(database).await?;
@@ -95,14 +95,14 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
     Ok((server, connection))
 }
 
-/// Whether a change of these settings requires a restart.
+/// True if a change requires a restart.
 pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool, Error> {
     let states = read_setting_states(connection, changed).await?;
     // An unknown setting belongs to a library, which is loaded at the server's start.
     Ok(states.len() < changed.len() || states.iter().any(|state| state.context == "postmaster"))
 }
 
-/// Reloads the running server's settings and waits until they are in force. Returns a finding after a timeout.
+/// Waits until the settings are in force. Returns a finding after a timeout.
 pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>, Error> {
     let before = read_load_time(connection).await?;
     run_statement(connection, "reload the settings", "SELECT pg_catalog.pg_reload_conf()").await?;
@@ -118,7 +118,7 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
     Ok(None)
 }
 
-/// Compares requested and actual settings. Fails if the server rejects a value.
+/// Fails if the server rejects a value.
 pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>, Error> {
     if asked.is_empty() {
         return Ok(Vec::new());
@@ -146,7 +146,6 @@ pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec
     Ok(findings)
 }
 
-/// Returns why a setting deviates from the request, if the reason is known.
 fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     let SettingState { source, unit, value, .. } = state;
     if state.pending_restart {
@@ -203,7 +202,6 @@ pub fn find_obstacle(
         Strategy::Pgfincore => {
             psql().or_else(|| extension("pgfincore", format!("postgresql-{version_major}-pgfincore")))
         }
-        // A job needs only programs that its author has.
         _ => None,
     }
 }
@@ -232,7 +230,7 @@ pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String
     sweep.axes.server.iter().map(find).collect()
 }
 
-/// Returns remarks on the study's settings for a dry run, where no server may be installed.
+/// Remarks on the study's settings for a dry run, where no server may be installed.
 ///
 /// # Errors
 /// As `check_settings_known`.
@@ -244,7 +242,7 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
     }
 }
 
-/// Returns the study's file systems that cannot be created here, with hints.
+/// The study's file systems that cannot be created here, with hints.
 pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
     let told = |(name, spec): (&String, &FileSystemSpec)| {
         let error = spec.asked.check_available().err()?;
@@ -278,7 +276,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
     Ok(remarks)
 }
 
-/// Finds settings of libraries that the study does not load. A server without the library accepts any name with a dot.
+/// Settings of libraries that the study does not load. Without the library, a server accepts any name with a dot.
 fn find_unloaded(asked: &[(String, Vec<String>)]) -> Vec<String> {
     let names_libraries = |name: &str| LIBRARY_SETTINGS.contains(&name.to_ascii_lowercase().as_str());
     let loads = |library: &str| {

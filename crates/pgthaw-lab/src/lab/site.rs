@@ -45,7 +45,7 @@ impl SiteKey {
         grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
     }
 
-    /// Returns the disk's name, with the file system if there are several.
+    /// The disk's name, with the file system if there are several.
     pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
         match sweep.axes.file_system.len() {
             1 => disk.to_owned(),
@@ -53,7 +53,7 @@ impl SiteKey {
         }
     }
 
-    /// Text of the claim on the site's directory: names the sweep and the site.
+    /// Names the sweep and the site.
     fn claim_text(&self, id: &str) -> String {
         let parts = [
             ("file_system", &self.file_system, NATIVE),
@@ -85,9 +85,9 @@ pub struct SweepOptions {
     pub asked: StudyAsked,
     /// An unfinished run of the same study.
     pub earlier: Option<Earlier>,
-    /// Ids of all unfinished sweeps. Their leftovers are not removed.
+    /// Their leftovers are not removed.
     pub unfinished: BTreeSet<String>,
-    /// Whether the sweep, if killed, will be resumed. Its clusters then stay.
+    /// Whether a killed sweep will be resumed. Its clusters then stay.
     pub goes_on: bool,
 }
 
@@ -110,7 +110,7 @@ pub struct SiteMaker<'a> {
 pub struct Site {
     // Fields are dropped in this order: the server before the file system below it.
     pub lab: Lab,
-    /// Claim on a cluster in the site's own file system; `None` for a borrowed cluster.
+    /// `None` for a borrowed cluster.
     cluster_claim: Option<File>,
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
@@ -124,7 +124,7 @@ pub struct Site {
     pub build: ServerBuild,
     /// `None` unless each trial gets a fresh copy.
     pub fresh: Option<FreshDatabase>,
-    /// Settings of the running server; `None` if it is stopped or needs a restart.
+    /// `None` if it is stopped or needs a restart.
     pub running: Option<Vec<(String, String)>>,
 }
 
@@ -143,13 +143,13 @@ impl SiteMaker<'_> {
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), work })
     }
 
-    /// Programs of the server whose facts describe the sweep.
+    /// Programs whose facts describe the sweep.
     pub fn first_programs(&self) -> &Programs {
         let first = self.options.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
         first.unwrap_or(&self.options.asked.programs)
     }
 
-    /// Creates a site without databases, or adopts one that a killed run left, and starts its server.
+    /// Creates a site without databases, or adopts a killed run's, and starts its server.
     pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
@@ -191,8 +191,8 @@ impl SiteMaker<'_> {
         Ok(site)
     }
 
-    /// Prepares a site of an earlier study and keeps its databases. Evicts the page cache, because leftover pages would
-    /// look like hot pages of this workload.
+    /// Keeps the databases of an earlier study's site. Evicts the page cache: leftover pages would look like hot pages
+    /// of this workload.
     pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
         self.work.stop.check()?;
         site.rest()?;
@@ -206,14 +206,14 @@ impl SiteMaker<'_> {
         Ok(())
     }
 
-    /// Creates the databases that are missing or incomplete.
+    /// Creates missing or incomplete databases.
     pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
         let sweep = &self.options.asked.sweep;
         site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
         Ok(())
     }
 
-    /// Fails if the disk lacks room for the sites, beyond what a killed run already occupies.
+    /// Fails if the disk lacks room beyond what killed runs occupy.
     pub fn check_room(&self) -> Result<(), Error> {
         let (sweep, parent) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let missing = |key: SiteKey| {
@@ -256,7 +256,7 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
-    /// Whether only this study uses the site's device.
+    /// True if no other program uses the site's device.
     pub fn owns_device(&self) -> bool {
         self.file_system.is_some()
     }
@@ -271,12 +271,12 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Limits by device, if the site has several. `disk` limits the device of the data directory.
+    /// Empty with one device. `disk` limits that of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
 
-    /// Activity of each device in a trial; empty with a single device.
+    /// Empty with a single device.
     pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let own = self.file_system.as_ref();
         own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()
@@ -286,7 +286,7 @@ impl Site {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Records the settings of the running server for a trial with start `as-is`.
+    /// Serves a trial with start `as-is`.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()
@@ -300,11 +300,9 @@ impl Site {
         self.lab.stop()
     }
 
-    /// Removes the site. With `keep`, a cluster outside the site's own file system stays, and its directory is
-    /// returned.
+    /// Returns, with `keep`, the directory of a cluster outside the site's own file system.
     pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>, Error> {
         let Site { lab, cluster_claim, file_system, .. } = self;
-        // The first failure is reported.
         let finished = lab.finish(keep && file_system.is_none()).await;
         if let (Ok(Some(kept)), Some(_)) = (&finished, &cluster_claim) {
             // Otherwise the next study would remove it.
@@ -316,7 +314,7 @@ impl Site {
     }
 }
 
-/// All versions are measured with the newest pgbench among them, so that pgbench causes no difference.
+/// Measures all versions with the newest pgbench among them, so that it causes no difference.
 fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
     let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
     let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));

@@ -135,7 +135,6 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
     }
     let page = arguments.page();
     if let Some(page) = &page {
-        // Fails before the measurement rather than after it.
         document::check_report_place(page, false)?;
     }
     let (programs, place) = arguments.choose_place(&sweeps).await?;
@@ -240,7 +239,7 @@ impl BenchArguments {
         self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
     }
 
-    /// Chooses a new scratch cluster, or the cluster of a verified lab server.
+    /// A new scratch cluster, or a verified lab server's.
     async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
         let bin_dir = self.bin_dir.as_deref();
         if self.data_dir.is_none() {
@@ -492,7 +491,7 @@ async fn keep_and_show(
         display.show(&event);
     }
     display.finish();
-    // The sweep ended before its first trial and removed its files: it cannot be resumed.
+    // The sweep removed its files: it cannot be resumed.
     if let Some(id) = opened {
         store.drop_sweep(&id).await?;
     }
@@ -517,7 +516,7 @@ fn status_of(finished: &[SweepFinished]) -> ExitStatus {
     }
 }
 
-/// Finds and locks an unfinished run of the study on this host. `parent` contains the run's clusters.
+/// Finds and locks an unfinished run of the study. `parent` contains its clusters.
 async fn find_earlier(store: &Store, sweep: &Sweep, parent: &Path) -> anyhow::Result<Option<(SweepLock, Earlier)>> {
     let hostname = read_machine()?.hostname;
     let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };
@@ -535,7 +534,7 @@ fn lock_directory(store: &Store) -> PathBuf {
     }
 }
 
-/// A signal or an error of `hear` ends the study cleanly.
+/// Ends as `run_studies`.
 async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
@@ -548,7 +547,7 @@ where
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
     let (runtime, study_stop) = (Handle::current(), stop.clone());
-    // A study blocks on processes, so it runs on its own thread.
+    // A study blocks, so it runs on its own thread.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
     let heard = hear(events).await;
     if heard.is_err() {
@@ -560,7 +559,6 @@ where
     Ok(finished??)
 }
 
-/// Requests a clean stop on a signal.
 fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
     let heard = hear_signals()?;
     Ok(async move {

@@ -55,7 +55,7 @@ pub struct JudgeArguments {
     store: StoreArguments,
 }
 
-/// Name and judged curve. The name is the file, or `STRATEGY, repeat N`. Some trials cannot be judged.
+/// Name and judged curve. The name is the file, or `STRATEGY, repeat N`.
 type Measured = (String, Result<(Series, Judgement), model::Error>);
 
 /// A judged curve.
@@ -116,7 +116,7 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// Whether the path is a JSON file. A pipe is not, because it can be read only once.
+/// A pipe is none: it can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"

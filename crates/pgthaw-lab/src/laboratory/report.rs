@@ -13,7 +13,7 @@ use command::document;
 use host::units::counted;
 use terminal::Progress;
 
-/// With more trials, a page has no curves. `pgthaw serve` still shows them.
+/// Maximum trials of a page with curves.
 const TRIALS_MAX: usize = 1000;
 
 /// Spans of all curves in a page, and of one trial.
@@ -80,7 +80,6 @@ pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) 
     Ok(StudyInPage { study, details })
 }
 
-/// One trial at a time, to limit memory.
 async fn read_details(
     store: &Store,
     study: &StudyData,

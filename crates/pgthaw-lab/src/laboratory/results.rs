@@ -1,5 +1,4 @@
-//! `pgthaw results`. See `crates/pgthaw-lab/src/results/`, `crates/pgthaw-lab/src/verdict/` and, for imports,
-//! `crates/pgthaw-lab/src/study/import/`.
+//! `pgthaw results`.
 
 use std::io::{BufWriter, stdout};
 use std::num::NonZeroU32;
@@ -201,7 +200,7 @@ pub struct Head<'a> {
 /// End of the serialized head, where trials are inserted.
 const END: &str = "]\n}";
 
-/// Reads outlines only: the table needs few figures of each trial.
+/// The table needs few figures of each trial.
 async fn show_sweep(
     store: &Store,
     run: &SweepRun,
@@ -239,7 +238,7 @@ pub async fn show_sweeps(
     Ok(())
 }
 
-/// Reads one trial at a time, because a large sweep does not fit into memory.
+/// Reads one trial at a time: a large sweep does not fit into memory.
 async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option<&Path>) -> anyhow::Result<()> {
     let StudyData { sweep, headline, total_seconds, points, ratios, traffic, .. } = study;
     let total_seconds = *total_seconds;
@@ -369,14 +368,14 @@ fn refuse(word: &str, problem: &str) -> study::Error {
     }
 }
 
-/// Also drops the local `copy` of a server's study, which could be resumed and sent again.
+/// The local `copy` of a server's study could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
         // A damaged local study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,
         (id, _) => id?,
     };
-    // Drops the local copy first: a study that remains only on the server can still be found.
+    // A study that remains only on the server can still be found.
     if let Some(copy) = copy {
         copy.drop_sweep(&id).await?;
         copy.close().await;

@@ -45,7 +45,7 @@ impl StoreArguments {
     pub(super) fn place(&self) -> Result<Place, results::Error> {
         let Some(text) = &self.place else { return Ok(Place::File(results::default_path()?)) };
         let place: Place = text.parse()?;
-        // The environment variable also applies to suggested commands, and may contain a password.
+        // The environment variable also applies to suggested commands.
         if std::env::var(VARIABLE).ok().as_ref() != Some(text) {
             terminal::complete_commands_with_results(&hide_password(text).unwrap_or_else(|| text.clone()));
         }
@@ -90,7 +90,7 @@ pub fn remark_unsent(damaged: &[DamagedStudy]) {
     }
 }
 
-/// Sends results to the server. Unsent ones stay stored, which is no failure.
+/// Sends results to the server. Unsent ones stay stored: no failure.
 pub async fn close_written(store: Store) -> Result<(), results::Error> {
     match store.send().await {
         Ok(damaged) => remark_unsent(&damaged),

@@ -70,7 +70,7 @@ macro_rules! either {
 }
 pub(super) use either;
 
-/// Builds sqlx's query. The databases differ in the type of a document.
+/// The databases differ in the type of a document.
 macro_rules! bind_all {
     ($query:expr, $document:expr) => {{
         // Generated statements would fill the cache of prepared statements.
@@ -113,7 +113,7 @@ impl Query {
         })
     }
 
-    /// Returns the number of affected rows.
+    /// Number of affected rows.
     pub async fn execute(self, transaction: &mut Transaction) -> Result<u64, sqlx::Error> {
         Ok(match transaction {
             Transaction::Sqlite(inner) => {
@@ -168,7 +168,7 @@ impl Transaction {
         either!(self, Transaction(inner) => inner.commit().await)
     }
 
-    /// Inserts many rows with one statement. `more` follows the values.
+    /// `more` follows the values.
     pub async fn insert(&mut self, table: &str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
         let Some(first) = rows.first() else { return Ok(0) };
         let names: Vec<&str> = first.0.iter().map(|(name, _)| *name).collect();

@@ -1,5 +1,4 @@
-//! Exports the documented views as CSV, JSON and Parquet. Reads one study at a time, so memory is bounded by the
-//! largest one.
+//! Exports the documented views as CSV, JSON and Parquet. Reads one study at a time to bound memory.
 
 use std::io::Write;
 use std::path::Path;
@@ -118,7 +117,7 @@ pub enum ExportFormat {
 }
 
 impl Store {
-    /// Writes the rows of these studies and returns their number.
+    /// Returns the number of rows.
     pub async fn export<W: Write + Send + 'static>(
         &self,
         table: ExportTable,
@@ -150,7 +149,7 @@ impl Store {
         Ok(exported)
     }
 
-    /// Writes a file completely or not at all; devices and pipes are written directly.
+    /// Writes a file completely or not at all, but devices and pipes directly.
     pub async fn export_to_file(
         &self,
         table: ExportTable,

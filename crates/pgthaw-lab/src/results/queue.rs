@@ -1,7 +1,7 @@
 //! Results for a server: stored in the local file first, then sent.
 //!
 //! Data and its mark as unsent are one local transaction. On the server, each trial is one transaction that ignores
-//! existing trials. So a crash at any moment neither loses nor duplicates anything.
+//! existing trials. So a crash neither loses nor duplicates anything.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,10 +16,9 @@ use super::write::{insert_sweep_trial, upsert_sweep};
 use super::{DamagedStudy, Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
-/// Pause after a failure to connect or send.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Timeout for one study or trial, because the server may be stopped or its tables locked.
+/// The server may be stopped or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Removes a mark that is unchanged since it was read.
@@ -40,7 +39,7 @@ impl Store {
         }
     }
 
-    /// Sends queued results. Returns studies that could not be read; they do not block others.
+    /// Sends queued results. Returns studies that could not be read.
     ///
     /// # Errors
     /// When the server does not answer, even with an empty queue, or rejects data, which stays queued.
@@ -106,7 +105,7 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Reads an item with its study if `with_study`; nothing if it was dropped.
+    /// Reads nothing if the item was dropped.
     async fn read_waiting(
         &self,
         unsent: &Unsent,

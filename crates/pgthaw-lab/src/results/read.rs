@@ -204,7 +204,7 @@ impl Store {
         Ok(outlines)
     }
 
-    /// Empty if points are not measured twice, or there are too many trials for a page.
+    /// Empty if points are not measured twice, or there are too many trials.
     pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>, Error> {
         if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
             return Ok(Vec::new());
@@ -219,7 +219,7 @@ impl Store {
         Ok((run, trials))
     }
 
-    /// Reads trials with seconds, which some metrics need.
+    /// Includes the seconds, which some metrics need.
     async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
         self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;

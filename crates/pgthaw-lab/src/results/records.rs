@@ -1,4 +1,4 @@
-//! Records of the store. Each declares its columns once, for writing and reading.
+//! Each record declares its columns once, for writing and reading.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -23,7 +23,6 @@ pub(super) trait Column: Sized {
 
 /// A record as columns.
 pub(super) trait Columns: Sized {
-    /// Appends the record's columns.
     fn put(&self, values: Values) -> Values;
     fn read(row: &Row) -> Result<Self, sqlx::Error>;
 }
@@ -104,7 +103,7 @@ impl Column for String {
     }
 }
 
-/// Reads NaN and infinities as NULL, because nothing can be computed from them.
+/// Reads NaN and infinities as NULL: nothing can be computed from them.
 impl Column for f64 {
     fn bound(number: Option<&f64>) -> Value {
         Value::Float(number.copied())
@@ -194,7 +193,7 @@ pub(super) struct Unsent {
     /// Point and repeat; 0 for a study.
     pub number: u32,
     pub repeat: u32,
-    /// How often the item was marked as unsent.
+    /// Number of marks as unsent.
     pub changes: i64,
 }
 
@@ -218,8 +217,7 @@ const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 type Document = Map<String, serde_json::Value>;
 
-/// Stores measures by name, so that a new measure needs no column. Lists are stored apart, because SQL queries them
-/// differently.
+/// Stores measures by name, so that a new one needs no column. Lists are stored apart: SQL queries them differently.
 impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {
         let mut flat = flatten(self);

@@ -31,7 +31,7 @@ const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_applicati
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 
-/// Timeout for reading. Writing a trial takes well under a second.
+/// Writing a trial takes well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A timeout would lose measured results. SQLite's limit is 24 days.
@@ -108,8 +108,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
         require_own_journals(path)?;
-        // One permanent connection, because its thread keeps its user id. SQLite opens file and journal by name, so
-        // root must not act as root in another user's directory.
+        // One permanent connection, because its thread keeps its user id. SQLite opens file and journal by name: root
+        // must not act as root in another user's directory.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let runtime = tokio::runtime::Handle::current();
         let pool = match has_foreign_owner(path) {
@@ -257,7 +257,7 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place, Error> {
         let told = |error: postgres::Error| Error::Address(error.to_string());
-        // Any string can be a file name, unless it may be a server address with a password.
+        // Any string can be a file name, but may be a server address with a password.
         let parameters = match parse_connection_string(text) {
             Ok(Some(parameters)) => parameters,
             Err(error) if hide_password(text).is_some() => return Err(told(error)),
@@ -277,7 +277,7 @@ impl Place {
         }
     }
 
-    /// Sends queued results first. Returns damaged studies, which cannot be sent.
+    /// Returns damaged studies, which cannot be sent.
     pub async fn open_existing(&self) -> Result<(Store, Vec<DamagedStudy>), Error> {
         match self {
             Place::File(path) => Ok((Store::open_existing(path).await?, Vec::new())),
@@ -302,7 +302,7 @@ impl Place {
     }
 }
 
-/// SQLite trusts a journal beside the file, even one that another user created.
+/// SQLite trusts a journal beside the file, even another user's.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {
@@ -326,7 +326,7 @@ fn make_file(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = Directory::create(directory_of(path))?;
     match directory.create_file(name, FILE_MODE) {
-        // The file exists already, perhaps as a symbolic link.
+        // Perhaps a symbolic link.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
         made => made.map(drop),
     }

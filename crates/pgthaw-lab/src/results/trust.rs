@@ -1,6 +1,6 @@
 //! Sessions with a results server, and the check that no foreign code can run in them. An owner of an object in
-//! pgthaw's schema, or a role that may add a trigger, could run code with the rights of every role that uses it. So
-//! the check covers the schema's contents, not only privileges.
+//! pgthaw's schema, or a role that may add a trigger, could run code with the rights of every role that uses it. So the
+//! check covers the schema's contents, not only privileges.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::Error;
 use super::error::{Finding, Place, ServerPlace};
 
-/// Also the whole search_path. The SQL files repeat it.
+/// The SQL files repeat it.
 const SCHEMA: &str = "pgthaw";
 
 /// Timeouts for answers, and for foreign transactions that may change the schema.
@@ -39,7 +39,7 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
     let opened = async {
         let mut connection = pool.acquire().await?;
-        // A prepared statement would stay in a pooler's session.
+        // It would stay prepared in a pooler's session.
         let asked = sqlx::raw_sql(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
         let path: String = asked.try_get(0)?;
         if path != SCHEMA {
@@ -56,7 +56,6 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     Ok(pool)
 }
 
-/// Returns whether it created the schema.
 async fn create_schema(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let there = "SELECT pg_catalog.to_regnamespace('pgthaw') IS NOT NULL";
     if sqlx::query_scalar(there).fetch_one(&mut *connection).await? {
@@ -96,7 +95,7 @@ async fn check_all(connection: &mut PgConnection) -> Result<Option<Finding>, sql
     Ok(finding)
 }
 
-/// Locks the tables, so that no trigger can be added until the transaction ends.
+/// Locks the tables: no trigger can be added until the transaction ends.
 pub(super) async fn check_before_writing(transaction: &mut PgConnection) -> Result<Option<Finding>, sqlx::Error> {
     use_path(transaction, "").await?;
     let tables: Option<String> =

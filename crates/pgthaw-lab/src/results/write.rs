@@ -1,4 +1,4 @@
-//! Writes sweeps and trials, and marks them as unsent, each in one transaction.
+//! Each write marks its items as unsent in one transaction.
 
 use super::database::{Query, Transaction, Values};
 use super::records::{Columns as _, Unsent};
@@ -36,7 +36,7 @@ impl Store {
         self.save(None, std::slice::from_ref(trial)).await
     }
 
-    /// Stores a sweep with all its trials, or nothing.
+    /// Stores all or nothing.
     pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
         self.save(Some(run), trials).await
     }
@@ -68,7 +68,7 @@ pub(super) async fn upsert_sweep(transaction: &mut Transaction, run: &SweepRun) 
     transaction.insert("sweeps", vec![run.put(Values::default())], UPDATE_SWEEP).await.map(drop)
 }
 
-/// Inserts a trial with its parts. If `on_conflict` ignores conflicts, an existing trial stays unchanged.
+/// Leaves an existing trial unchanged if `on_conflict` ignores conflicts.
 pub(super) async fn insert_sweep_trial(
     transaction: &mut Transaction,
     trial: &SweepTrial,

@@ -22,10 +22,9 @@ impl Answers {
         Answers(routes(Arc::new(Served { store, page: "the page".into(), missing: "no page".into() }), token))
     }
 
-    /// Returns the response to the bytes of one connection.
+    /// Response to a connection's bytes.
     pub async fn to(&self, sent: &[u8]) -> Vec<u8> {
         let (mut browser, server) = duplex(ROOM_BYTES);
-        // The buffer can hold all of it.
         let _ = browser.write_all(sent).await;
         let _ = browser.shutdown().await;
         let (_tell_end, ending) = watch::channel(false);

@@ -1,5 +1,5 @@
-//! The running trial: its process writes each second to memory, not to disk, which would distort the measurement.
-//! `serve` reads it.
+//! The running trial: its process writes each second to memory, because a disk would distort the measurement. `serve`
+//! reads it.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -35,7 +35,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Writes the running trial to memory. Ignores errors.
+/// Ignores errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 
@@ -138,7 +138,7 @@ fn open_written(directory: &Directory, name: &OsStr) -> Option<File> {
     None
 }
 
-/// A new board may already have the name. Under the exclusive lock, this file keeps a name that it still has.
+/// A new board may already have the name. Under the exclusive lock, this file keeps its name.
 fn remove_dead(directory: &Directory, name: &OsStr, file: &File) {
     if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && has_name(file) {
         let _ = directory.remove_file(name);
@@ -157,7 +157,7 @@ fn parse_board(text: &str) -> Option<LiveTrial> {
     Some(trial)
 }
 
-/// A directory in memory, owned by this user alone. /dev/shm is world-writable, so another user's directory is not
+/// Directory in memory, owned by this user alone. /dev/shm is world-writable, so another user's directory is not
 /// trusted.
 fn open_directory(is_made: bool) -> Option<Directory> {
     let path = directory();
@@ -178,7 +178,7 @@ fn directory() -> PathBuf {
     )
 }
 
-/// Takes over a killed process's board. A reader may remove a board before it is locked; it is then created again.
+/// Takes over a killed process's board. Creates it again if a reader removes it before it is locked.
 fn open_locked(directory: &Directory, name: &str) -> Option<File> {
     let open = |attempt| {
         if attempt > 0 {

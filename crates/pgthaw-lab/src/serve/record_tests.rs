@@ -1,4 +1,4 @@
-//! Generates TypeScript types from the Rust types that the page receives.
+//! Generates the page's TypeScript types.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashSet};
@@ -50,7 +50,6 @@ impl<T: TS> TS for ByMetric<T> {
     }
 }
 
-/// Declarations by name, of all visited types and their parts.
 struct Declarations {
     config: Config,
     seen: HashSet<TypeId>,

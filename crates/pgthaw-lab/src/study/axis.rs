@@ -25,7 +25,7 @@ pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 /// From pgbench's resolution to the longest trial.
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// pgthaw's view of logs, counters and activity depends on these.
+/// pgthaw's logs, counters and activity depend on these.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
@@ -126,7 +126,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects names that no point uses, which may be typing errors, and the built-in name.
+/// Rejects unused names, which may be typing errors, and the built-in name.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -234,7 +234,7 @@ fn find_script(key: &str, directory: &Path, name: &str) -> Result<Script, String
     }
 }
 
-/// Returns an absolute path, because pgbench runs in another directory.
+/// Absolute: pgbench runs in another directory.
 pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, String> {
     let path = directory.join(name);
     let found = path.canonicalize().map_err(|error| {

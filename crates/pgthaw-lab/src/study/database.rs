@@ -16,7 +16,7 @@ pub const DATABASE: &str = "pgthaw_bench";
 const INITIALIZE_OPTIONS: [&str; 5] =
     ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
-/// Maximum length, because the server's database name is limited to 63 bytes.
+/// The server's database name is limited to 63 bytes.
 const NAME_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Re
     }
     if program.contains('/') {
         let file = find_file(key, directory, Path::new(&*program))?;
-        // Keeps the name of a symbolic link, because programs such as Debian's psql depend on it.
+        // Keeps a symbolic link's name: programs such as Debian's psql depend on it.
         let named = directory.join(&*program);
         let place = named.parent().and_then(|parent| parent.canonicalize().ok()).zip(named.file_name());
         *program = place.map_or(file, |(parent, name)| parent.join(name)).display().to_string();
@@ -181,7 +181,7 @@ pub const BYTES_PER_SCALE: u64 = 16_000_000;
 /// Scale with enough memory and disk.
 const PREFERRED_SCALE: u64 = 50;
 
-/// A fifth of the available memory: the warm database must stay in the page cache.
+/// A fifth of the memory: the warm database must stay in the page cache.
 const MEMORY_SHARE: u64 = 5;
 
 /// A quarter of the disk: WAL and a reserve need the rest.

@@ -20,10 +20,9 @@ pub enum Event {
     StepShare(f64),
     /// A remark that does not stop the study.
     Remark(String),
-    /// The warm server has been measured.
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// A sweep has its id, before any lengthy work. `kept` confirms that it is stored and can be resumed after a kill.
+    /// `kept` confirms that the sweep is stored and can be resumed after a kill.
     SweepOpened {
         run: Box<SweepRun>,
         kept: Sender<()>,
@@ -97,7 +96,7 @@ pub enum UntilWarm {
     Warm,
 }
 
-/// Facts measured on the warm server without a disk limit.
+/// Measured on the warm server without a disk limit.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     pub tps: Option<f64>,
@@ -121,7 +120,7 @@ pub struct Outcome {
 pub struct Seen {
     pub resident_after_seconds: Option<f64>,
     pub buffers_after_seconds: Option<f64>,
-    /// Resident bytes at the end, with every page checked again.
+    /// Bytes at the end, with every page checked again.
     pub resident_bytes: Bytes,
     pub looks: Vec<LoadSample>,
 }
@@ -133,24 +132,24 @@ pub struct Measured {
     /// Start of the trial since boot.
     pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
-    /// Device reads of the workload in each tenth of a second.
+    /// Reads in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
     /// Transactions per second in pgbench's progress.
     pub progress: Vec<f64>,
     pub load_began_after: Duration,
     pub ended_after: Duration,
     pub outcome: Outcome,
-    /// Resident bytes at the start and after each second, for relations with a strip.
+    /// Bytes at the start and after each second, for relations with a strip.
     pub relations: Vec<Vec<Bytes>>,
     /// Processors used by pgbench in each second.
     pub generator_shares: Vec<f64>,
     pub os_samples: Vec<OsSample>,
     pub time: Option<TrialTime>,
-    /// Bytes read by all processes under the limit before the trial's start time.
+    /// Bytes read under the limit before the trial's start.
     pub head_start_bytes: Option<Bytes>,
     /// Only for a warmer of an idle server.
     pub seen: Option<Seen>,
-    /// Use of the machine by other processes, if the kernel reports it.
+    /// `None` if the kernel does not report it.
     pub others: Option<OthersUse>,
 }
 
@@ -166,8 +165,8 @@ impl Measured {
     }
 }
 
-/// pgbench logs whole seconds of the wall clock, and the trial starts on one. A second without a line served no
-/// transaction, as on a cold server.
+/// pgbench logs whole seconds, and the trial starts on one. A second without a line served no transaction, as on a cold
+/// server.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

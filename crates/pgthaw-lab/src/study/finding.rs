@@ -1,5 +1,6 @@
-//! Findings about a measurement. Names of findings and figures are part of `--json` (docs/formats.md): add, never
-//! rename.
+//! Findings about a measurement.
+//!
+//! Part of `--json`: never rename findings or figures.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, IntoStaticStr};
@@ -279,7 +280,7 @@ impl Finding {
         self.into()
     }
 
-    /// Whether the trial measured something other than requested.
+    /// True if the trial measured something other than requested.
     pub fn is_refusing(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Entry points of `fuzz/` for study files and server logs.
+//! Entry points for study files and server logs.
 
 use std::path::Path;
 

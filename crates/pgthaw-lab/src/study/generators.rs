@@ -16,7 +16,7 @@ const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAli
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generators {
     pub hosts: Vec<String>,
-    /// Reaches a host, with `{host}` in its arguments; `sh` is appended.
+    /// Has `{host}` in its arguments; `sh` is appended.
     command: Vec<String>,
     /// Address of this machine for the hosts.
     pub address: String,

@@ -336,11 +336,10 @@ fn read_place(name: &str, table: &Table) -> Result<Places, String> {
 // ---- disks ----
 
 /// Amazon EBS gp3 at its base price: 3000 reads/s, 125 MiB/s. The read-ahead is Linux's default (VM_READAHEAD_PAGES in
-/// include/linux/mm.h). Some virtual machines have 8 MiB, which makes `cat` unrealistic.
+/// include/linux/mm.h). With 8 MiB, as on some virtual machines, `cat` is unrealistic.
 const GP3: &str = "3000,125MiB,128KiB";
 
-/// The limiter charges a seek for every read. With a read-ahead of 1 MiB, sequential reads reach the bandwidth, as on a
-/// real disk.
+/// The limiter charges a seek for every read. With a read-ahead of 1 MiB, sequential reads reach the bandwidth.
 const HDD: &str = "200,87MB,1MiB";
 
 const BUILT_IN: [(&str, &str); 3] = [("gp3", GP3), ("hdd", HDD), (NATIVE, "")];
@@ -391,7 +390,7 @@ pub fn find_built_in(name: &str) -> Option<Disk> {
     Some(parse_disk(name, figures).unwrap_or_else(|_| unreachable!("the figures of {name} are valid")))
 }
 
-/// Lower bound for the time of any warmer: bytes ÷ bandwidth. `None` without a limit in force.
+/// Lower bound for any warmer: bytes ÷ bandwidth. `None` without a limit in force.
 pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     let is_in_force = disk.not_enforced.is_none();
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))

@@ -138,7 +138,7 @@ pub struct LatencyHistogram {
 
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// Minimum beyond a percentile. With fewer, a handful of transactions would decide it.
+/// Minimum beyond a percentile: fewer transactions would decide it by chance.
 const BEYOND_MIN: f64 = 10.0;
 
 /// For 95 % of a normal distribution.
@@ -198,7 +198,6 @@ impl LatencyHistogram {
         let unpacked = unpack(encoded).map_err(UnreadableHistogram)?;
         let histogram: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &unpacked[..]);
         match histogram {
-            // Quantiles need the sum of the counts.
             Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
                 Err(UnreadableHistogram("its counts overflow".to_owned()))
             }

@@ -14,7 +14,7 @@ pub struct Measure {
     /// Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
     pub name: &'static str,
     pub unit: Unit,
-    /// What it is.
+    /// Its meaning.
     pub doc: &'static str,
     /// `None` in a second without it.
     #[serde(skip)]
@@ -261,7 +261,7 @@ impl Measure {
     }
 }
 
-/// Clocks of processes and processors tick separately, so the difference may be negative.
+/// Difference, negative at times: clocks of processes and processors tick separately.
 fn others(one: &OsSample) -> f64 {
     let own = one.server_total().cpu_seconds + one.generator().cpu_seconds + one.pgthaw_cpu_seconds;
     (one.processors_busy_seconds - own).max(0.0)

@@ -66,7 +66,7 @@ impl Others {
     }
 }
 
-/// A program may be a server that must not be stopped, so the remedy is to wait.
+/// A program may be a server that must not be stopped.
 fn wait_for(programs: &[String]) -> String {
     let (who, have) = match programs {
         [] => ("they".to_owned(), "have"),

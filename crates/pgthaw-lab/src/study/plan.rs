@@ -116,7 +116,7 @@ impl Sweep {
         }
     }
 
-    /// Rejects a study that a lab server's own cluster cannot run. It can run warm-up studies only.
+    /// A lab server's own cluster can run warm-up studies only.
     pub fn check_lendable(&self) -> Result<(), Error> {
         let axes = &self.axes;
         let is_own = axes.file_system == [NATIVE] && axes.server == [DEFAULT_SERVER] && axes.places == [TOGETHER];
@@ -187,7 +187,7 @@ const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Duration of a trial in seconds, with its preparation.
+/// Includes its preparation.
 pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     let bytes = expected_bytes(point.scale).0 as f64;
     let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
@@ -203,8 +203,8 @@ pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     AROUND_SECONDS + start + workload_seconds(point, disk)
 }
 
-/// Duration of pgbench alone in seconds. With a fixed number of transactions, the rate or, from cold, the model
-/// determines it. Otherwise the processors limit it.
+/// Duration of pgbench alone. With a fixed number of transactions, the rate or, from cold, the model determines it.
+/// Otherwise the processors limit it.
 fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();
@@ -328,8 +328,7 @@ pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
-/// From the largest max_wal_size. Read-only scripts and the short trials of warm-up studies need less, because only
-/// creating the databases writes.
+/// Uses the largest max_wal_size. Read-only scripts and warm-up studies need less: only creating the databases writes.
 fn wal_bytes(sweep: &Sweep) -> u64 {
     let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
     let kept = sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4);
@@ -359,7 +358,7 @@ pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     }
 }
 
-/// Remaining time, corrected by the ratio of actual to expected time so far.
+/// Corrected by the ratio of actual to expected time so far.
 #[derive(Clone, Debug, Default)]
 pub struct TimeLeft {
     expected_of_ended: f64,
@@ -439,7 +438,6 @@ mod forecast_tests {
     fn a_cold_start_on_a_limited_disk_is_forecast() {
         let cold = point("[points]\nscale = 100\nclients = 8\nstart = \"cold\"\nseconds = 60\n");
         let warm_after = forecast_warm_seconds(&cold, &named("gp3")).unwrap();
-        // 191,400 blocks at 3000 reads per second take 64 s when each is read once.
         assert!((40.0..400.0).contains(&warm_after), "{warm_after}");
         assert_eq!(forecast_warm_seconds(&cold, &named("native")), None);
         let warm = Point { start: StartAsked::Warm, ..cold.clone() };

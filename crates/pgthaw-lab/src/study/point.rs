@@ -1,4 +1,4 @@
-//! Points of a sweep: every combination of its axes' values, computed from the point's number.
+//! Points of a sweep: every combination of its axes' values.
 
 use std::path::Path;
 
@@ -92,7 +92,7 @@ macro_rules! axis {
     };
 }
 
-/// Ordered from the slowest-changing axis. Variables and settings follow them.
+/// Axes from the slowest-changing one. Variables and settings follow.
 pub static FIXED_AXES: [FixedAxis; 19] = [
     axis!(scale, |p| Some(p.scale.to_string())),
     axis!(clients, |p| Some(p.clients.to_string())),
@@ -187,12 +187,12 @@ impl Axes {
         self.strategy.iter().filter_map(|name| name.parse().ok())
     }
 
-    /// `number` is below [`Axes::count`]. The last axis changes fastest.
+    /// `number` is below [`Axes::count`].
     pub fn point(&self, number: u128) -> Point {
         self.pick(number).0
     }
 
-    /// Also returns the length of each axis, the fastest-changing first.
+    /// Returns also the axes' lengths, the fastest-changing first.
     fn pick(&self, number: u128) -> (Point, Vec<usize>) {
         let (mut point, mut one) = (Point::default(), Picker { rest: number, lengths: Vec::new() });
         let sides = if self.is_twice { SIDES.map(|side| Some(side.to_owned())).to_vec() } else { vec![None] };
@@ -237,7 +237,7 @@ impl Point {
         }
     }
 
-    /// Value in the study file's notation; `None` without this axis.
+    /// `None` without this axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         if let Some(fixed) = FIXED_AXES.iter().find(|fixed| fixed.name == axis) {
             return (fixed.value)(self);

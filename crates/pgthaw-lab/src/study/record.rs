@@ -1,5 +1,6 @@
-//! Records of sweeps and trials in the results store. Field names are part of `--json` (docs/formats.md): add, never
-//! rename.
+//! Records of sweeps and trials in the results store.
+//!
+//! Part of `--json`: never rename fields.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -302,7 +303,7 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
 const FEWEST_WHOLE_SECONDS: usize = 5;
 
 /// Throughput of the slowest second. Ignores the first and last second, in which clients connect and disconnect. `None`
-/// with too few seconds, or if every counted second exceeds `tps`: the slow part then lies in the ignored seconds.
+/// with too few seconds, or if every counted second exceeds `tps`.
 pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
     let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
     let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
@@ -436,7 +437,7 @@ pub struct StartState {
     pub verdict: String,
 }
 
-/// Minimum resident share of a warm database or restored snapshot. The kernel may evict pages at any moment.
+/// Minimum resident share of a warm database or restored snapshot: the kernel may evict pages.
 pub const WARM_START_SHARE: f64 = 0.95;
 /// Maximum resident share of a cold database.
 const COLD_SHARE: f64 = 0.01;
@@ -642,7 +643,7 @@ impl WarmingFigures {
     }
 }
 
-/// Resident share of wanted pages that counts as all. The kernel may evict some at any moment.
+/// Resident share of wanted pages that counts as all: the kernel may evict some.
 pub const RESIDENT_SHARE: f64 = 0.99;
 
 /// Result of a warmer without a load.
@@ -758,7 +759,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// Ignores other lines, because a server may log every statement.
+/// A server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }

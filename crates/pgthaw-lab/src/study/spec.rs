@@ -1,4 +1,4 @@
-//! Parser of study files. Every error message names the key and its allowed values.
+//! Parser of study files. Every error names the key and its allowed values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,11 +63,11 @@ pub struct Sweep {
     /// Row choice of the script, as in `predict --popularity`.
     pub popularity: Option<String>,
     pub until: Option<Until>,
-    /// Seconds of a cold load whose page reads define the wanted pages. `None`: all pages are wanted.
+    /// Seconds of a cold load whose page reads define the wanted pages. `None`: all pages.
     pub wanted_seconds: Option<u32>,
-    /// Whether only the pages read by the script in a cold trial are wanted.
+    /// True if only pages read by the script in a cold trial are wanted.
     pub is_script_wanted: bool,
-    /// Whether to keep a time account. `None` keeps it while its overhead is small.
+    /// `None` keeps a time account while its overhead is small.
     pub time: Option<bool>,
     /// Memory limit, including shared memory and page cache. `None`: set by the points.
     pub memory: Option<Bytes>,
@@ -76,7 +76,7 @@ pub struct Sweep {
     pub job: Vec<String>,
     /// Hosts that run pgbench; `None` for this host.
     pub generators: Option<Generators>,
-    /// Digests of files. An edited script makes a different study.
+    /// An edited script makes a different study.
     pub contents: BTreeMap<PathBuf, String>,
 }
 
@@ -139,7 +139,7 @@ pub fn read_study_text(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Parses a study into its keys. An error states its line.
+/// An error states its line.
 pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
     toml::from_str(text).map_err(|error| error.to_string())
@@ -271,7 +271,6 @@ fn check_names(axes: &Axes) -> Result<(), String> {
     }
 }
 
-/// pgbench's built-in scripts need its own tables.
 fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
     let has_tables = databases.values().all(|database| database.pgbench);
     match scripts.values().flatten().find(|(script, _)| !has_tables && matches!(script, Script::Builtin(_))) {
@@ -365,7 +364,7 @@ impl Sweep {
     }
 
     /// Whether every warmer must load all cached bytes of the warm state. The user's own script may need fewer, unless
-    /// its reads were measured.
+    /// measured.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }
@@ -396,7 +395,6 @@ const TOP_KEYS: &str = "question kind popularity until wanted_seconds wanted mem
 /// The table whose name may be omitted.
 const POINTS: &str = "points";
 
-/// Keys whose values are always text.
 const TEXTS: [&str; 3] = ["question", "disks", "servers"];
 
 /// Jaro-Winkler similarity from which a key counts as mistyped.
@@ -412,7 +410,7 @@ pub fn set_keys<'a>(text: &str, assignments: impl IntoIterator<Item = &'a str>) 
     Ok(if is_set { study.to_string() } else { text.to_owned() })
 }
 
-/// Sets a dotted key to a TOML value or bare text. An empty value removes the key. For an axis, `a,b` is a list.
+/// Sets a dotted key to a TOML value or bare text. An empty value removes it. For an axis, `a,b` is a list.
 fn set_key(study: &mut Table, assignment: &str) -> Result<(), String> {
     let (key, value) = assignment
         .split_once('=')
@@ -498,13 +496,13 @@ const FORECAST: &str = "forecast";
 
 const WANTED_SECONDS_MAX: u32 = 24 * 3600;
 
-/// Returns the first broken rule.
+/// First broken rule.
 fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) -> Result<(), String> {
     let (kind, wanted) = (raw.kind.as_deref(), raw.wanted.as_deref());
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
     let is_idle = until == Some(Until::Resident);
-    // Whether the load waits for the warmer. Other hosts cannot wait, and the load has no fixed duration.
+    // The load waits for the warmer. Other hosts cannot wait, and the load has no fixed duration.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);
@@ -641,7 +639,7 @@ struct RawJob {
     command: Vec<String>,
 }
 
-/// Returns the command and its files. A word that names a file in `directory` becomes an absolute path.
+/// Returns the command and its files, in `directory` by absolute paths.
 fn read_job(raw: Option<RawJob>, axes: &Axes, directory: &Path) -> Result<(Vec<String>, Vec<PathBuf>), String> {
     let Some(raw) = raw else {
         return match axes.strategies().find(|strategy| strategy.runs_job()) {

@@ -16,7 +16,7 @@ use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, Finding, MeasurementVerdict, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
 use host::units::Bytes;
 
-/// Minimum number of pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
+/// Minimum that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
 /// Comparison of two sides.
@@ -353,16 +353,16 @@ fn is_same(value: &str, asked: &str) -> bool {
         || size(value).is_some_and(|one| size(asked) == Some(one))
 }
 
-/// Whole seconds between the starts of two checkpoints.
+/// Whole seconds between two checkpoints' starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The window begins after second `after` and ends with second `until`.
+    /// Begins after second `after`, ends with second `until`.
     after: u32,
     until: u32,
 }
 
 impl Window {
-    /// `None` if the window has no whole second.
+    /// `None` without a whole second.
     pub fn of(trial: &SweepTrial, cycles: u32) -> Option<Window> {
         let begins = read_begins(trial);
         let (first, last) = (begins.first()?, begins.get(cycles as usize).filter(|_| cycles > 0)?);
@@ -540,7 +540,6 @@ pub(super) mod tests {
     #[test]
     fn cycles_go_from_one_beginning_to_the_next() {
         assert_eq!(compute_cycles(&counting(&[])), (0, None));
-        // The first checkpoint began before the trial.
         let mut one = counting(&[-0.5, 2.0]);
         assert_eq!(compute_cycles(&one), (0, None));
         one.checkpoint_begun = Some(CheckpointBegun { began_after_seconds: 6.5, reason: "time".into() });

@@ -44,9 +44,8 @@ struct Warmers<'a> {
 }
 
 impl Warmers<'_> {
-    /// Example: `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; without a warmer, not
-    /// within 60 s.`
-    /// Without pgthaw, the fastest is the subject.
+    /// Example: `pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; …`. Without pgthaw, the
+    /// fastest is the subject.
     fn render(&self) -> Option<String> {
         let find = |name: &str| self.known.iter().copied().find(|point| point.label == name);
         let subject = find(PGTHAW).or_else(|| self.known.first().copied())?;
@@ -62,7 +61,7 @@ impl Warmers<'_> {
         Some(format!("{}.", clauses.join("; ")))
     }
 
-    /// Other metrics are shown in hundredths, because they often differ by less than a tenth.
+    /// Metrics often differ by less than a tenth.
     fn after(&self, point: &PointSummary) -> Option<String> {
         let seconds = point.median(self.metric)?;
         let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };
@@ -101,7 +100,6 @@ impl Warmers<'_> {
     }
 }
 
-/// `known` must be sorted, fastest first.
 fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Option<String> {
     let place = varied.iter().position(|axis| axis == STRATEGY)?;
     let mut cells: Vec<Vec<&String>> = Vec::new();
@@ -295,12 +293,11 @@ mod tests {
         };
         let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
         assert_eq!(told, "pgthaw was done after 2.50 s; the next, cat, after 5.00 s.");
-        // A larger database is not the fault of its warmer.
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
         assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");
     }
 
-    /// A warmer, with the warm time of each repeat.
+    /// Warm time of each repeat.
     type Times<'a> = (&'a str, &'a [Option<f64>]);
 
     #[test]

@@ -1,4 +1,4 @@
-//! Compares a forecast, written before its trial, with the measurement.
+//! Compares a forecast with the measurement after it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use host::units::Bytes;
 use model::Access;
 use model::WARM_SHARE;
 
-/// For a trial that never became warm, the share of its end that counts as steady.
+/// Share of a never-warm trial's end that counts as steady.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
 
 /// A forecast, written before its trial.

@@ -1,4 +1,4 @@
-//! Conclusions from a study's numbers: summaries, ratios, significance, findings. Pure functions.
+//! Conclusions from a study's numbers. Pure functions.
 
 mod compare;
 mod findings;

@@ -1,4 +1,4 @@
-//! Summaries of trials, small enough for pictures of sweeps with many trials.
+//! Summaries of trials, small enough for pictures of large sweeps.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ pub struct BackgroundWrites {
 }
 
 impl BackgroundWrites {
-    /// Reads the views that the server's version has.
+    /// Reads the views of the server's version.
     pub fn of(statistics: &StatisticsDelta) -> BackgroundWrites {
         let sum = |view: &str, column: &str| statistics.sum(view, column);
         let either =
@@ -149,7 +149,6 @@ mod tests {
     fn writes_are_found_where_each_version_has_them() {
         let until_16 = StatisticsDelta(BTreeMap::from([
             ("pg_stat_bgwriter".to_owned(), vec![row(&[], &[("checkpoints_req", 2.0), ("buffers_backend", 7.0)])]),
-            // Counted once: PostgreSQL 16 has both.
             ("pg_stat_io".to_owned(), vec![io("client backend", "relation", 7.0)]),
         ]));
         let found = BackgroundWrites::of(&until_16);

@@ -89,7 +89,7 @@ impl TrialSeries {
     }
 }
 
-/// Returns the samples of each span. `ends` has the last second of each span. Samples must be ordered.
+/// `ends` has the last second of each span. Samples must be ordered.
 fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -> Vec<&'a [T]> {
     let mut from = 0;
     let mut span = |end: &u32| {
@@ -106,7 +106,7 @@ fn mean_latency(span: &[Sample]) -> Option<f64> {
     (count > 0.0).then(|| round(sum / count))
 }
 
-/// Combines deviations within and between seconds; `None` if one is unknown.
+/// `None` if a deviation is unknown.
 fn latency_deviation(span: &[Sample]) -> Option<f64> {
     let all = mean_latency(span)?;
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample)));
@@ -216,12 +216,12 @@ impl BackendWaits {
     }
 }
 
-/// Excludes background processes, which also wait when idle.
+/// Background processes also wait when idle.
 fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// Seconds before a stall, as the baseline of its waits.
+/// Baseline before a stall.
 const SECONDS_BEFORE: u32 = 30;
 
 /// Share of the backends by which a wait must grow to explain a stall.

@@ -10,7 +10,7 @@ pub use model::compute_median;
 
 pub const MIN_PAIRS: usize = 3;
 
-/// Minimum probability that an interval contains the true median, given enough pairs.
+/// Minimum probability that an interval contains the true median.
 const CONFIDENCE: f64 = 0.95;
 
 /// Known limits of a non-negative quantity.
@@ -58,8 +58,8 @@ pub struct Ratio {
 /// The interval is that of the sign test: the number of ratios below the true median is binomial. The percentile
 /// bootstrap was rejected: with twelve uniform values, its interval contained the true median in only 275 of 300 cases.
 ///
-/// Median and interval increase with each ratio. Computed from lower and from upper limits, they enclose the values
-/// that longer trials would show.
+/// Median and interval increase with each ratio. Computed from lower and from upper limits, they enclose the values of
+/// longer trials.
 pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     let ratios = pairs.iter().map(|(dividend, divisor)| dividend.divided_by(*divisor));
     let (mut lowest, mut highest): (Vec<f64>, Vec<f64>) =
@@ -153,7 +153,7 @@ pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// Maximum for the exact test. With more pairs, permutations are sampled.
+/// Maximum; with more pairs, permutations are sampled.
 const EXACT_PAIRS: usize = 16;
 const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
@@ -169,7 +169,7 @@ const T_80: [f64; 20] = [
 ];
 const NORMAL: (f64, f64) = (1.960, 0.842);
 
-/// Permutation test: computes the share of sign changes whose sum is at least as far from 0 as the observed sum.
+/// Permutation test: the share of sign changes whose sum is at least as far from 0.
 pub fn compute_p(logs: &[f64]) -> f64 {
     let seen = logs.iter().sum::<f64>().abs();
     // The order of summation changes the last digits.
@@ -289,7 +289,6 @@ mod tests {
     #[test]
     fn the_interval_holds_the_true_median_as_often_as_it_says() {
         assert_eq!(compute_left_out(5), (0, 0.9375));
-        // From tables of the sign test.
         assert_eq!([6, 12, 20].map(|count| compute_left_out(count).0), [0, 2, 5]);
         let mut random = StdRng::seed_from_u64(1);
         let mut holds = || {
@@ -385,7 +384,6 @@ mod tests {
             compute_p(&logs) <= 0.05
         };
         let found = (0..1000).filter(|_| is_found()).count();
-        // At most 50 are expected; three standard deviations are 21.
         assert!((20..=71).contains(&found), "{found} of 1000");
     }
 
@@ -398,7 +396,6 @@ mod tests {
             let shift = compute_smallest_detectable(&still).unwrap().ln();
             compute_p(&(0..8).map(|_| shift + noise()).collect::<Vec<_>>()) <= 0.05
         });
-        // 80 % if the scatter were known, but it is estimated.
         let found = found.count();
         assert!((195..=285).contains(&found), "{found} of 300");
         assert_eq!(compute_smallest_detectable(&[0.1]), None);

@@ -133,8 +133,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     }
 }
 
-/// Reports a trial that ended early as steady although its whole curve is not. pgbench's progress differs slightly from
-/// the samples.
+/// A trial that ended early as steady although its whole curve is not. pgbench's progress differs slightly from the
+/// samples.
 fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
@@ -146,7 +146,7 @@ fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     })
 }
 
-/// Returns one verdict for each kind and subject.
+/// One verdict for each kind and subject.
 fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();

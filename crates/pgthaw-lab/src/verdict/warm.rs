@@ -8,7 +8,7 @@ use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Smaller amounts come from a block divided between two readings.
+/// Smaller amounts come from a block divided between readings.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -25,7 +25,7 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
 ///
 /// `tenths` (bytes read in each 0.1 s, counted when issued) refine `find_first_warm` within the last cold and the first
 /// warm second. The result is the end of the last tenth with misses for at least 1 % of an earlier second's
-/// transactions per tenth. So it may be late but never early.
+/// transactions per tenth. It may be late but never early.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -54,7 +54,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// Median over three seconds, so that a single lucky second does not count.
+/// A single lucky second must not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -83,7 +83,7 @@ pub struct WarmGoal {
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
     pub warm_tps: Option<f64>,
-    /// Whether all pages are equally likely; unknown for the user's own scripts.
+    /// Unknown for the user's own scripts.
     pub is_uniform: bool,
 }
 
@@ -222,7 +222,6 @@ pub(super) mod tests {
         let mut samples = seconds(&[900, 300, 5, 0, 0, 0]);
         samples[2].transactions = 40_000;
         let mut tenths = even_tenths(&samples);
-        // The cold second reads only in its first three tenths.
         tenths[10..20].copy_from_slice(&[100, 100, 100, 0, 0, 0, 0, 0, 0, 0].map(|misses| Bytes(misses * BLOCK.0)));
         assert_eq!(compute_warm_after(&samples, &tenths, BLOCK), Some(1.3));
     }
@@ -265,7 +264,6 @@ pub(super) mod tests {
     const BLOCK_BYTES: f64 = 8192.0;
     const WARM_TPS: f64 = 40_000.0;
 
-    /// Forecast for scale 50 on a common cloud volume.
     fn forecast(is_warmed: bool) -> (WarmGoal, Vec<PassedSecond>, f64) {
         let class = |name: &str, pages| PageClass {
             name: name.into(),

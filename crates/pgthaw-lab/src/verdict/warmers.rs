@@ -1,4 +1,4 @@
-//! Compares the warmers of a study: ratios within rounds, and effects on the traffic. Pure functions.
+//! Compares the warmers of a study: ratios within rounds, and effects on the traffic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -347,7 +347,6 @@ mod tests {
                 ("scale 1", "pgthaw-os", "bound", exactly(2.0)),
                 ("scale 1", "pgthaw-os", "cat", exactly(0.5)),
                 ("scale 1", "pgthaw", "bound", exactly(2.5)),
-                // Buffers are restored after 10 s.
                 ("scale 1", "pgthaw", "cat", exactly(1.25)),
                 ("scale 1", "pgthaw", "pgthaw-os", exactly(2.5)),
                 // 400 bytes in 2 s, and 0.99 × 1000 in 8 s and in 4 s.
@@ -390,7 +389,6 @@ mod tests {
         let to_cat = to(Metric::WarmAfter, "cat");
         assert_eq!(to_cat.median, Limits::exactly(0.5));
         assert_eq!(to_cat.interval, Some(Limits { at_least: 3.0 / 9.0, at_most: Some(0.75) }));
-        // One of the trial's last three seconds was cold.
         assert_eq!(to(Metric::WarmAfter, "nothing").median, Limits { at_least: 0.0, at_most: Some(0.5) });
         assert_eq!(to(Metric::WarmAfter, BOUND).median, Limits::exactly(1.75));
         assert_eq!(to(Metric::To50, "cat").median, Limits::exactly(0.5));

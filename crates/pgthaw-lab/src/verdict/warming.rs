@@ -19,7 +19,7 @@ pub struct ColdTrial<'a> {
     pub foreground_tenths: Vec<Bytes>,
     /// The server's block size.
     pub block_size: Bytes,
-    /// Size of the warm page cache, and the minimum time in which the disk can load it.
+    /// Warm page cache, and the disk's minimum time to load it.
     pub wanted_bytes: Option<Bytes>,
     pub bound_seconds: Option<f64>,
     pub residency: Vec<RelationResidency>,
@@ -51,7 +51,6 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
     Warming { figures, foreground_tenths, residency, looks: Vec::new() }
 }
 
-/// Median over the seconds that began warm.
 fn compute_warm_tps(samples: &[Sample], warm_after: f64) -> Option<f64> {
     let warm = samples.iter().filter(|sample| f64::from(sample.second) - 1.0 >= warm_after);
     compute_median(warm.map(|sample| sample.transactions as f64).collect())
@@ -133,7 +132,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
-/// fio's direct reads leave nothing in the cache, so fio's own figures are used.
+/// fio's direct reads leave nothing in the cache.
 fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
@@ -171,12 +170,12 @@ pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     }
 }
 
-/// Time limit in seconds of a job beside the load.
+/// Limit for a job beside the load, in seconds.
 pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// Returns the value, or a lower limit if the event was not reached.
+/// A lower limit if the event was not reached.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
@@ -290,7 +289,6 @@ mod tests {
         let climb = [(0.0, 100.0), (1.0, 200.0), (2.0, 400.0)].map(|(seconds, tps)| Climb { seconds, tps });
         let by_hand = WarmingFigures {
             measured_seconds: 6,
-            // The fourth tenth of the third second is the last with a read.
             warm_after_seconds: Some(2.4),
             // 100 + 200 + 0.4 × 400.
             served_until_warm: 460,
@@ -317,7 +315,6 @@ mod tests {
             one.warming = Some(Warming { figures, ..Warming::default() });
             one
         };
-        // The median of 400, 440 and 800 is 440.
         let mut trials =
             [of("cat", 1, Some(440.0)), of("nothing", 1, Some(400.0)), of("cat", 1, Some(800.0)), of("cat", 2, None)];
         trials[3].warming.as_mut().unwrap().figures.warm_after_seconds = None;
@@ -330,7 +327,6 @@ mod tests {
             assert!((figure(number, Metric::BoundRatio).unwrap() - 2.0).abs() < 1e-9);
             assert_eq!(figure(number, Metric::ServedUntilWarm), Some(460.0));
         }
-        // A warmer that beats its own bound invalidates that of its group.
         let mut beaten = trials.clone();
         beaten[0].warming.as_mut().unwrap().figures.bound_seconds = Some(3.0);
         let bounds = outline_trials(&beaten);
@@ -339,7 +335,6 @@ mod tests {
         assert_eq!(bounds.collect::<Vec<_>>(), [(None, None), (None, None), (None, None), (Some(1.2), None)]);
         let missed = [Metric::WarmAfter, Metric::To50, Metric::BoundRatio].map(|metric| figure(3, metric));
         assert_eq!(missed, [None; 3]);
-        // The trial's last three seconds were not all warm.
         let at_least = limits_of(&outlines[3], Metric::WarmAfter);
         assert_eq!(at_least, Some(Limits::reached(None, 3.0)));
         assert_eq!(limits_of(&outlines[3], Metric::To50), None);

@@ -40,7 +40,7 @@ impl DeviceRates {
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
     }
 
-    /// Deducts reads by `others`. Assumes that all of them fell into this window and were as small as possible.
+    /// Assumes that all reads by `others` fell into this window and were as small as possible.
     fn without(self, others: Bytes) -> DeviceRates {
         let others = others.0 as f64 / RATE_SECONDS as f64;
         DeviceRates {
@@ -55,7 +55,7 @@ impl DeviceRates {
     }
 }
 
-/// Reads by `others` bypass the limit and are deducted.
+/// Reads by `others` bypass the limit.
 pub fn find_missing_limit(samples: &[Sample], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
     let rates = DeviceRates::highest(samples, |one| one.device_read_bytes.0, |one| one.device_reads);
     exceeding(rates, disk, others)

@@ -1,4 +1,4 @@
-//! `pgthaw doctor`; the checks are in `crates/host/src/linux/capability.rs` and `crates/postgres/src/capability.rs`.
+//! `pgthaw doctor`; `crates/host/src/linux/capability.rs` and `crates/postgres/src/capability.rs` have the checks.
 
 pub mod device_text;
 mod probe;

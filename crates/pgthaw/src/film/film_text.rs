@@ -48,7 +48,7 @@ fn render_content(header: &FilmHeader) -> String {
 /// A shortened system identifier keeps both ends, or the part that differs.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// Marks the films of the cluster `own`: a name selects them first.
+/// Marks films of the cluster `own`: a name selects them first.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {

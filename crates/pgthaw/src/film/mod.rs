@@ -161,7 +161,7 @@ struct NamedFilms<'a> {
 }
 
 impl NamedFilms<'_> {
-    /// Connects only to a named server whose directory is inaccessible: films need no server.
+    /// Connects only to a named server whose directory is inaccessible.
     async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
         let cluster = match find_cluster(connection) {
             None if connection.names_cluster() => Target::open(connection).await?.system_identifier(),
@@ -344,7 +344,6 @@ async fn record(arguments: RecordArguments, output: OutputArguments) -> anyhow::
     Ok(ExitStatus::Done)
 }
 
-/// Rejects a PID that is no backend of this server.
 fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     let reason = match target.find_postmaster() {
         Some(postmaster) if read_parent(pid).is_ok_and(|parent| parent == postmaster) => return Ok(()),
@@ -356,7 +355,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Rejects a missing database. Sessions of an application_name may still start.
+/// Sessions of an application_name may still start.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
@@ -397,7 +396,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Loads the BPF programs early, as loading takes long. Needs a cluster directory that is known without its server.
+    /// Loads the BPF programs early: it takes long. Needs a cluster directory that is known without its server.
     pub fn begin_ahead(self, connection: &ConnectionArguments) {
         if self.source == Some(SourceKind::Polling) {
             return;
@@ -419,7 +418,7 @@ impl SourceArguments {
 /// A source, and the reasons if its film is coarser. Its clock is not running yet.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// `path` is the draft's, for messages. `progress` is the job's, if pgthaw monitors it.
+/// `path` is the draft's. `progress` is the job's, if pgthaw monitors it.
 pub fn begin_film(
     target: &Target,
     map: &Map,
@@ -476,10 +475,10 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
 }
 
-/// Function that reads the server's sessions from any thread. `own` counts its queries.
+/// Reads the server's sessions from any thread. `own` counts its queries.
 pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, postgres::Error> {
     let mut connection = server.connect_to(&server.database).await?;
-    // Flushes this connection's statistics before transactions are counted.
+    // Flushes this connection's statistics first.
     tell_statistics(&mut connection).await?;
     let runtime = tokio::runtime::Handle::current();
     Ok(Box::new(move || {

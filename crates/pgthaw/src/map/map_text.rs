@@ -140,7 +140,7 @@ fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Vec<(Fork, Changed)
     difference.relations.iter().take(after.relations.len()).map(of_relation).collect()
 }
 
-/// `+12 MB`, `-3 MB` or both; empty without changes.
+/// `+12 MB`, `-3 MB` or both.
 fn render_change(change: TierDifference, block_size: u64) -> String {
     let part = |sign: char, blocks: u64| (blocks > 0).then(|| format!("{sign}{}", Bytes(blocks * block_size)));
     let parts: Vec<String> = [part('+', change.gained), part('-', change.lost)].into_iter().flatten().collect();
@@ -200,7 +200,6 @@ fn sum_changes(group: &Group, changes: &Changes, fork: Option<Fork>) -> Changed 
     sum
 }
 
-/// Folds the rows that do not fit.
 fn render_rows<'a>(
     map: &'a Map,
     changes: &Changes,
@@ -237,7 +236,7 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Height of the tier states, with wrapped lines.
+/// Includes wrapped lines.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
@@ -591,7 +590,6 @@ mod tests {
         assert!(row.contains(" 75% ") && row.contains(&("·".repeat(10) + &"▓".repeat(30))), "{row}");
     }
 
-    /// Only the database distinguishes equal names.
     #[test]
     fn databases_stay_where_names_repeat_and_a_legend_goes_with_its_column() {
         let mut map = map();

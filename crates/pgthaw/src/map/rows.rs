@@ -75,7 +75,7 @@ struct CountedTable {
     index_blocks: Option<u64>,
 }
 
-/// Tables, names of tables without a row count, and remarks on inaccessible databases.
+/// Tables, names of those without a row count, and remarks on inaccessible databases.
 async fn read_databases(
     server: &Server,
     databases: &[Database],

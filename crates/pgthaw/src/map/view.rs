@@ -95,7 +95,7 @@ impl ViewArguments {
         Ok(map.select(&self.selection.selection())?)
     }
 
-    /// Whether system catalogs are listed one by one.
+    /// System catalogs are listed one by one.
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
     }
@@ -174,7 +174,7 @@ pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     objects.into_iter().flat_map(fields).collect()
 }
 
-/// Keeps only relations at these sorted places for which `is_meant` holds.
+/// Keeps relations at these sorted places for which `is_meant` holds.
 pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
@@ -182,7 +182,7 @@ pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationM
 
 // ---- the current map ----
 
-/// Without a server, names come from the newest snapshot.
+/// Takes names from the newest snapshot without a server.
 pub async fn read_current_map(
     target: &Target,
     snapshots: &SnapshotStore,
@@ -222,7 +222,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     Ok(())
 }
 
-/// A damaged file is skipped, as names are optional.
+/// Skips a damaged file: names are optional.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
     let readable = generations.iter().filter_map(|generation| generation.read().ok());

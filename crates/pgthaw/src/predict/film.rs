@@ -190,8 +190,7 @@ impl Forecast<'_> {
     }
 }
 
-/// Cost of a missed block: by the counted device reads, or by the film's runs of blocks, capped if other processes used
-/// the device.
+/// Uses the counted device reads, or the film's runs of blocks, capped if other processes used the device.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();

@@ -107,7 +107,6 @@ mod tests {
         assert_eq!(span(45.0, None), "53 s (45 s to never)");
     }
 
-    /// A small database is cold at first, although warm very soon.
     #[test]
     fn the_sentence_says_of_the_first_moment_what_the_table_says() {
         let outlook = |cold_tps, span| Outlook {

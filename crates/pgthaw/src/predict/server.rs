@@ -1,5 +1,4 @@
-//! Input of a forecast from a running or stopped server. Sizes come from the catalog or files, heat from the
-//! snapshot.
+//! Input of a forecast from a running or stopped server. Sizes come from the catalog or files, heat from the snapshot.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -141,17 +140,17 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// Sessions that were there from the beginning, of which there may be thousands, are looked at every so many samples.
+/// Long-lived sessions, maybe thousands, are sampled only this often.
 const LOOKS_OF_LASTING: u32 = 5;
 
-/// With fewer observed transactions, cumulative statistics are used.
+/// Minimum; below it, cumulative statistics are used.
 const FEWEST_TRANSACTIONS: u64 = 200;
 
 struct Watched {
     activity: Activity,
     /// Transactions per second and active clients; `None` if idle.
     pace: Option<(f64, f64)>,
-    /// Description of reads that a warm server does not need.
+    /// Reads that a warm server does not need.
     cold_reads: Option<String>,
 }
 
@@ -488,10 +487,10 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
 
 // ---- its restore ----
 
-/// Pieces of the plan in the model; a plan may have millions of reads.
+/// A plan may have millions of reads.
 const PIECES: f64 = 200.0;
 
-/// The planner's reads in their order; `None` if nothing is wanted.
+/// `None` if nothing is wanted.
 pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer> {
     let (wanted, device) = (&restore.wanted, &scenario.server.device);
     let fork = |one: &WantedClass| WantedFork {
@@ -537,9 +536,8 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
-    /// Blocks read so far, by fork.
     brought: Vec<RoaringBitmap>,
-    /// This piece's blocks, by fork and level.
+    /// Blocks by fork and level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,

@@ -178,7 +178,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Completes the clean-up of killed runs. Unreadable journals are ignored.
+/// Ignores unreadable journals.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -287,13 +287,13 @@ fn remark_others(others: &[u32]) -> Option<String> {
 
 // ---- source ----
 //
-// If possible, pgthaw finds the source before the server answers.
+// If possible, found before the server answers.
 
 #[derive(Default)]
 struct Source {
     pub directory: Option<DataDirectory>,
     directory_refusal: Option<Refusal>,
-    /// Whether a server ran in the directory at the beginning.
+    /// A server ran in the directory at the beginning.
     had_server: bool,
     pub is_same_cluster: bool,
     /// `None` before the server was queried.

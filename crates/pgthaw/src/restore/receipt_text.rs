@@ -1,5 +1,3 @@
-//! The receipt of a restore as text.
-
 use std::collections::BTreeMap;
 
 use crate::snapshot::snapshot_text::render_selected;
@@ -14,7 +12,7 @@ use terminal::{Column, printable, render_age, render_columns};
 
 const DETAILS_MAX: usize = 3;
 
-/// `is_verbose` adds a row for every relation. Tables are at most `width` cells wide.
+/// `is_verbose` adds a row per relation, at most `width` cells wide.
 pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines: Vec<String> = receipt.snapshot.iter().flat_map(render_selected).collect();
     if is_verbose {

@@ -26,16 +26,16 @@ const INTERRUPT_LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// Task that follows the job, and the handle that signals the job's end.
+    /// The handle signals the job's end.
     attended: Option<(JoinHandle<Attended>, Going)>,
     progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
-    /// Whether pgthaw's reads are charged to the job's cgroup.
+    /// pgthaw's reads are charged to the job's cgroup.
     pub is_set_apart: bool,
 }
 
 impl Beside {
-    /// `job` is the job's process. `own` counts pgthaw's queries. Isolation problems are added to `remarks`.
+    /// `job` is its process. `own` counts pgthaw's queries. Isolation problems are added to `remarks`.
     pub fn begin(
         arguments: &RunArguments,
         (target, own): (&Target, &OwnTransactions),
@@ -175,7 +175,7 @@ pub struct Others {
 impl Others {
     pub async fn begin(server: &Server, own: OwnTransactions) -> Result<Others, Error> {
         let mut connection = server.connect_to(&server.database).await?;
-        // Flushes this session's statistics and prepares its queries before the first count.
+        // Flushes this session's statistics and prepares its queries first.
         read_all_transactions(&mut connection).await?;
         tell_statistics(&mut connection).await?;
         let own_per_count = if can_tell_at_once(server.facts.version_num) { 2 } else { 1 };

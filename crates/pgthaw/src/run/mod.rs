@@ -1,5 +1,4 @@
-//! `pgthaw run`; the work is in `crates/cache/src/trace/`. The job keeps its own input, output, signals and exit
-//! status.
+//! `pgthaw run`. The job keeps its own input, output, signals and exit status.
 
 mod arguments;
 mod beside;
@@ -126,7 +125,7 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
     Ok(JobEnd::pass_on(end))
 }
 
-/// A signal to the process group arrives twice: directly, and through the waiting parent.
+/// The group's signal arrives twice: directly, and through the waiting parent.
 const SAME_SIGNAL: Duration = Duration::from_millis(100);
 
 /// The shell's exit statuses.
@@ -147,7 +146,7 @@ pub struct JobEnd {
 }
 
 impl Job {
-    /// Starts the job; from now on pgthaw passes signals to it.
+    /// Starts passing signals to it.
     pub fn start(words: &[OsString]) -> io::Result<Job> {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -175,7 +174,7 @@ impl Job {
         self.child.id().unwrap_or_default()
     }
 
-    /// Passes signals on, except terminal signals, which have reached the job already.
+    /// Passes signals on, except terminal signals, which the job already has.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {

@@ -1,5 +1,3 @@
-//! Preparation, assistance and clean-up of a job.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -168,7 +166,7 @@ impl Prepared {
         })
     }
 
-    /// Preloads before the job, if planned. Returns false if interrupted.
+    /// Does nothing unless planned. Returns false if interrupted.
     pub async fn bring_first(&mut self) -> bool {
         let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
         let mut bringing = self.bring(planned, self.target.find_postmaster());
@@ -190,7 +188,7 @@ impl Prepared {
         }
     }
 
-    /// Starts a preload, whose reads are charged to the server `postmaster`.
+    /// The reads are charged to the server `postmaster`.
     fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
@@ -325,7 +323,7 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // Looks for the owner's films after the job, but before this run's film exists.
+        // After the job, but before this run's film exists.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -374,7 +372,6 @@ impl Prepared {
     }
 }
 
-/// Compares forecast and result of a successful job.
 fn judge(
     arguments: &RunArguments,
     planned: &Planned,
@@ -421,7 +418,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Restores the cache, and removes the journal unless interrupted.
+/// Removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,

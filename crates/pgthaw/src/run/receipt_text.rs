@@ -1,5 +1,3 @@
-//! The receipt of `run` as one paragraph.
-
 use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
@@ -7,7 +5,7 @@ use terminal::printable;
 /// Minimum bytes to report, if also a tenth of those that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
-/// Sessions are sampled every 25 ms, so the samples of a shorter job may miss too much.
+/// Sessions are sampled every 25 ms: a shorter job may be missed.
 const ASKED_SECONDS_MIN: f64 = 0.5;
 
 const SHOWN_MIN: f64 = 0.05;
@@ -116,7 +114,7 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// New pages that stay, because the job wrote them or others may use them.
+/// The job wrote them, or others may use them.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
     (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))

@@ -1,5 +1,3 @@
-//! Finds the snapshot that an argument names.
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,7 +76,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Snapshots of the server's owner: root finds those of postgres.
+    /// Root finds those of postgres.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -128,7 +126,7 @@ impl SnapshotPlace {
         Ok(chosen)
     }
 
-    /// For reading only: without the server, a unique beginning of a name suffices.
+    /// Accepts, for reading only, a unique beginning without the server.
     pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
         match self.find(name).await {
             Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),
@@ -154,7 +152,7 @@ impl SnapshotPlace {
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// Prefers the data directory to the server. Also returns the error of a named server.
+    /// Prefers the data directory. Also returns the error of a named server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);
@@ -174,7 +172,7 @@ impl SnapshotPlace {
         })
     }
 
-    /// Queries the server only if it is named or if there are several clusters.
+    /// Queries the server only if named or if there are several clusters.
     async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
         match store.read_clusters()?.as_slice() {
             [] => {

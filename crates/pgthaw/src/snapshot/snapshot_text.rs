@@ -1,5 +1,3 @@
-//! Snapshots and their differences as text.
-
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};

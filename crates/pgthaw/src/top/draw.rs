@@ -1,5 +1,3 @@
-//! Draws the screen of `top`.
-
 use console::{Color, Style, measure_text_width, truncate_str};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -105,7 +103,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
     painted(Style::new().bold(), &format!("pgthaw top  {subject}  {}", parts.join("  ")))
 }
 
-/// Drops lines from the end to fit; server state and throughput stay.
+/// Drops lines from the end; server state and throughput stay.
 fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(failure) = &live.shown.failure {
@@ -194,7 +192,6 @@ const PARTS: [Part; 7] = [
     Part { name: UNSEEN, colour: Color::Color256(8), glyph: '?', of: |one| one.unseen },
 ];
 
-/// Processes in an unknown state.
 const UNSEEN: &str = "unseen";
 
 const AXIS_CELLS: usize = 7;
@@ -514,7 +511,6 @@ mod tests {
         let names = |lines: &[String]| lines.iter().filter(|line| line.contains("::")).count();
         assert!(lines.iter().any(|line| line.starts_with("NAME")) && names(&lines) == 3, "{lines:#?}");
         assert!(lines[9].starts_with("q quit ? help"), "{lines:#?}");
-        // A lost server hides neither these lines nor a stall.
         let stall = Stall {
             begin_ms: 97_000,
             end_ms: None,

@@ -1,5 +1,3 @@
-//! Fixtures for tests of the screen.
-
 use host::units::Bytes;
 use observe::time::{
     Blocker, LookingCost, NamedStatistic, ProbeCost, ProgramCost, StatisticName, TemporaryFiles, Tier, TimeShares,

@@ -1,4 +1,4 @@
-//! State of the screen and the effect of keys, independent of the terminal.
+//! State of the screen and the effect of keys.
 
 use std::cmp::Reverse;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Delivers steps to the record, Prometheus and JSON lines; `draw.rs` has the screen.
+//! Delivers steps to the record, Prometheus and JSON lines.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -127,7 +127,7 @@ fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
 
 // ---- the page for Prometheus ----
 
-/// A bound listener, which answers from the first step on.
+/// Answers from the first step on.
 pub struct Endpoint {
     listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.

@@ -1,5 +1,3 @@
-//! Blockers and temporary files as text.
-
 use console::truncate_str;
 use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};

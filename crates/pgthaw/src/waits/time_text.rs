@@ -1,5 +1,3 @@
-//! Time of a server's processes as text.
-
 use super::culprit_text::{render_blockers, render_temporary_files};
 use host::units::{Bytes, counted};
 use observe::stall::Stall;
@@ -139,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // Commands overlap the kinds of time, so they have no share.
+    // Commands overlap the kinds of time.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
@@ -245,7 +243,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
 
 // ---- stalls and files ----
 
-/// Only the longest are shown; `--json` has all.
+/// `--json` has all.
 const STALLS_SHOWN: usize = 10;
 
 const FILES_SHOWN: usize = 8;
@@ -352,7 +350,6 @@ mod tests {
             }
             assert_eq!(both[0].contains("SHARE"), width == 120);
         }
-        // A background process has no share of the clients' time.
         let walwriter = TopStatistic { share: None, ..lasts.clone() };
         let shares = |one: &TopStatistic| render_top_statistics(&[one], 120, "…")[1].contains("25.00 %");
         assert_eq!((shares(&lasts), shares(&walwriter)), (true, false));

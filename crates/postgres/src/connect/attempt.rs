@@ -124,7 +124,7 @@ async fn connect_as(
         let failed = |source| Error::Connect { address: address.clone(), source };
         let mut connection = open(&options, identity).await.map_err(failed)?;
         check_version(&connection)?;
-        // Unprepared: a prepared statement would remain in a pooler's session.
+        // A prepared statement would remain in a pooler's session.
         let asked = sqlx::raw_sql(include_str!("../sql/session_path_13.sql")).fetch_one(&mut connection).await;
         let path = asked.and_then(|row| Ok((row.try_get::<String, _>(0)?, row.try_get::<Option<String>, _>(1)?)));
         Ok::<_, Error>((connection, path.map_err(failed)?))
@@ -178,7 +178,7 @@ async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &
 
 // ---- plain server ----
 //
-// Connection without retries, for the results store: first host, this process's user.
+// For the results store: no retries, first host, this process's user.
 
 #[derive(Clone, Debug)]
 pub struct PlainServer {

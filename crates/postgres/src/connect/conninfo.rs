@@ -17,7 +17,7 @@ const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 /// `None` for a plain database name.
 ///
 /// # Errors
-/// Messages contain only parameter names, because the rest may be a password.
+/// Messages contain only parameter names: the rest may be a password.
 pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
@@ -69,7 +69,6 @@ fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Erro
     let names = KNOWN.iter().map(|(name, _, _)| *name);
     let near = names.max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
     let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
-    // It may be an unquoted part of the password.
     let shown =
         if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
     let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
@@ -194,7 +193,7 @@ enum Support {
     Honoured,
     /// Safe to ignore.
     Harmless,
-    /// Supports only these values: ignoring others would be a security risk.
+    /// Ignoring other values would be a security risk.
     Only(&'static [&'static str]),
 }
 
@@ -272,7 +271,7 @@ impl Parameters {
         })
     }
 
-    /// An empty value counts as set, so that a connection string can override the environment.
+    /// An empty value counts as set: a connection string can override the environment.
     pub fn or(mut self, others: Parameters) -> Parameters {
         for (key, value) in others.0 {
             self.0.entry(key).or_insert(value);

@@ -31,7 +31,7 @@ pub struct ConnectOptions {
     pub address_was_read: bool,
     /// Tried first if no database is named.
     pub preferred_database: Option<String>,
-    /// Keeps the first connection for the next query of its database.
+    /// Keeps the first connection for its database's next query.
     pub keeps_first: bool,
 }
 
@@ -201,8 +201,8 @@ impl ResolvedOptions {
     /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a world-writable
     /// place. There only root, postgres and this process's user are trusted.
     ///
-    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory that
-    /// requires the server to stop at that moment; in the distribution's directory it is impossible.
+    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory the
+    /// server must stop at that moment; in the distribution's directory it is impossible.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         let wanted = self.parameters.get("requirepeer");
@@ -280,7 +280,7 @@ impl Candidate {
             .application_name(parameters.get("application_name").unwrap_or("pgthaw"))
             // Connection poolers reject extra_float_digits by default.
             .extra_float_digits(None);
-        // An empty password keeps sqlx from using PGPASSWORD, which may be meant for another server.
+        // An empty password keeps sqlx from using PGPASSWORD.
         let password = resolved.password(self, role, database).ok().flatten();
         options = options.password(password.as_deref().unwrap_or_default());
         // sqlx already applies PGOPTIONS.
@@ -408,7 +408,7 @@ fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
 
 const WORLD_WRITABLE: u32 = 0o002;
 
-/// Only a file's owner may remove or rename it.
+/// Bit with which only its owner may remove or rename a file.
 const STICKY: u32 = 0o1000;
 
 /// True if only root, postgres and this process's user control the path and its links. Others may add files (sticky),

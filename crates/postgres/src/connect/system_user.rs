@@ -64,8 +64,7 @@ impl SystemUser {
     }
 }
 
-/// Acts as another user during each poll: peer authentication reads the uid of the thread that calls `connect`. Other
-/// threads are unaffected.
+/// Acts as another user during each poll: peer authentication reads the uid of the thread that calls `connect`.
 pub struct ActingAs<F> {
     user: u32,
     inner: Pin<Box<F>>,
@@ -83,7 +82,7 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = geteuid();
-        // The real and saved uid stay, so that the change can be undone.
+        // The change can be undone.
         let unchanged = None::<Uid>;
         if let Err(error) = set_thread_res_uid(unchanged, Uid::from_raw(self.user), unchanged) {
             return Poll::Ready(Err(sqlx::Error::Io(error.into())));
@@ -103,7 +102,7 @@ pub const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 pub const DEFAULT_PORT: u16 = 5432;
 
 /// The directory with the port's socket, else psql's default. Anyone can put a socket into /tmp to collect passwords,
-/// so there it must belong to postgres, root or this user.
+/// so there it must belong to a trusted user.
 pub fn default_host(port: u16) -> String {
     let has_socket = |directory: &&&str| {
         let socket = Path::new(directory).join(format!(".s.PGSQL.{port}"));

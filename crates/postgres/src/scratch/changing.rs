@@ -93,7 +93,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// Waits while the killed owner's server is still running.
+    /// Waits until the killed owner's server has stopped.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =

@@ -1,5 +1,4 @@
-//! Scratch clusters: made with initdb, reachable only through a private socket, removed on drop. Calls block until the
-//! server is done.
+//! Scratch clusters: made with initdb, reachable only through a private socket, removed on drop. Calls block.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,7 +48,7 @@ const START_TRIES: u32 = 20;
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe closes without a
-/// message. It is detached, because the postmaster should not reap an unknown child.
+/// message. Detached: the postmaster should not reap an unknown child.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -188,7 +187,7 @@ impl ScratchCluster {
         self.start_with(|_| {})
     }
 
-    /// Waits also after `hurry_clusters`: what a study or a crash left can only be removed by a server.
+    /// Ignores `hurry_clusters`: only a server can remove what a study or a crash left.
     pub fn start_to_tidy(&mut self) -> Result<(), Error> {
         self.start_unless(|| false, |_| {})
     }
@@ -329,11 +328,11 @@ impl ScratchCluster {
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
         let mut command = self.as_owner(Path::new("/bin/sh"));
-        // Shields it from Ctrl-C, which pgthaw handles.
+        // pgthaw handles Ctrl-C.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
-        // Later options win, so the lender's precede pgthaw's.
+        // Later options win.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
@@ -573,7 +572,6 @@ mod tests {
     #[test]
     fn a_start_is_waited_for_no_longer_than_somebody_wants_it() {
         let mut cluster = cluster(&[("fsync", "off"), ("hot_standby", "off")]);
-        // A standby without WAL never becomes ready.
         fs::write(cluster.data_directory().join("standby.signal"), "").unwrap();
         let began = Instant::now();
         let is_given_up = || began.elapsed() > Duration::from_millis(500);

@@ -1,5 +1,5 @@
-//! A temporary directory's owner keeps a file in it locked. The kernel releases the lock when the owner dies, which
-//! identifies abandoned directories. Kept directories have no such file.
+//! A temporary directory's owner keeps a file in it locked. The kernel releases the lock when the owner dies. Kept
+//! directories have no such file.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -42,7 +42,7 @@ impl OwnerMark {
         Ok(OwnerMark { directory: directory.try_clone()?, _file: file })
     }
 
-    /// Removes the mark, so that the directory stays.
+    /// The directory stays.
     pub fn remove(&self) -> io::Result<()> {
         self.directory.remove_file(MARK)
     }
@@ -74,12 +74,12 @@ impl MarkedDirectory {
 
 impl Drop for MarkedDirectory {
     fn drop(&mut self) {
-        // The next run removes leftovers, which are still marked.
+        // Leftovers are still marked.
         let _ = remove_marked(&self.directory);
     }
 }
 
-/// Removes the mark last, so that after a failure the directory is still marked.
+/// Removes the mark last: after a failure the directory is still marked.
 pub fn remove_marked(directory: &OwnDirectory) -> io::Result<()> {
     directory.remove(MARK)
 }
@@ -101,7 +101,7 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// Whether the owner was killed before it placed a mark.
+/// The owner was killed before it placed a mark.
 fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     let path = directory.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -114,7 +114,6 @@ fn is_forgotten(directory: &OwnDirectory, age: Duration) -> bool {
     is_made_up && found.st_mode & 0o777 == 0o700 && is_old() && holds_drafts_alone(directory.directory())
 }
 
-/// Whether it contains only drafts of marks.
 fn holds_drafts_alone(directory: &Directory) -> bool {
     let is_draft = |name: &OsStr| name.to_string_lossy().starts_with(&format!("{MARK}-"));
     directory.entries().is_ok_and(|entries| entries.iter().all(|entry| is_draft(&entry.name)))

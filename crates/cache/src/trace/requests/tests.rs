@@ -1,5 +1,3 @@
-//! A fake watch feeds the source.
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -151,7 +149,6 @@ fn what_pgthaw_brings_is_told_from_what_it_reads_over() {
     let me = std::process::id();
     told.lock().unwrap().events = vec![
         event(PageEventKind::Fetched, 0, 0b11, me),
-        // The job finds both, and fetches a third.
         PageEvent { fetched: 0b111, ..event(PageEventKind::Requested, 0, 0b111, PID) },
     ];
     let seen: Vec<_> =

@@ -21,7 +21,7 @@ pub struct Cells {
 pub struct Run {
     pub start: u32,
     pub end: u32,
-    /// Unrequested blocks since the previous run. `None` for the first run, or after a resident block, where the kernel
+    /// Unrequested blocks since the previous run. `None` for the first run, or after a resident block: there the kernel
     /// splits reads.
     pub gap: Option<u16>,
 }
@@ -93,7 +93,7 @@ impl Cells {
     }
 }
 
-/// Visits runs in `[start, end)`, relative to `start`.
+/// Relative to `start`.
 fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl FnMut(std::ops::Range<usize>)) {
     let (Ok(first), Ok(last)) = (u32::try_from(start), u32::try_from(end - 1)) else { return };
     let mut ranges = blocks.range(first..=last);
@@ -106,11 +106,11 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
 //
 // Cuts a fork into slices, which the plan optimizes and then orders by heat.
 
-/// Largest reads per slice: a plan of terabytes stays small, and a hot part stands out. 8 MB with 256 kB reads.
+/// A plan of terabytes stays small, and a hot part stands out. 8 MB with 256 kB reads.
 const SLICE_READS: u32 = 32;
 /// A slice's blocks are counted in 16 bits.
 pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
-/// Index blocks read before hot ones: the metapage, and the root of a small B-tree.
+/// Index blocks read before hot ones: the metapage, and a small B-tree's root.
 const HEAD_BLOCKS: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl<'a> Slices<'a> {
         Slices { wanted, fork, segment_blocks: segment_blocks.max(1).into(), largest_read, at: 0 }
     }
 
-    /// Fills `cells` with the slice's blocks.
+    /// Fills `cells`.
     pub fn next(&mut self, cells: &mut Cells) -> Option<Slice> {
         let start = self.next_wanted()?;
         let segment_end = (start / self.segment_blocks + 1) * self.segment_blocks;
@@ -196,8 +196,8 @@ pub struct WantedFork {
     pub is_index: bool,
     /// Current length.
     pub blocks: u64,
-    /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes. A
-    /// block in several levels has the hottest.
+    /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes.
+    /// The hottest level counts.
     pub levels: Vec<(f32, RoaringBitmap)>,
     pub resident: RoaringBitmap,
     /// In fork order; empty if irrelevant or unknown.

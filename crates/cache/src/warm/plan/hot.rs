@@ -42,7 +42,7 @@ impl Hot {
         let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
         let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
         let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // A single cold step behind it is no cold rest.
+            // A single cold step is no cold rest.
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;
@@ -94,7 +94,6 @@ mod tests {
         Link { coldest: 0, merging, cost, wanted_blocks: 0, heat: density * seconds, seconds: *seconds }
     }
 
-    /// Steps until the hot part is begun.
     fn count(steps: &[(f64, f64)]) -> Option<usize> {
         let links: Vec<Link> = steps.iter().map(link).collect();
         let mut hot = Hot::of(links.iter())?;

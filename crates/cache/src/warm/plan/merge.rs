@@ -1,5 +1,5 @@
 //! Chooses the gaps to read over in a slice. A gap costs bytes and saves a read, so the best choice is the m shortest
-//! gaps, for some m. Every m is tried.
+//! gaps. Every m is tried.
 
 use super::cells::{Cells, Geometry, Slices, WantedFork};
 use crate::warm::DeviceProfile;
@@ -75,7 +75,7 @@ pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost
         return (merging, cost(cells, coldest, merging, prices.largest_read));
     }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    // The estimate ignores cuts to the largest read, so both extremes compete: the result is never worse.
+    // The estimate ignores cuts to the largest read, so both extremes compete.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
@@ -109,7 +109,7 @@ pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32) -> 
     cost
 }
 
-/// Visits `[start, end)` by position.
+/// Visits reads by position.
 pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32, mut visit: impl FnMut(u32, u32)) {
     for_each_stretch(cells, coldest, merging, |start, end| {
         for first in (start..end).step_by(largest_read as usize) {
@@ -226,7 +226,7 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 // Chooses the gaps of a whole plan, on a device that overlaps both prices.
 //
 // Such a device takes about as long as the larger price. So a plan short of bytes should read over fewer gaps, and one
-// short of reads over more. Every number m of shortest gaps is tried. The effect of the largest read is then computed
+// short of reads over more. Every number m of shortest gaps is tried. Then the effect of the largest read is computed
 // exactly.
 
 /// Longer gaps are read over all together or not at all.
@@ -340,7 +340,6 @@ mod balance_tests {
         Prices { device, geometry, largest_read: 32, merging: None }
     }
 
-    /// Short gaps are most frequent.
     fn scattered() -> Gaps {
         let mut gaps = Gaps::default();
         (1..=64).for_each(|length| gaps.lengths[length] = 4000 >> (length / 4).min(12));

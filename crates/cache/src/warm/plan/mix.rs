@@ -1,6 +1,6 @@
 //! Orders a plan's reads so that both budgets, reads and bytes, are always in use. A limited device grants them per 0.1
-//! s, and leftovers are lost. So steps that cost mainly reads and steps that cost mainly bytes form two streams in plan
-//! order. The next read comes from the stream whose budget is behind.
+//! s, and leftovers are lost. So steps that cost mainly reads and steps that cost mainly bytes form two streams. The
+//! next read comes from the stream whose budget is behind.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use host::units::Bytes;
 /// Unspent budget is lost after this time: 0.05 s either way is the kernel limiter's 0.1 s.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Maximum lead of a stream beside others, in reads (4 s on a common volume at the plan's prices). Then the stream
-/// waits and its budget is lost, so the lead exceeds the reads of catalogs beside a cold server's misses.
+/// Maximum lead of a stream beside others, in reads (4 s on a common volume). Then the stream waits and its budget is
+/// lost. So the lead exceeds the reads of catalogs beside a cold server's misses.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
 pub struct Mix<'a> {
     plan: &'a Plan,
-    /// Steps that cost mainly reads, and steps that cost mainly bytes.
+    /// Steps that cost mainly reads, and mainly bytes.
     short: Stream,
     long: Stream,
     scratch: Scratch,
@@ -31,7 +31,6 @@ pub struct Mix<'a> {
     may_join: bool,
 }
 
-/// Steps of one kind, in plan order.
 #[derive(Debug, Default)]
 struct Stream {
     /// Next step to examine.
@@ -45,7 +44,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Returns whether any reads remain.
+    /// True if any reads remain.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
         if self.reads.is_empty() {
             self.starts_at += std::mem::take(&mut self.seconds);
@@ -139,7 +138,6 @@ impl Plan {
         &self.steps[self.order[nth] as usize]
     }
 
-    /// Whether a step costs more in reads than in bytes.
     fn is_short(&self, step: &Step) -> bool {
         let (of_reads, of_bytes) = self.prices(step.link.cost.reads.into(), step.link.cost.blocks.into());
         of_reads > of_bytes
@@ -263,7 +261,6 @@ mod tests {
 
     #[test]
     fn in_the_plans_own_order_it_would_take_longer() {
-        // A scattered table and a contiguous index.
         let forks = vec![fork(60_000, 1, 9), fork(40_000, 1, 0)];
         let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), Situation::Alone, None);
         let mut scratch = Scratch::default();
@@ -275,7 +272,6 @@ mod tests {
 
     #[test]
     fn beside_others_nothing_comes_much_sooner_than_its_heat_says() {
-        // The hottest blocks are scattered, which leaves bytes to spare.
         let mut hot = fork(400_000, 1, 19);
         hot.levels[0].0 = 1000.0;
         let last_hot = |situation| {

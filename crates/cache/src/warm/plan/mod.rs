@@ -72,7 +72,7 @@ const SHARED_READ_WORTH: f64 = 3.0;
 pub enum Situation {
     /// Nobody else uses the device: prices overlap, and hot blocks may be read with the rest.
     Alone,
-    /// Others use what a plan saves, and clients wait for the hottest blocks.
+    /// Others use the savings, and clients wait for the hottest blocks.
     Shared,
 }
 
@@ -108,7 +108,7 @@ pub struct Scratch {
 }
 
 impl Plan {
-    /// Plans reads, hottest first, of at most `budget` bytes. Forks must be in device order.
+    /// Plans reads of at most `budget` bytes, hottest first. Forks must be in device order.
     pub fn new(
         forks: Vec<WantedFork>,
         geometry: Geometry,
@@ -153,7 +153,7 @@ impl Plan {
         plan
     }
 
-    /// Plans the rest for another situation, once `brought` is loaded.
+    /// Plans the rest, once `brought` is loaded.
     pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
         let mut forks = self.forks.clone();
         forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
@@ -161,7 +161,7 @@ impl Plan {
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
-    /// Hot part of this plan, or the rest of an earlier plan's.
+    /// Hot part of this plan, or the rest of an earlier one's.
     fn hot(&self) -> Option<Hot> {
         let links = || self.ordered().map(|step| &step.link);
         Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))
@@ -176,7 +176,6 @@ impl Plan {
         Bytes((self.device.bandwidth.0 as f64 / self.device.reads_per_second) as u64)
     }
 
-    /// Device at the prices of this situation.
     fn priced_device(&self) -> DeviceProfile {
         let worth = match self.situation {
             Situation::Alone => 1.0,
@@ -267,13 +266,12 @@ impl Plan {
 
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
-        // On a device that seeks, a small file takes as long as megabytes, so precedence is ignored. Without others,
-        // one sweep suffices.
+        // On a device that seeks, a small file takes as long as megabytes, so ignores precedence. Without others, one
+        // sweep suffices.
         let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
-        // At equal heat, indexes come first: each lookup needs them before the table. A step's index orders by fork
-        // and block.
+        // At equal heat, indexes come first: each lookup needs them. A step's index orders by fork and block.
         let is_table = |step: &Step| !self.forks[self.slices[step.slice as usize].fork as usize].is_index;
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];
@@ -287,7 +285,7 @@ impl Plan {
         self.order = order;
     }
 
-    /// Truncates the order to the budget. The last step may lose some reads.
+    /// The last step may lose some reads.
     fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
         let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
         let mut fits = |index: &u32| {
@@ -304,7 +302,7 @@ impl Plan {
         self.steps[index].link = trimmed;
     }
 
-    /// The first reads of the `nth` step that fit in `left_blocks`.
+    /// First reads that fit in `left_blocks`.
     fn trim(&self, nth: usize, mut left_blocks: u64, scratch: &mut Scratch) -> Link {
         let step = self.steps[self.order[nth] as usize];
         let start = self.slices[step.slice as usize].start;

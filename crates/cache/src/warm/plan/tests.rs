@@ -1,5 +1,3 @@
-//! Properties of any plan, against trivial ones.
-
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
 
@@ -217,7 +215,6 @@ fn exhaustive(runs: &[(u32, u32)], merged: u32, device: &DeviceProfile) -> f64 {
 
 #[test]
 fn no_gap_is_read_over_where_only_bytes_are_short() {
-    // Reading over all gaps of one block adds 10 % bytes.
     let mut blocks = RoaringBitmap::new();
     (0..1000u32).for_each(|run| _ = blocks.insert_range(run * 11..run * 11 + 10));
     let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
@@ -278,7 +275,6 @@ fn what_is_equally_hot_is_read_as_it_lies_on_a_device_that_seeks() {
     let all: RoaringBitmap = (0..4096).collect();
     let mut forks = vec![wanted(4096, vec![all], RoaringBitmap::new()); 3];
     let place = |first_block, device_bytes| Place { first_block, device_bytes };
-    // Two halves reversed, a fork before both, one at an unknown place.
     forks[0].places = vec![place(0, 1 << 30), place(2048, 1 << 29)];
     forks[1].places = vec![place(0, 1 << 20)];
     let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };

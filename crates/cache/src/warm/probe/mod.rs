@@ -1,6 +1,6 @@
-//! Measures a data directory's device with reads of existing relation files past the page cache. The start of each
-//! phase does not count, because limiters allow bursts. No block is read twice while unread ones remain, because caches
-//! below the device would serve the repeat.
+//! Measures a data directory's device with reads of relation files past the page cache. The start of each phase does
+//! not count, because limiters allow bursts. No block is read twice while unread ones remain: caches below the device
+//! would serve the repeat.
 
 mod store;
 
@@ -36,8 +36,7 @@ const SEQUENTIAL_READ: u64 = 1 << 20;
 /// Depths for large reads: few reach the bandwidth, and many delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Shares of time and bytes of one phase. The bytes add up to at most 1. The times leave room for last reads that a
-/// limiter delays.
+/// Shares of time and bytes of one phase. The times leave room for last reads that a limiter delays.
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
@@ -130,7 +129,7 @@ impl Running<'_> {
         self.run(&what, Phase { read_bytes, depth, in_order: false }, share)
     }
 
-    /// Runs a phase within its share of time and bytes; `None` if interrupted.
+    /// `None` if interrupted.
     fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>, Error> {
         let steps = DEPTHS.len() + SIZES.len() + 1;
         (self.probe.progress)(what, self.done, steps as u64);
@@ -154,7 +153,7 @@ impl Running<'_> {
         let done = on_threads(phase.depth as usize, |_| work.read_on());
         let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
         let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Fails only if nothing could be read: a relation may be dropped meanwhile.
+        // Fails only if nothing was read: a relation may be dropped meanwhile.
         if let Some(error) = failure.filter(|_| completions.is_empty()) {
             return Err(error.into());
         }
@@ -171,13 +170,12 @@ impl Running<'_> {
 //
 // Large relation files, cut into chunks and dealt to the phases.
 
-/// Bytes of a chunk: the largest read.
+/// The largest read.
 const CHUNK: u64 = 1 << 20;
 /// Sizes of the larger random reads. Each size has its own chunks.
 const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 /// Maximum files. All are open at once, so half of the limit on open files applies too.
 const FILES_MAX: u64 = 256;
-/// Minimum chunks for a measurement.
 const CHUNKS_MIN: usize = 16;
 /// Sequential reads get a third of the chunks, small reads a sixth of the rest.
 const SEQUENTIAL_PART: usize = 3;
@@ -218,7 +216,7 @@ struct Place {
     offset: u64,
 }
 
-/// Places of reads, each used once before any repeats.
+/// Places, each used once before any repeats.
 #[derive(Debug)]
 struct Places {
     places: Vec<Place>,
@@ -241,7 +239,7 @@ impl Places {
 
 struct Deck {
     open: Vec<DirectFile>,
-    /// Places of sequential reads, a chunk apart.
+    /// A chunk apart.
     sequential: Arc<Places>,
     /// In random order: chunks for small reads, then an equal share for each larger size.
     chunks: Vec<Place>,
@@ -261,7 +259,7 @@ impl Deck {
         Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: BTreeMap::new() })
     }
 
-    /// A repeated call continues where the last one stopped.
+    /// Continues where the last call stopped.
     pub fn random(&mut self, size: u64) -> Arc<Places> {
         if let Some(places) = self.random.get(&size) {
             return Arc::clone(places);
@@ -301,12 +299,10 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 }
 
 // ---- phase ----
-//
-// A phase has reads of one size at one depth.
 
 /// Initial time of a phase that does not count, at most this share. The kernel's limiter (blk-throttle) uses slices of
 /// 100 ms and allows more than two at first. Two reads always count, because a small budget allows only four of the
-/// largest size.
+/// largest.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
@@ -399,7 +395,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. Of bursts, only whole ones count, from the start of one to the start of another.
+/// Reads per second. Of bursts, only whole ones count, from start to start.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -407,7 +403,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
     let pause = PAUSE_MIN.max(distances.get(distances.len() / 2)? * PAUSE_RATIO);
     let starts: Vec<usize> = (1..ends.len()).filter(|at| ends[*at] - ends[at - 1] > pause).collect();
     if let [first, .., last] = starts[..]
-        // Bursts span most of the phase; otherwise the pauses are single stalls.
+        // Otherwise the pauses are single stalls.
         && ends[last] - ends[first] > (ends[to] - ends[from]) / 2.0
     {
         (from, to) = (first, last);
@@ -418,7 +414,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
 
 // ---- measurement ----
 
-/// What a probe measured. Rates are per second, without the start of each phase.
+/// Result of a probe. Rates are per second, without the start of each phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Measurement {
     /// The basis of plans for a restore.
@@ -539,7 +535,7 @@ fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> De
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
 
-/// Fits the overlap by least squares of the relative errors.
+/// Minimizes the squares of the relative errors.
 fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     let (mut top, mut bottom) = (0.0, 0.0);
     for point in points {
@@ -648,7 +644,6 @@ mod phase_tests {
 
     #[test]
     fn a_limiters_bursts_are_counted_whole() {
-        // 300 reads per 0.1 s. At the end each waiting thread gets one more.
         let burst = |tenth: u32, reads: u32| (0..reads).map(move |at| f64::from(tenth) / 10.0 + f64::from(at) * 8e-5);
         let ends: Vec<f64> = burst(0, 377)
             .chain(burst(1, 520))

@@ -1,4 +1,4 @@
-//! Stored device profiles: a JSON file per device and limit, replaced by each probe.
+//! Stored device profiles: a JSON file per device and limit.
 
 use std::io;
 use std::path::PathBuf;
@@ -52,8 +52,7 @@ pub struct StoredDevice {
 }
 
 impl DeviceRecord {
-    /// If the budget ended before the limit took effect, the profile uses the limit. A fast limit takes effect only
-    /// after tenths of a second.
+    /// Uses the limit if the budget ended before the limit took effect, after tenths of a second.
     pub fn new(
         device: &BlockDevice,
         limit: ReadLimit,
@@ -90,7 +89,6 @@ impl DeviceRecord {
         }
     }
 
-    /// First invalid value, if any.
     fn flaw(&self) -> Option<String> {
         let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap, alone_seconds } =
             self.measurement.profile;

@@ -49,7 +49,7 @@ pub struct Engine<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub reads: u64,
-    /// Bytes that were not cached when read, per fork in plan order.
+    /// Uncached bytes when read, per fork in plan order.
     pub fork_bytes: Vec<Bytes>,
     /// Bytes reread after eviction, and bytes dropped.
     pub memory: MemoryReceipt,
@@ -112,7 +112,7 @@ impl Outcome {
 }
 
 impl Engine<'_> {
-    /// Reads until the plan is done or outdated, or the restore must stop.
+    /// Reads until the plan is outdated, or the restore must stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
         self.governor.begin_plan(self.plan.forecast().read_bytes);
@@ -149,7 +149,6 @@ impl Engine<'_> {
 }
 
 impl Queue<'_> {
-    /// Takes at most `largest` blocks.
     fn take_left(&mut self, largest: u64) -> Option<(Option<usize>, Read)> {
         let (slice, Read { fork, range }) = self.left.pop_front()?;
         let end = range.end.min(range.start + largest);
@@ -187,7 +186,7 @@ impl Work<'_> {
         }
     }
 
-    /// Reports a read. Repeated ones do not count.
+    /// Repeated reads do not count.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
             self.engine.host.watcher.advance(self.bytes(read.range));
@@ -209,7 +208,7 @@ impl Work<'_> {
         !self.is_exhausted.load(Ordering::Relaxed) && self.engine.host.control.os_stopped_by().is_none()
     }
 
-    /// Repeated reads have no slice. `None` at the end, on a stop, or if the plan is outdated.
+    /// Repeated reads have no slice. `None` at the end, on a stop, or if outdated.
     fn take(&self) -> Option<(Option<usize>, Read)> {
         if self.engine.host.control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
@@ -238,7 +237,7 @@ impl Work<'_> {
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// Whether the situation changed. A plan cut by a budget stays valid.
+    /// A plan cut by a budget stays valid.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -269,7 +268,7 @@ impl Work<'_> {
         }
     }
 
-    /// Before stopping for lack of memory, drops the unrequested blocks of gaps.
+    /// Drops the unrequested blocks of gaps first.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -308,7 +307,7 @@ impl Work<'_> {
         if left.gone == 0 {
             return Ok(left);
         }
-        // The file may have been dropped or truncated.
+        // It may have been dropped or truncated.
         let Some(file) = self.engine.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
         let end = file.size_bytes().div_ceil(self.engine.files.cache.page_bytes());
         count(&*file, PageRange::new(pages.start.min(end), pages.end.min(end)))
@@ -322,7 +321,7 @@ impl Work<'_> {
         Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
     }
 
-    /// Returns the bytes that were not cached.
+    /// Bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
         let engine = self.engine;
         let fork = &engine.forks[read.fork].entry;
@@ -334,7 +333,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // After the wait: the server may have read pages meanwhile, and dropped pages must be reread at once.
+        // After the wait: the server may have read pages meanwhile. Dropped pages must be reread at once.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
@@ -360,7 +359,6 @@ impl Work<'_> {
         file.apply_read(offset, buffer).map(|filled| filled as u64)
     }
 
-    /// Records the uncached blocks of a read.
     fn note_brought(&self, read: Read, segment_start: u64, cached: &[PageRange]) {
         let mut blocks = RoaringBitmap::new();
         blocks.insert_range(numbers(read.range));
@@ -371,8 +369,8 @@ impl Work<'_> {
         lock(&self.outcome).brought[read.fork] |= blocks;
     }
 
-    /// A second read moves hot pages to the kernel's active list, where pages read once, such as the colder rest,
-    /// cannot evict them. `read` takes blocks of the segment.
+    /// A second read moves hot pages to the kernel's active list, where pages read once cannot evict them. `read` takes
+    /// blocks of the segment.
     fn keep_hot(
         &self,
         hot: &RoaringBitmap,
@@ -439,7 +437,7 @@ pub fn let_go(
         Ok(unused)
     };
     for (Planned { entry, .. }, over) in forks.iter().zip(&over) {
-        // Unreadable files keep their pages, uncounted.
+        // Unreadable files keep their pages.
         let dropped = files.drop_blocks(&entry.path, entry.fork, over, choose);
         sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
     }
@@ -450,12 +448,11 @@ pub fn let_go(
 //
 // Detects eviction of loaded pages: a restore that cannot keep them is pointless.
 
-/// A slice is checked after this many later ones began, so that its last reads are over.
+/// A slice is checked after this many later ones began, so its last reads are over.
 const SLICES_LATER: usize = 2;
 const SAMPLE_READS: usize = 256;
-/// Minimum sample size for a decision.
 const SAMPLE_READS_MIN: usize = 32;
-/// Above this share of evicted pages, memory is short; other causes evict single pages.
+/// Share above which memory is short; other causes evict single pages.
 const GONE_RATIO_MAX: f64 = 0.1;
 
 #[derive(Debug, Default)]

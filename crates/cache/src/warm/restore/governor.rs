@@ -20,10 +20,9 @@ use ::host::units::Bytes;
 /// Length of a full-speed bandwidth measurement.
 const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
 
-/// Time skipped before a bandwidth measurement, because rate limiters allow bursts at first.
+/// Time skipped before a bandwidth measurement: rate limiters allow bursts at first.
 const BURST_SPAN: Duration = Duration::from_millis(200);
 
-/// Length of one check whether reads or bytes are the bottleneck.
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
 /// Beside others, a bandwidth counts only if all reads are below this share of the device's maximum.
@@ -35,10 +34,8 @@ const LAST_STRETCH: Duration = Duration::from_millis(1500);
 /// Below this share of the bandwidth, reads per second are the bottleneck, not bytes.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Caps `read_worth`: a read costs this share of a largest read's transfer time. The rest is for small reads, such as
-/// those of catalogs.
+/// Caps `read_worth`: a read costs this share of a largest read's transfer time. The rest is for small reads.
 const LARGEST_READ_COST_MAX: f64 = 0.85;
-/// Factor of one change of `read_worth`.
 const READ_WORTH_STEP: f64 = 1.25;
 
 /// Above this share of the bandwidth, bytes per second are the bottleneck.
@@ -77,12 +74,11 @@ struct Seen {
     left_bytes: u64,
     /// Bytes per read above which bytes are the bottleneck, not reads.
     needed_per_read: Bytes,
-    /// Multiplier of a read's price, above 1 if others compete for reads.
+    /// Multiplier of a read's price.
     read_worth: f64,
     /// All hot blocks have been started.
     is_cold_rest: bool,
     is_alone: bool,
-    /// Others were busy during the reads.
     had_traffic: bool,
     has_no_server: bool,
     /// The server's processes were visible at least once.
@@ -93,7 +89,6 @@ struct Seen {
     others: Others,
     /// Highest observed reads per second, of all users.
     most_reads: f64,
-    /// In some stretch, reads were the bottleneck.
     was_short_of_reads: bool,
     receipt: TrafficReceipt,
 }
@@ -156,7 +151,7 @@ impl Governor {
         self.lock().had_traffic
     }
 
-    /// Sets the initial situation. A single busy process may be this restore's own backend.
+    /// A single busy process may be this restore's own backend.
     pub fn begin(&self, traffic: &dyn Traffic) {
         let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
         let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
@@ -229,7 +224,7 @@ impl Governor {
     }
 
     fn count_others(&self, traffic: &dyn Traffic) {
-        // Reading /proc is slow, and the reading threads need the lock.
+        // Reading /proc is slow, and the readers need the lock.
         let mut others = std::mem::take(&mut self.lock().others);
         let more = others.look(traffic, Instant::now());
         let mut seen = self.lock();
@@ -253,7 +248,7 @@ impl Governor {
         (looks.add(now, busy, may_flow), busy)
     }
 
-    /// Ignores short activity, because a change of situation causes a new plan.
+    /// Ignores short activity: a change of situation causes a new plan.
     fn judge_situation(&self, load: Load, seen_busy: u32) {
         let mut seen = self.lock();
         if load == Load::Idle {
@@ -270,7 +265,7 @@ impl Governor {
         self.lock().receipt.replanned += 1;
     }
 
-    /// Searches the restore's bandwidth share at which the server does the most work.
+    /// Searches the bandwidth share at which the server does the most work.
     fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
         let work = if load == Load::Flowing { traffic.read_work() } else { None };
         let mut seen = self.lock();
@@ -331,12 +326,11 @@ impl Governor {
         seen.depth = allowed.depth;
         // With a user's limit, that limit is the bottleneck, not the reads.
         seen.needed_per_read = if self.is_limited { Bytes(0) } else { seen.others.balance(part) };
-        // The server's misses use the share too, except for a gentle restore, whose share is small already.
+        // Server misses use the share too, except for a gentle restore, whose share is small already.
         let left = if part.reads.is_none() { part } else { seen.others.leave(part) };
         self.pace.set_rate(allowed.rate.map(|_| left));
     }
 
-    /// Rate whose reads are the same share of the device as `bytes`.
     fn part(&self, bytes: Bytes) -> Rate {
         if self.sharing == Sharing::Gentle {
             return Rate { bytes, reads: None };
@@ -345,7 +339,7 @@ impl Governor {
         Rate { bytes, reads: Some(self.expected_reads() * share) }
     }
 
-    /// Measures the bandwidth in windows at full speed. Takes and returns the current window.
+    /// Measures in windows at full speed. Takes and returns the current window.
     fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
         if allowed.rate.is_some() {
             return None;
@@ -375,13 +369,12 @@ impl Governor {
         next(false)
     }
 
-    /// Whether a limit hides the device's speed.
     fn is_held_back(&self, allowed: Allowed) -> bool {
         self.is_limited
             || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
-    /// Adapts the price and number of reads. Takes and returns the stretch's start and the totals then.
+    /// Adapts the price and number of reads. Takes and returns the stretch's start and totals.
     fn judge_shortage(
         &self,
         stretch: Option<(Instant, Given)>,
@@ -461,7 +454,7 @@ impl Governor {
 // Chooses the bandwidth share beside flowing traffic that maximizes the server's work.
 //
 // Users' throughput is invisible, so CPU time is the measure: a transaction needs the same CPU time whether or not it
-// waited. Every other second, another share is tried. A smaller share is kept if the server works more, a larger one if
+// waited. Every other second, tries another share. A smaller share is kept if the server works more, a larger one if
 // the server works hardly less.
 
 /// Largest share; the rest keeps the device unsaturated (docs/decisions/below-saturation.md).
@@ -470,12 +463,11 @@ const SHARE_MIN: f64 = 0.3;
 /// Ratio of neighbouring shares.
 const STEP: f64 = 0.75;
 
-/// Observation time of a share.
 const STRETCH: Duration = Duration::from_secs(1);
 
-/// A smaller share is kept above this ratio of the server's work.
+/// Keeps a smaller share above this ratio of the server's work.
 const GAIN_MIN: f64 = 1.05;
-/// A larger share is kept from this ratio on.
+/// Keeps a larger share from this ratio on.
 const LOSS_MAX: f64 = 0.97;
 
 #[derive(Debug)]
@@ -483,7 +475,7 @@ pub struct Climb {
     share: f64,
     tried: Option<f64>,
     is_down: bool,
-    /// Start of the stretch, and the server's CPU time by then.
+    /// Start, and the server's CPU time by then.
     stretch: Option<(Duration, Duration)>,
     /// Mean busy CPUs at the chosen share, and at the largest.
     work: f64,
@@ -501,7 +493,7 @@ impl Climb {
         self.tried.unwrap_or(self.share)
     }
 
-    /// The share, and the server's work relative to its work at the largest share.
+    /// The share, and the server's work relative to the largest share.
     pub fn chosen(&self) -> (f64, f64) {
         (self.share, if self.work_at_most > 0.0 { self.work / self.work_at_most } else { 1.0 })
     }
@@ -517,7 +509,7 @@ impl Climb {
             self.stretch = Some((now, work));
             return;
         };
-        // The total lost the time of an ended process.
+        // Lost the time of an ended process.
         let Some(worked) = work.checked_sub(before) else { return self.pause() };
         let lasted = now.saturating_sub(began);
         if lasted >= STRETCH {

@@ -1,5 +1,5 @@
-//! Restores the cache contents of a snapshot. The OS tier starts before a cold server answers. Relations that moved
-//! are then looked up by name for a second pass, and shared_buffers are filled from the warm page cache.
+//! Restores the cache contents of a snapshot. The OS tier starts before a cold server answers. A second pass finds
+//! moved relations by name, and shared_buffers are filled from the warm page cache.
 
 mod engine;
 #[cfg(fuzzing)]
@@ -168,7 +168,7 @@ impl Restore {
         ))
     }
 
-    /// Databases to query for names; the empty one stands for shared catalogs.
+    /// The empty one stands for shared catalogs.
     fn databases_to_ask(&self, unresolved: &[Measured]) -> BTreeSet<String> {
         let relations = &self.request.map.relations;
         let database = |place: usize| relations[place].relation.name.database.clone();
@@ -178,7 +178,7 @@ impl Restore {
         databases
     }
 
-    /// Unless all `is_cached`, the server reads the shared device, so limits apply.
+    /// Unless all `is_cached`, the server reads the shared device: limits apply.
     async fn buffers_pass(
         &self,
         is_cached: bool,
@@ -210,7 +210,7 @@ impl Restore {
         }
     }
 
-    /// Upper bound of the buffers tier's load; 0 if no server runs.
+    /// 0 if no server runs.
     fn reserved(&self) -> Bytes {
         if self.host.traffic.read_busy().is_none() {
             return Bytes(0);
@@ -278,7 +278,7 @@ impl Restore {
     }
 }
 
-/// Sends missing and empty files to `tell` and reads the rest. Waits for the server only with `awaits_server`.
+/// Sends missing and empty files to `tell` and reads the rest.
 async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -> Pass {
     if !this.request.tiers.os {
         return Pass::default();
@@ -308,7 +308,6 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     on_a_thread(this, &place, move |tier| tier.load(there, budget)).await
 }
 
-/// Reads unresolved files that the catalog finds by name.
 async fn second_pass(
     this: &Arc<Restore>,
     spent: Bytes,
@@ -382,7 +381,7 @@ fn minus(budget: Bytes, spent: Bytes) -> Bytes {
     Bytes(budget.0.saturating_sub(spent.0))
 }
 
-/// Missing or empty: a truncated relation keeps an empty file until the next checkpoint.
+/// A truncated relation keeps an empty file until the next checkpoint.
 fn is_unresolved((_, state): &Measured) -> bool {
     match state {
         State::There(found) => found.blocks == 0,
@@ -432,7 +431,7 @@ impl Room for SystemRoom {
 }
 
 /// Joins the server's memory cgroup, except in a dry run, so that loaded pages are charged there. A remark says if
-/// pgthaw itself is charged instead.
+/// pgthaw is charged instead.
 pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Option<String>) {
     let own_pid = std::process::id();
     let (pid, remark) = match postmaster_pid {
@@ -443,7 +442,7 @@ pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom
     (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
 }
 
-/// This process in the server's memory cgroup, where its other memory displaces page cache.
+/// This process in the server's memory cgroup.
 #[derive(Debug)]
 pub struct Lent {
     pub room: SystemRoom,
@@ -458,7 +457,7 @@ impl Lent {
         Lent { room, remark, home }
     }
 
-    /// Leaves the server's cgroup, so that child processes are not charged there.
+    /// Leaves the server's cgroup: child processes must not be charged there.
     pub fn go_home(self) -> Result<(), Error> {
         match self.home {
             Some(home) if memory_directory_of(std::process::id())? != home => move_memory_to(&home),

@@ -22,7 +22,7 @@ const OPEN_FILES_PART: u64 = 4;
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Keeps files open and closes the least recently used.
+/// Closes the least recently used.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
@@ -92,17 +92,16 @@ fn most_of(limit: u64) -> usize {
 // ---- read over ----
 //
 // The kernel reads around cached pages: one in a 256 kB read makes it two device reads. Beside live traffic, the
-// server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, just
-// enough of these pages are dropped right before the read, and read twice.
+// server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, drops just
+// enough of these pages right before the read.
 
 /// Number of reads whose surplus or deficit counts: a common limit has 300 reads per 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;
 
 #[derive(Debug)]
 pub struct Splits {
-    /// Longer cached pieces are not dropped.
     gap_pages: u64,
-    /// Surplus pages of the reads so far.
+    /// Surplus pages of earlier reads.
     credit: Mutex<f64>,
 }
 
@@ -111,8 +110,8 @@ impl Splits {
         Splits { gap_pages, credit: Mutex::default() }
     }
 
-    /// Drops cached pieces, shortest first, until reads load `needed_pages` on average. Keeps all if pages are
-    /// dirty: they would stay, and the kernel would write them at once. Returns the pages it tried to drop.
+    /// Drops cached pieces, shortest first, until reads load `needed_pages` on average. Keeps all if pages are dirty:
+    /// they would stay, and the kernel would write them at once. Returns the pages it tried to drop.
     pub fn drop_from(
         &self,
         file: &dyn CachedFile,
@@ -121,7 +120,6 @@ impl Splits {
         cached: Vec<PageRange>,
         needed_pages: f64,
     ) -> Result<u64, linux::Error> {
-        // The server has read all pages, or reads are not scarce.
         if counts.cached >= pages.pages() || needed_pages == 0.0 {
             return Ok(0);
         }

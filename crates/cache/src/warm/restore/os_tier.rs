@@ -102,7 +102,7 @@ impl OsTier<'_> {
         pass
     }
 
-    /// Finds device positions, if the device seeks.
+    /// Does nothing unless the device seeks.
     fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
         if !self.options.seeks {
             return;
@@ -152,7 +152,7 @@ impl OsTier<'_> {
         self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Without the watcher, the reads yield to nobody.
+            // Without the watcher, reads yield to nobody.
             let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
@@ -177,7 +177,7 @@ impl OsTier<'_> {
         Engine { plan, planning, forks, files, threads: options.threads, governor, host, resident_bytes }.run()
     }
 
-    /// Measures again, because one load may have evicted another.
+    /// Measures again: one load may have evicted another.
     fn verify(&self, job: &Job) -> Vec<State> {
         self.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
         let forks = job.planned.iter().zip(job.plan.forks());
@@ -185,8 +185,7 @@ impl OsTier<'_> {
         self.read_forks(&forks, &|| None)
     }
 
-    /// `stop` returns why remaining forks are skipped. Parallel, because on a cold disk each fork costs a metadata
-    /// read.
+    /// `stop` returns why remaining forks are skipped. Parallel: on a cold disk each fork costs a metadata read.
     fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
         let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
             let state = match stop() {
@@ -196,7 +195,7 @@ impl OsTier<'_> {
             self.host.watcher.advance(1);
             state
         });
-        // One at a time may work: the other threads closed their files.
+        // One at a time: the other threads closed their files.
         for (state, fork) in states.iter_mut().zip(forks) {
             if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
                 *state = read_fork(&self.files, *fork);
@@ -248,12 +247,11 @@ fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
 }
 
 impl Job {
-    /// Planned blocks that are not resident.
     fn lost_blocks(&self, found: &[State]) -> u64 {
         (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
     }
 
-    /// Missing blocks: those over budget, and the others.
+    /// Blocks over budget, and the others.
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
         let State::There(found) = state else { return (0, 0) };
         let one = &self.planned[fork];
@@ -307,7 +305,7 @@ impl Job {
     }
 }
 
-/// PostgreSQL creates all but the main fork on demand, so a missing fork is empty.
+/// PostgreSQL creates all but the main fork on demand: a missing one is empty.
 fn present(entry: &Entry, state: State) -> State {
     match state {
         State::Missing if entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main => {

@@ -35,7 +35,7 @@ struct Turns {
     /// Requested rate, and that rate within the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// Times when the granted bytes, and the granted reads, are used up.
+    /// End of the granted bytes, and of the reads.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -58,8 +58,8 @@ impl Pace {
         done
     }
 
-    /// With `None`, only the user's limit applies. Unused grants are rescaled. A rate after no rate also counts reads
-    /// in progress: otherwise a saturated device stays saturated.
+    /// Applies only the user's limit for `None`. Rescales unused grants. A rate after no rate also counts reads in
+    /// progress: otherwise a saturated device stays saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -101,7 +101,7 @@ impl Pace {
         true
     }
 
-    /// Start time of these bytes. Unused past time is lost.
+    /// Unused past time is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = lock(&self.turns);
         let rate = turns.rate?;
@@ -115,7 +115,6 @@ impl Pace {
 }
 
 impl Turns {
-    /// Remaining time of granted bytes and reads.
     fn rescaled(&self, rate: Option<Rate>, now: Instant) -> [Duration; 2] {
         let left = |free_at: Instant| free_at.saturating_duration_since(now);
         let scaled = |left: Duration, ratio: Option<f64>| ratio.map_or(Duration::ZERO, |ratio| left.mul_f64(ratio));
@@ -146,7 +145,7 @@ pub struct Bandwidth {
     before: Option<Bytes>,
     /// Rate of the previous stretch, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// Rate of the previous stretch, if its reads were large, beside others and at the maximum depth.
+    /// Rate of the previous stretch, if large, beside others and at the maximum depth.
     pushed: Option<Bytes>,
 }
 
@@ -192,7 +191,6 @@ impl Bandwidth {
         } else if sustained.seconds_at(self.bytes) > FASTER_RATIO {
             self.bytes = sustained;
         } else if self.is_measured {
-            // A known value stays until two stretches contradict it.
         } else if let (_, Some(now)) = undisturbed {
             (self.bytes, self.is_measured) = (now, true);
         } else if let (Some(before), Some(now)) = pushed {
@@ -205,13 +203,12 @@ impl Bandwidth {
 //
 // The server's use of the device, and the rest.
 
-/// Interval between queries.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Minimum share of the device for the restore.
 const LEFT_MIN: f64 = 0.25;
 
-/// Minimum share of reads in `balance`, lower because a cold server's misses leave few.
+/// Minimum share of reads in `balance`: a cold server's misses leave few.
 const LEFT_READS_MIN: f64 = 0.1;
 
 /// Above this share of the device's reads, others wait regardless of the restore's rate.
@@ -219,15 +216,13 @@ const SHORT_ABOVE: f64 = 0.5;
 
 #[derive(Debug, Default)]
 pub struct Others {
-    /// Last query: time and total.
     before: Option<(Instant, Bytes)>,
     /// Recent bytes per second.
     rate: Option<f64>,
 }
 
 impl Others {
-    /// Queries the traffic at most once per `INTERVAL`. Returns the bytes since the last query, without those of ended
-    /// processes.
+    /// Queries at most once per `INTERVAL`. Returns the bytes since the last query, without those of ended processes.
     pub fn look(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
         if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
             return 0;
@@ -262,7 +257,7 @@ impl Others {
         self.reads_per_second() > reads_per_second * SHORT_ABOVE
     }
 
-    /// Subtracts the server's misses. Otherwise server and restore together saturate the device, and each miss waits.
+    /// Subtracts the server's misses: together they would saturate the device, and each miss would wait.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
             bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),
@@ -271,7 +266,7 @@ impl Others {
     }
 }
 
-/// The rest of `all`, at least the share `least`.
+/// Rest, at least the share `least`.
 fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
@@ -280,11 +275,10 @@ fn left_of(all: f64, others: f64, least: f64) -> f64 {
 //
 // Determines whether the server waits for the device regardless of the restore.
 
-/// Interval between estimates.
 const SPAN: Duration = Duration::from_millis(200);
 
-/// A server that demands this multiple of the device's reads always waits. The estimate is high: it assumes that the
-/// server has all CPUs.
+/// A server that demands this multiple of the device's reads always waits. High, because it assumes that the server has
+/// all CPUs.
 const MISSES_MAX: f64 = 4.0;
 
 /// Minimum bytes of a cache miss.
@@ -315,7 +309,6 @@ impl Appetite {
     }
 }
 
-/// Assumes that the server has all `processors`.
 fn may_flow(fetched: Bytes, worked: Duration, processors: usize, reads_per_second: f64) -> bool {
     let misses = fetched.0 as f64 / MISS_BYTES;
     misses * processors as f64 <= MISSES_MAX * reads_per_second * worked.as_secs_f64()
@@ -341,7 +334,7 @@ impl Given {
         host::fieldwise!(Given, self.sub(before): read_bytes, reads, others_bytes)
     }
 
-    /// Estimated reads of all users: each server read has `MISS_BYTES`.
+    /// Estimate for all users: each server read has `MISS_BYTES`.
     pub fn device_reads(self) -> f64 {
         self.reads as f64 + self.others_bytes as f64 / MISS_BYTES
     }
@@ -582,7 +575,6 @@ mod others_tests {
             others.leave(all)
         };
         fetch(0, 0);
-        // 1000 misses per second, for long enough.
         let beside = (1..20).map(|tenths| fetch(tenths, u64::from(tenths) * 819_200)).last().unwrap();
         assert!((91_700_000..91_900_000).contains(&beside.bytes.0), "{beside:?}");
         assert!((1999.0..2001.0).contains(&beside.reads.unwrap()), "{beside:?}");

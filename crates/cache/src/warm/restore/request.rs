@@ -57,8 +57,8 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Includes blocks for shared_buffers: large reads from the device are faster than loads by blocks. A snapshot of
-    /// shared_buffers alone has no other blocks.
+    /// Includes blocks for shared_buffers: large reads are faster than loads by blocks. A snapshot of shared_buffers
+    /// alone has no other blocks.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
@@ -91,8 +91,8 @@ impl Request {
         })
     }
 
-    /// A catalog without buffers counts as unused. If buffers are unknown, catalogs of templates count as unused: their
-    /// hundreds of small files would cost reads that users wait for.
+    /// A catalog without buffers counts as unused. If buffers are unknown, so do catalogs of templates. Their hundreds
+    /// of small files would cost reads that users wait for.
     fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
         let is_used = match self.map.buffers {
             TierState::Measured => !fork.all_buffers().is_empty(),
@@ -137,14 +137,13 @@ impl Request {
             .collect()
     }
 
-    /// Finds an entry by name; the error says why it cannot be restored. With `same_cluster`, the snapshot's paths
-    /// are valid.
+    /// Finds an entry by name; the error says why it cannot be restored.
     pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Result<Entry, Refusal> {
         let relation = &self.map.relations[entry.relation].relation;
         let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
         match entry.found {
-            // The file was examined already: it has no blocks.
+            // It has no blocks.
             FoundAs::SameFile => return Err(Refusal::because(SkipReason::Truncated)),
             FoundAs::WholeRewritten => {
                 (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
@@ -165,7 +164,7 @@ pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool
     }
 }
 
-/// Hot blocks have unknown new positions. The whole fork is requested if at least half was.
+/// Hot blocks have unknown new positions. Requests the whole fork if at least half was.
 fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
     let asked_blocks = asks.blocks();
     match asks {
@@ -270,7 +269,7 @@ impl Entry {
     pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
         let Found { blocks, resident } = found;
         let asked_blocks = self.asks.blocks();
-        // A rewrite that left fewer blocks than requested, such as TRUNCATE, also truncated the fork.
+        // A rewrite that left fewer blocks than requested, such as TRUNCATE.
         let gone = asked_blocks.saturating_sub(blocks);
         let (mut levels, mut truncated_blocks, left_out_blocks, found) = match &self.asks {
             Asks::Levels(levels) => (levels.clone(), 0, 0, self.found),
@@ -328,7 +327,7 @@ impl Row {
 }
 
 impl Planned {
-    /// Final row. `missing` explains the absent blocks.
+    /// `missing` explains the absent blocks.
     pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
         missing.push((SkipReason::Truncated, self.truncated_blocks, None));
         missing.push((SkipReason::Rewritten, self.left_out_blocks, None));
@@ -359,7 +358,6 @@ pub struct Catalog {
     relations: HashMap<Identity, Relation>,
     /// Owner of each file: a renamed relation keeps its file.
     owners: HashMap<RelationPath, Identity>,
-    /// Databases that did not answer.
     unreachable: BTreeMap<String, Refusal>,
 }
 

@@ -1,4 +1,4 @@
-//! The OS tier on a simulated machine: pages that do not stay, files that shrink, memory that runs out.
+//! The OS tier on a simulated machine.
 
 mod others;
 
@@ -239,7 +239,6 @@ async fn what_cannot_be_read_in_order_is_told_as_any_read() {
     let receipt = run(restore).await;
     assert_eq!(skipped(&receipt), [(SkipReason::ReadFailed, 4000)]);
     assert_eq!(receipt.os.unwrap().read_bytes, Bytes(0));
-    // Missing blocks are tried once more.
     assert_eq!(told.load(Ordering::Relaxed), 2 * 4000 - 32, "each block is told of once each time, and a read has 32");
 }
 
@@ -403,7 +402,6 @@ async fn pages_that_never_stay_are_told() {
     assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(90 * BLOCK)));
 }
 
-/// Gets the blocks requested before each read.
 struct OnRead<F>(AtomicU64, F);
 
 impl<F: Fn(u64) + Send + Sync> Watcher for OnRead<F> {

@@ -1,4 +1,4 @@
-//! A slower disk for some processes: a cgroup with I/O limits.
+//! A slower disk for some processes.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -137,7 +137,7 @@ impl DiskLimit {
         self.devices.iter().try_for_each(|device| self.files.lift_limits(device.number))
     }
 
-    /// Future children of the process join too, but not present ones.
+    /// Future children join too, but not present ones.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.own.as_ref().map_or_else(|| self.files.join(pid), |own| own.join(pid))
@@ -193,12 +193,11 @@ pub fn clear_limits_on_own(device: DeviceNumber) -> Result<(), Error> {
     }
 }
 
-/// Limits of the root cgroup on one device.
 #[derive(Debug)]
 struct WholeDevice {
     files: Cgroup,
     device: DeviceNumber,
-    /// Reads before the limit, as the root cgroup counts from the device's creation.
+    /// The root cgroup counts from the device's creation.
     before: ReadUsage,
 }
 

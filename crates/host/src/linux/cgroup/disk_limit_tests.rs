@@ -1,4 +1,4 @@
-//! Tests against the kernel, as root. Otherwise only the refusal's hint is tested.
+//! Tests as root. Otherwise only the refusal's hint is tested.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;

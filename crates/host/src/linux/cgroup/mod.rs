@@ -192,7 +192,7 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// The root of version 2 has no such files.
+/// Version 2's root has no such files.
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     // In version 1, total_ words include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
@@ -202,7 +202,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     // Above memory.high (version 2) the kernel reclaims as at the limit.
     let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
-    // "max" in version 2, a huge number in version 1.
+    // Version 1 has a huge number.
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
     Some(MemoryLimit {

@@ -39,7 +39,7 @@ pub struct OwnCgroup {
 }
 
 impl OwnCgroup {
-    /// Creates one below the root and removes those of killed processes.
+    /// Creates one below the root.
     pub fn create(hierarchy: Hierarchy) -> Result<OwnCgroup, Error> {
         let root = hierarchy.mount_point.clone();
         OwnCgroup::create_in(hierarchy, &root, root.clone())
@@ -130,7 +130,7 @@ impl LeftCgroup {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // Checks again, as a link's target has another name.
+        // A link's target has another name.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ fn find_cgroup(path: &Path) -> Result<Option<PathBuf>, Error> {
     if is_cgroup { Ok(Some(found)) } else { Err(refused(path)) }
 }
 
-/// Version 2 delegates a controller only if all cgroups above do. It stays enabled, as others may rely on it.
+/// Version 2 delegates a controller only if all cgroups above do. It stays enabled: others may rely on it.
 fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
     let name = hierarchy.controller.v2_name();
     let mut above: Vec<&Path> = hierarchy.lineage(parent).collect();
@@ -188,7 +188,7 @@ fn sweep(parent: &Path, home: &Path, namespace: u64) {
     }
 }
 
-/// Retries until empty. Killed processes may have left cgroups below, which are removed first.
+/// Retries until empty. Removes cgroups below first.
 fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     let namespace = process::read_pid_namespace().ok();
@@ -277,7 +277,7 @@ const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
 /// Limits some of a server's processes until dropped. Never limits their memory: a backend's own memory, and shared
-/// buffers that it touched first, cannot be reclaimed. If a killed pgthaw left such a limit, the kernel would kill the
+/// buffers that it touched first, cannot be reclaimed. After such a limit of a killed pgthaw, the kernel would kill the
 /// server.
 #[derive(Debug)]
 pub struct Isolation {
@@ -289,7 +289,7 @@ pub struct Isolation {
     can_reclaim: bool,
 }
 
-/// Removes cgroups of killed makers, recorded or not.
+/// Recorded or not.
 pub fn remove_left_near(server_pid: u32) {
     for controller in [Controller::Io, Controller::Cpu] {
         let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
@@ -297,8 +297,6 @@ pub fn remove_left_near(server_pid: u32) {
 }
 
 impl Isolation {
-    /// Creates empty cgroups.
-    ///
     /// # Errors
     /// If this user may not create cgroups, or there are none.
     pub fn create(server_pid: u32, device: Option<DeviceNumber>) -> Result<Isolation, Error> {
@@ -353,7 +351,7 @@ impl Isolation {
             taken => taken,
         };
         match taken {
-            // The rest is in use or being written.
+            // The rest is in use.
             Err(Error::Cgroup { source, .. }) if matches!(source.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
                 Ok(())
             }

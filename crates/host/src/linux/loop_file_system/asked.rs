@@ -81,7 +81,7 @@ impl FileSystemAsked {
             Making::Commands(own) => return own.clone(),
             Making::Kind(kind) => kind.name(),
         };
-        // Disables lazy initialisation: in the background, it would be measured too.
+        // Lazy initialisation in the background would be measured too.
         let made = match kind {
             "ext4" => "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
             _ => "-q -f -K",
@@ -256,7 +256,7 @@ fn render(options: &HashMap<String, Option<String>>) -> impl Iterator<Item = Str
     })
 }
 
-/// Word in brackets, as in `[none] mq-deadline`.
+/// Word in brackets: `[none] mq-deadline`.
 fn chosen_scheduler(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text.trim()).to_owned()
@@ -301,7 +301,7 @@ pub(super) fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str
 
 const ENDED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Limit of a failed program's output in the error message.
+/// Limit of a failed program's output in the message.
 const SAID_BYTES_MAX: u64 = 4096;
 
 /// Runs a program. Kills its process group once `goes_on` is false.
@@ -317,7 +317,7 @@ fn run_while<'a>(
     let mut command = process::Command::new(find(program)?);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     command.stdout(printed.try_clone().map_err(wrong)?).stderr(complained.try_clone().map_err(wrong)?);
-    // Its own process group: pgthaw handles Ctrl-C and cleans up.
+    // pgthaw handles Ctrl-C and cleans up.
     let mut child = command.process_group(0).spawn().map_err(wrong)?;
     let status = loop {
         match child.try_wait().map_err(wrong)? {

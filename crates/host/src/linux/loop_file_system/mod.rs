@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// File with own unmount commands, to clean up after a killed run.
+/// Cleans up after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -174,7 +174,6 @@ impl LoopFileSystem {
         })
     }
 
-    /// The name of a part starts with its parent's.
     fn name(&self) -> String {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (name(&self.directory), self.directory.parent()) {
@@ -189,7 +188,7 @@ impl LoopFileSystem {
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
         let direct = run("losetup", common.clone().chain(["--direct-io=on", &image]));
-        // Without direct I/O, the page cache also holds the image, and cold starts evict it.
+        // Without direct I/O, the page cache also holds the image, which cold starts evict.
         let device = match direct {
             Ok(said) => said,
             Err(_) => {
@@ -201,7 +200,7 @@ impl LoopFileSystem {
         let queue = queue_directory(&device);
         // A device without discards refuses.
         let _ = fs::write(queue.join("discard_max_bytes"), "0");
-        // Reading the facts back shows a rejected scheduler.
+        // The facts show a rejected scheduler.
         asked.scheduler.iter().for_each(|scheduler| _ = fs::write(queue.join("scheduler"), scheduler));
         Ok(device)
     }
@@ -220,9 +219,8 @@ impl LoopFileSystem {
         fs::write(&path, text).map_err(|error| Error::file("write", &path, error))
     }
 
-    /// Own unmount commands.
     fn read_unmount(&self) -> Option<Vec<asked::Command>> {
-        // Only this user can write there, so they come from this user's study.
+        // Only this user can write there.
         let own = OwnDirectory::open(&self.directory).ok()?;
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
@@ -263,7 +261,7 @@ impl LoopFileSystem {
         Ok(read_mounts()?.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
-    /// Mounts of these devices at other places, which own commands may have made.
+    /// Mounts elsewhere, which own commands may have made.
     fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
         let devices = self.list_devices()?;
         let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
@@ -295,7 +293,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // Frees the image even if the directory cannot be removed.
+        // Frees the image in any case.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! A page cache in memory for tests. Files take no space.
+//! A page cache in memory. Files take no space.
 
 use std::collections::HashMap;
 use std::io;

@@ -54,8 +54,8 @@ impl PageTables {
         Ok(PageTables { pagemap, flags, sink })
     }
 
-    /// Visits maximal runs of equal activity in order. All of `range` must be cached. A page without visible state
-    /// counts as idle.
+    /// Visits maximal runs of equal activity in order. All of `range` must be cached. Pages without visible state count
+    /// as idle.
     pub fn visit_activity(
         &self,
         file: BorrowedFd<'_>,
@@ -199,7 +199,7 @@ pub fn visit_resident(
 
 impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        // The kernel counts its own pages, whatever `page_bytes` is.
+        // The kernel counts its own pages.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of

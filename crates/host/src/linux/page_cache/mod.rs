@@ -1,4 +1,4 @@
-//! Access to the page cache by file. It is a trait, so that tests can pretend 2 TB or lost pages.
+//! Access to the page cache by file. A trait, so that tests can pretend 2 TB or lost pages.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct PageCounts {
     pub cached: u64,
     pub dirty: u64,
     pub writeback: u64,
-    /// Evicted pages. Recently evicted ones show that the working set does not fit.
+    /// Many recently evicted pages mean that the working set does not fit.
     pub evicted: u64,
     pub recently_evicted: u64,
 }
@@ -53,8 +53,7 @@ pub trait PageCache: std::fmt::Debug + Send + Sync {
 
     fn page_bytes(&self) -> u64;
 
-    /// Window for `open_in_order`. `None` if read-ahead is unknown, too long or too short. Queries the kernel each
-    /// time.
+    /// `None` if read-ahead is unknown, too long or too short. Queries the kernel each time.
     fn read_window(&self, file_system: u64) -> Option<Window>;
 
     /// Tests whether `visit_activity` shows frequent reads. With the multi-generational LRU it does not.
@@ -77,7 +76,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// `Error::File` if the file system hides them.
     fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
-    /// Returns fewer bytes at the end of the file; 0 past it.
+    /// Fewer bytes at the end of the file; 0 past it.
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 
     fn file_system(&self) -> u64;
@@ -87,7 +86,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
     /// Drops clean, unused pages. The kernel may keep some: count again.
     fn apply_drop(&self, range: PageRange) -> Result<(), Error>;
 
-    /// Syncs, then drops all pages. The kernel may keep some: count again.
+    /// Syncs first. The kernel may keep some: count again.
     fn apply_evict(&self) -> Result<(), Error>;
 }
 

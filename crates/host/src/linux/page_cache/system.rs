@@ -128,7 +128,7 @@ impl PageCache for SystemPageCache {
 }
 
 /// The kernel sorts read pages into lists in batches per processor (`mm/swap.c`), and at once when a page cannot be
-/// dropped, such as a dirty one.
+/// dropped.
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -196,7 +196,7 @@ struct SystemFile {
     size_bytes: u64,
     owner: u32,
     file_system: u64,
-    /// Whether read-ahead was switched off for this file.
+    /// Read-ahead was switched off for this file.
     is_advised: Once,
     cache: Facts,
 }
@@ -227,7 +227,6 @@ impl SystemFile {
         count_cached(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes)
     }
 
-    /// `range` has a page for the test.
     fn is_counted(&self, range: PageRange) -> bool {
         if let Some(known) = lock(&COUNTED).get(&self.file_system) {
             return *known;
@@ -236,7 +235,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares both calls on a cached page, or on a page that it reads and drops. `None` if there is no page.
+    /// Compares both calls on a cached page, or on one that it reads and drops.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
@@ -345,7 +344,7 @@ impl CachedFile for SystemFile {
     }
 }
 
-/// An unmapped owner shows as overflow user, to whom CAP_FOWNER does not apply.
+/// CAP_FOWNER does not apply to the overflow user.
 fn is_known_user(uid: u32) -> bool {
     let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);

@@ -1,5 +1,3 @@
-//! The system page cache against real files.
-
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -170,7 +168,7 @@ fn cached_pages_are_counted_on_every_file_system() {
     needs_root!();
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let pages = PageRange::new(0, 4 * MEGABYTE / page_bytes());
-    // Kept mounted, as the kernel would reuse the device number.
+    // The kernel would reuse the device number.
     let mut mounts = Vec::new();
     for kind in ["ext4", "xfs", "btrfs", "f2fs", "tmpfs", "overlay"] {
         let Some(mounted) = Mounted::new(kind, &directory.path().join(kind)) else { continue };
@@ -227,7 +225,7 @@ fn residency_is_hidden_from_who_may_not_know_it() {
     let (directory, path) = write_cold_file(MEGABYTE);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    // Credentials belong to a thread, which ends after this.
+    // Credentials belong to a thread.
     let answer = std::thread::spawn(move || {
         let nobody = rustix::fs::Uid::from_raw(65534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();

@@ -1,4 +1,4 @@
-//! Reads a curve line by line in bounded memory and detects its format.
+//! Reads a curve line by line in bounded memory, in any format.
 
 use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series, tell_rate};
 use crate::Error;
@@ -19,7 +19,7 @@ const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 /// Samples that show the run's start and interval.
 const FIRST_SAMPLES: usize = 3;
 
-/// Reads a file, or a run's logs one after the other.
+/// Reads a file, or a run's logs in turn.
 #[derive(Debug, Default)]
 pub struct Reader {
     line: u64,
@@ -193,7 +193,6 @@ impl Reader {
         if self.first.len() == FIRST_SAMPLES { self.begin_with_first() } else { Ok(()) }
     }
 
-    /// Derives the curve's start from the first samples.
     fn begin_with_first(&mut self) -> Result<(), Error> {
         let is_progress = self.format == Format::Progress;
         let needed = if is_progress { 1 } else { 2 };

@@ -122,7 +122,7 @@ impl PageProbe {
         Ok(probe)
     }
 
-    /// Verifies that the probe sees a read of this file.
+    /// Verifies that it sees a read.
     fn prove(&mut self, control: &Path) -> Result<(), Error> {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
@@ -215,7 +215,7 @@ impl PageWatch for PageProbe {
     fn make_room(&mut self, file: u32) -> Result<bool, Error> {
         let Some(known) = self.known.get(file as usize).copied() else { return Ok(false) };
         let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
-        // Bits set meanwhile are reported twice, which is harmless.
+        // Bits set meanwhile are reported twice.
         for word in 0..known.words.min(words) {
             for bits in [&mut self.requested, &mut self.fetched, &mut self.shared] {
                 let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
@@ -262,7 +262,7 @@ impl PageWatch for PageProbe {
     fn clear(&mut self, file: u32, first_unit: u64, units: u64) {
         let Some(known) = self.known.get(file as usize) else { return };
         let at = (known.first_word + first_unit / WORD_UNITS) as u32;
-        // A bit set meanwhile is lost, so its unit is reported twice.
+        // A unit set meanwhile is reported twice.
         if let Ok(before) = self.requested.get(&at, 0) {
             let _ = self.requested.set(at, before & !units, 0);
         }

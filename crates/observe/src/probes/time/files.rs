@@ -1,4 +1,4 @@
-//! Decodes file records from 64-bit words. files.h has the same layout.
+//! Decodes file records from 64-bit words, with the layout of files.h.
 
 use crate::Statistic;
 use crate::time::{FileCall, FileCallKind, FileKind, FileName, FileTimes, ProcessTimes, Written, WrittenTo};

@@ -82,7 +82,7 @@ pub struct TimeProbe {
     doubts: Vec<Doubt>,
 }
 
-/// The process was ending when its slot was made, so the program may have missed its end.
+/// The program may have missed the process's end.
 struct Doubt {
     pid: u32,
     start_ticks: u64,
@@ -159,7 +159,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Follows a process older than the probe, from its state in /proc.
+    /// Reads its state in /proc.
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
         let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
@@ -313,7 +313,7 @@ impl TimeSource for TimeProbe {
         let is_full = now.len() > FILES / 4 * 3;
         for (key, file) in &now {
             let before = self.known.get(key);
-            // Remove unchanged temporary files, and all unchanged files if the map is nearly full.
+            // Removes unchanged temporary files, and all if the map is nearly full.
             if before.is_some_and(|before| is_left(file, before) || is_full && file == before) {
                 let _ = self.files.remove(key);
                 self.left.push(file.clone());
@@ -332,7 +332,7 @@ impl TimeSource for TimeProbe {
     }
 }
 
-/// The first reading with little interruption, or the least interrupted.
+/// The first reading with little interruption, or the best.
 fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
     let (mut least, mut lost) = read();
     for _ in 1..PASSES {

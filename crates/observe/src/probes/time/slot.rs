@@ -1,4 +1,4 @@
-//! Decodes slots from 64-bit words. time.bpf.c has the same layout.
+//! Decodes slots from 64-bit words, with the layout of time.bpf.c.
 
 use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::time::{OpenWait, ProcessTimes, WaitEvent};
@@ -12,7 +12,6 @@ pub(super) const CALL: usize = 19;
 /// The C compiler pads a statistic to lines of 64 bytes.
 const STRIDE: usize = STATISTIC.next_multiple_of(8);
 
-/// The waits follow the statistic of commands.
 const WAITS: usize = HEAD + STRIDE;
 
 /// Receipt of the current command, or 0.
@@ -77,7 +76,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words
 }
 
-/// Charges everything in progress until `at_ns`, unless the slot changed after that.
+/// Charges all in progress until `at_ns`, unless the slot changed later.
 pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     const RUNNING: u16 = 1;
     const READY: u16 = 2;

@@ -177,7 +177,6 @@ fn lasting(lengths: &[u64], length_ns: u64) -> ProcessTimes {
     ProcessTimes { open, ..process(1, 0, 0, waits(lengths, length_ns)) }
 }
 
-/// The only total of an observation over these readings.
 fn total_of(readings: Vec<(u64, ProcessTimes)>) -> Statistic {
     let mut readings = readings.into_iter().map(|(at_ns, one)| reading(at_ns, vec![one]));
     let mut accounting = Accounting::begin(readings.next().unwrap(), By::Kind, WaitNames::of_version(150_000));
@@ -247,12 +246,10 @@ fn a_wait_has_the_query_that_it_began_in() {
         accounting.add(reading(SECOND, vec![lasting(&[], SECOND)]), asks("first"));
         accounting
     };
-    // It ends, and the second query does not wait.
     let mut accounting = begin();
     accounting.add(reading(2 * SECOND, vec![process(1, 0, 0, waits(&[SECOND + 5 * MS], 0))]), asks("second"));
     accounting.finish();
     assert_eq!(by_query(accounting), [("first".to_owned(), 1, SECOND + 5 * MS, Some(SECOND + 5 * MS))]);
-    // From the next second on, the wait of the second query has its name.
     let mut accounting = begin();
     let ended = SECOND + 5 * MS;
     let next =

@@ -1,4 +1,4 @@
-//! Verdicts over curves, and comparisons of forecasts with measurements.
+//! Verdicts over curves, and forecasts beside measurements.
 
 use super::figures::render_instant;
 use crate::study::StudyForecast;
@@ -66,7 +66,6 @@ fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
     let mut curves = vec![Curve { name: "measured".into(), points }];
     if let Some(fit) = judgement.fit.as_ref().and_then(|fit| fit.curve().ok()) {
         let at = |place: usize| (middle(place), fit.throughput(fit.transactions_after(middle(place))));
-        // A drawing has fewer columns than this.
         let step = (series.buckets.len() / 200).max(1);
         let points = (0..series.buckets.len()).step_by(step).map(at).collect();
         curves.push(Curve { name: "fitted".into(), points });

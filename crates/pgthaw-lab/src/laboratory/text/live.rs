@@ -96,8 +96,7 @@ fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
     ]
 }
 
-/// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB
-/// resident, 3 min 20 s left`
+/// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, …, 3 min 20 s left`
 fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
     let at_most = if trial.until.is_some() { "at most " } else { "" };
     let of = trial.seconds.map(|seconds| format!(" of {at_most}{seconds}")).unwrap_or_default();

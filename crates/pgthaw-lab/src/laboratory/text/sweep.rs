@@ -170,7 +170,7 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
         lines.extend(render_trial_verdicts(points, &study.trials));
     }
     lines.push(String::new());
-    // Skips verdicts of the head, and prints common ones once.
+    // Prints common verdicts once.
     let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     let render = |of: &str, PointVerdict { trials, sentence, remedy, .. }: &PointVerdict, all: u32| {
@@ -190,7 +190,6 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
     lines.join("\n")
 }
 
-/// Sums up the trials of each common verdict.
 fn find_common(points: &[PointSummary]) -> Vec<PointVerdict> {
     let [first, others @ ..] = points else { return Vec::new() };
     let told = first.verdicts.iter().filter(|_| !others.is_empty()).filter_map(|verdict| {
@@ -211,7 +210,7 @@ fn render_seconds(seconds: f64) -> String {
 
 const SHOWN_MAX: usize = 10;
 
-/// `made     scale 10 in 3.2 s: client-side generate 2.1 s, vacuum 0.1 s, …`.
+/// `made     scale 10 in 3.2 s: client-side generate 2.1 s, …`.
 pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
     let mut lines: Vec<String> = all.iter().take(SHOWN_MAX).map(|one| render_making(one, all)).collect();
     if all.len() > SHOWN_MAX {
@@ -222,7 +221,7 @@ pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
 
 type Part = fn(&DatabaseMaking) -> &str;
 
-/// Names only properties that differ between databases.
+/// Names only differing properties.
 fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
     let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
     let mut name = format!("scale {}", making.scale);

@@ -124,7 +124,6 @@ pub fn render_trial_verdicts(points: &[PointSummary], trials: &[TrialOutline]) -
         let own: Vec<&TrialOutline> = trials.iter().filter(is_own).collect();
         let judged: Vec<&Judgement> = own.iter().filter_map(|trial| trial.judgement.as_ref()).collect();
         let no_verdict = own.iter().find_map(|trial| trial.no_verdict.as_deref());
-        // The colon separates `nothing` from the following words.
         let name = format!("{}:", printable(&point.label));
         lines.push(format!("  {name:<width$}  {}", render_counts(&judged, no_verdict, own.len())));
         if point.label == NOTHING {

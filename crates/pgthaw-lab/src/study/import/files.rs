@@ -25,7 +25,7 @@ pub struct TrialFiles {
     pub report: Option<Named<PgbenchReport>>,
     pub log: Option<Log>,
     pub tools_seconds: Option<PathBuf>,
-    /// Newest modification time of the files. Replaces an unknown start.
+    /// Newest modification time. Replaces an unknown start.
     pub written_at: Timestamp,
     pub findings: Vec<Finding>,
 }
@@ -92,7 +92,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
         true => vec![take_tools(logs, reports)],
         false => {
             let mut reports = join_progress(reports);
-            // An individually named file must be a result. In a directory, other files are ignored.
+            // An individually named file must be a result. In a directory, others are ignored.
             reports.retain(|report| directory.is_none() || report.holds.is_result());
             pair(join_threads(logs), reports, directory.is_some())?
         }
@@ -174,7 +174,7 @@ pub fn threads_of(first: &Path) -> Vec<PathBuf> {
     std::iter::once(first.to_owned()).chain(others).collect()
 }
 
-/// Reports a missing thread's log: pgbench numbers these logs without gaps.
+/// pgbench numbers threads' logs without gaps.
 pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     let first = paths.iter().find_map(|path| first_thread(path).filter(|first| paths.contains(first)))?;
     let others = paths.iter().filter(|path| first_thread(path).as_ref() == Some(&first)).count();
@@ -182,7 +182,7 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     Some(format!("{} is missing, and its transactions are not counted", missing.display()))
 }
 
-/// Joins threads' logs by name, or by overlapping times and disjoint clients.
+/// Uses names, or overlapping times and disjoint clients.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
@@ -221,13 +221,13 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Tolerates rounding, as progress has one decimal, and a missing last line.
+/// Tolerates a missing last line, and rounding to one decimal.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
 }
 
-/// Joins progress to its report. pgbench writes them to different streams, perhaps to two files.
+/// pgbench writes them to different streams, perhaps to two files.
 fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     let (streams, mut reports): (Vec<Report>, Vec<Report>) =
         reports.into_iter().partition(|report| report.holds.outcome.is_none());
@@ -252,7 +252,7 @@ fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     reports
 }
 
-/// Returns mutually nearest pairs. An error contains two equally near candidates.
+/// Mutually nearest pairs. An error contains two equally near candidates.
 fn choose_partners(
     ones: usize,
     others: usize,
@@ -275,7 +275,7 @@ fn choose_partners(
 }
 
 /// Distances of a partial log, above those of complete logs. A common name such as `--log-prefix=a` and `> a.out`
-/// decides; otherwise the match is ambiguous.
+/// decides.
 const PART_NAMED: f64 = 1e100;
 const PART_NAMELESS: f64 = 1e101;
 
@@ -338,7 +338,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
 /// Maximum share of transactions in the last interval, which pgbench does not log.
 const LAST_SHARE_MAX: f64 = 0.5;
 
-/// Transactions missing in the log, in seconds. pgbench does not log its last interval.
+/// Transactions missing in the log, in seconds.
 fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
     let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
     let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
@@ -375,8 +375,8 @@ const REPORT_BYTES_MAX: u64 = 64 << 20;
 
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// Visits parsed lines; an unparsable line is an error. Skips a last line without newline, because a truncated line may
-/// still parse. Returns whether the compressed file was truncated.
+/// Visits parsed lines; an unparsable line is an error. Skips a last line without newline, which may be truncated.
+/// Returns whether the compressed file was truncated.
 pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
@@ -510,7 +510,7 @@ impl Survey {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// Begin of the first transaction within its second. The run's whole seconds begin there.
+    /// Begin of the first transaction within its second. The run's seconds begin there.
     pub fn offset_us(&self) -> i64 {
         self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
     }
@@ -547,7 +547,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Number of transactions by each client's gapless numbering. Exceeds the lines if some are missing.
+    /// Uses each client's gapless numbering. Exceeds the lines if some are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)
@@ -658,7 +658,7 @@ enum Kind {
     Other,
 }
 
-/// Errors from truncated files, and from files that are not compressed.
+/// Errors of truncated files, and of files that are not compressed.
 const TORN: [io::ErrorKind; 3] =
     [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 

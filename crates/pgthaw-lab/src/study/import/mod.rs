@@ -72,7 +72,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     Ok(Imported { run, trials, facts })
 }
 
-/// Hashes a trial without names and modification times of its files.
+/// Ignores names and modification times.
 fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
     let nameless = SweepTrial {
@@ -162,7 +162,7 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// Counts transactions by the report, else by the log, else by the seconds.
+/// Uses the report, else the log, else the seconds.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
     let by_log = files.log.as_ref().map(|log| {
         let Survey { transactions, failed, skipped, .. } = log.holds;
@@ -234,7 +234,7 @@ fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut
     })
 }
 
-/// pgbench does not report the requested rate. The due transactions per second estimate it.
+/// pgbench does not report the requested rate.
 fn choose_rate(options: &ImportOptions, due_per_second: f64, findings: &mut Vec<Finding>) -> Option<f64> {
     if options.rate.is_some() {
         return options.rate;
@@ -252,7 +252,7 @@ fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
-/// Orders points by first appearance; trials of one point are its repeats.
+/// Uses first appearance; trials of one point are its repeats.
 fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     // Point, requested seconds of its first trial, and number of its trials.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
@@ -276,7 +276,7 @@ fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     }
 }
 
-/// A log ends with its last transaction, so its length varies by a second or two.
+/// A log's length varies by a second or two.
 fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.abs_diff(other) <= (one / 50).clamp(1, 2),
@@ -337,7 +337,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// A report states neither the name of the user's own script nor the scale of its tables.
+/// A report lacks the name of the user's own script and the scale of its tables.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<(), Error> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
@@ -378,7 +378,7 @@ fn refuse(label: &str, said: &str) -> Error {
 /// Transactions in flight finish after the requested duration.
 const LONGER_SECONDS: f64 = 2.0;
 
-/// A run may stall at its end for this long plus its log's length. Beyond that, it was another run.
+/// A run may stall at its end for this long plus its log's length.
 const SILENT_SECONDS: f64 = 60.0;
 
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
@@ -399,7 +399,7 @@ const SAME_RATE: f64 = 0.03;
 /// Minimum share of the expected lag that the report must show.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects a rate if more transactions were due, or if fewer were due and none was late.
+/// Rejects a rate if more transactions were due, or fewer and none was late.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,

@@ -16,7 +16,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum seconds of an empty file, and per byte. Each second takes memory, however small the file.
+/// Maximum seconds of an empty file, and per byte. Each second takes memory.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -34,12 +34,12 @@ pub struct Measured {
     /// Seconds covered by the counts, if the end is missing.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
-    /// Whether each second was counted, rather than longer intervals.
+    /// Counted by second, not by longer intervals.
     pub is_by_second: bool,
     pub findings: Vec<Finding>,
 }
 
-/// `seconds` is the requested duration. `has_rate` means that the caller knows of a rate.
+/// `seconds` is the requested duration. With `has_rate` the caller knows of a rate.
 pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured, Error> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
 /// A log with less than this share of transactions is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
-/// Uses the report's count or, without one, the clients' transaction numbers.
+/// Uses the report's count, else the clients' transaction numbers.
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
@@ -101,7 +101,7 @@ fn read_transactions(
     has_rate: bool,
 ) -> Result<Measured, Error> {
     let survey = &log.holds;
-    // Without a report, only skipped transactions prove a rate, because the last column may be lag or retries.
+    // Without a report, only skipped transactions prove a rate: the last column may be lag or retries.
     let has_rate = has_rate || survey.skipped > 0;
     let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
@@ -160,7 +160,6 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     Ok(measured)
 }
 
-/// Maximum duration for files of this size.
 fn longest(paths: &[PathBuf]) -> i64 {
     let bytes: u64 = paths.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
     let seconds = SECONDS_MIN + bytes.saturating_mul(SECONDS_PER_BYTE);
@@ -489,7 +488,6 @@ mod tests {
         assert_eq!(progress.findings, [gap]);
         let ended = from_progress(&[1.0, 2.0, 3.0].map(line), Some(10), SECONDS_MAX);
         let gap = Finding::LogGaps { seconds: 7, of_seconds: 10, longest_seconds: 7, longest_after_seconds: 3 };
-        // A missing second is not a second without transactions.
         assert_eq!((ended.findings, ended.samples.len(), ended.told_seconds), (vec![gap], 3, Some(3.0)));
         let twice = from_progress(&[1.0, 2.0, 1.0, 2.0].map(line), Some(2), SECONDS_MAX);
         assert_eq!(twice.findings, [Finding::ClockSetBack { seconds: 1.0 }]);

@@ -1,4 +1,4 @@
-//! Detects whether pgbench itself was the bottleneck, compared with its calibration by an empty statement.
+//! Detects whether pgbench itself was the bottleneck, by its calibration with an empty statement.
 
 use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, SweepTrial};
 use model::compute_median;
@@ -13,7 +13,6 @@ const CALIBRATED_MIN: f64 = 0.7;
 /// Running or ready for this share, a thread hardly waits for the server.
 const NEVER_IDLE: f64 = 0.9;
 
-/// Share of backends waiting for clients.
 const IDLE_BACKENDS: f64 = 0.5;
 
 const LAG: f64 = 0.1;
@@ -21,15 +20,15 @@ const LAG: f64 = 0.1;
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorSigns<'a> {
     pub calibration: Option<&'a GeneratorCalibration>,
-    /// Whether scripts may pause clients, which makes idle backends meaningless.
+    /// Pauses make idle backends meaningless.
     pub may_pause: bool,
-    /// A backend without a processor looks as if it waited for its client.
+    /// A backend without a processor looks idle.
     pub are_processors_full: bool,
-    /// Whether other processes took the processors.
+    /// True if other processes took the processors.
     pub are_processors_taken: bool,
 }
 
-/// Reports unseen hosts if saturation cannot be determined.
+/// Reports unseen hosts if saturation is undetermined.
 pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
     let point = &trial.point;
     let (threads, unseen_hosts) = match &trial.generators {
@@ -86,7 +85,7 @@ fn is_late_while_idle(idle: Option<f64>, lag: Option<f64>) -> bool {
     idle.is_some_and(|idle| idle >= IDLE_BACKENDS) && lag.is_some_and(|lag| lag >= LAG)
 }
 
-/// Processor share and run delay of the busiest thread; medians over whole seconds.
+/// Processor share and run delay; medians over whole seconds.
 pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
     // Clients connect in the first second.
     let whole = if samples.len() > 2 { &samples[1..] } else { samples };
@@ -129,11 +128,8 @@ mod tests {
         let sign = |cpu, delay, idle| choose_sign(cpu, delay, 1.0, idle, None);
         assert_eq!(sign(0.95, 0.0, None), Some(SaturationSign::NearOneCore));
         assert_eq!(sign(0.6, 0.35, Some(0.8)), Some(SaturationSign::NeverIdle));
-        // Thread and backends are all busy: there are too few processors.
         assert_eq!(sign(0.6, 0.35, Some(0.2)), None);
-        // Thread and backends wait for each other in turn.
         assert_eq!(sign(0.3, 0.1, Some(0.8)), None);
-        // The thread is near its calibrated maximum.
         assert_eq!(choose_sign(0.75, 0.0, 0.8, None, None), Some(SaturationSign::NearOneCore));
         assert_eq!(choose_sign(0.5, 0.45, 1.0, None, Some(0.3)), Some(SaturationSign::ScheduleLag));
         assert_eq!(choose_sign(0.1, 0.05, 1.0, None, Some(0.9)), None);
@@ -164,7 +160,6 @@ mod tests {
         let unseen = Finding::GeneratorsUnseen { hosts: vec!["there".into()] };
         assert_eq!(find_saturation(&with(vec![host(true), host(false)]), signs), Some(unseen));
         assert!(is_late_while_idle(Some(0.6), Some(0.2)));
-        // The backends are busy, which explains the delay.
         assert!(!is_late_while_idle(Some(0.1), Some(0.9)) && !is_late_while_idle(Some(0.9), None));
     }
 }

@@ -1,4 +1,4 @@
-//! Findings against a trial, a whole sweep, or an import, each with its remedy.
+//! Findings against a trial, a whole sweep, or an import.
 
 mod generator;
 mod trial;
@@ -75,7 +75,7 @@ fn find_unequal_checkpoints(trials: &[&SweepTrial]) -> Option<Finding> {
     differ.then_some(Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles })
 }
 
-/// Skipped if the study declares which caches to exceed; each trial is then checked against that.
+/// Skips studies that declare which caches to exceed: each trial is checked.
 fn find_fitting(run: &SweepRun, trials: &[&SweepTrial]) -> Option<Finding> {
     if run.study["exceeds"].as_object().is_some_and(|exceeds| !exceeds.is_empty()) {
         return None;

@@ -14,7 +14,7 @@ use observe::time::ACCOUNT_DEAR;
 use observe::{DeviceUse, OsSample};
 use postgres::{ServerStatistics, Wait};
 
-/// Percentile shown in tables, and the number of samples required beyond it.
+/// Percentile in tables, and the samples required beyond it.
 const PERCENTILE: f64 = 0.99;
 const SAMPLES_BEYOND: f64 = 10.0;
 
@@ -125,8 +125,7 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// Finds an account with more processor time than available. Sampled accounts cannot distinguish running from runnable
-/// processes.
+/// More processor time than available. Sampled accounts cannot distinguish running from runnable processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
@@ -160,7 +159,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
     })
 }
 
-/// The forecast covers only warming by the load, and a measurement takes precedence.
+/// The forecast covers only warming by the load.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     let figures = trial.warming.as_ref().map(|warming| &warming.figures);
     if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {
@@ -198,7 +197,7 @@ pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
 }
 
-/// Does not check cold trials, which `find_short` does.
+/// `find_short` checks cold trials.
 pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
     let &SweepTrial { lasted_seconds, transactions, .. } = trial;
     let is_short = lasted_seconds < LONG_SECONDS && transactions < LONG_TRANSACTIONS;
@@ -296,7 +295,7 @@ pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
     disk.not_in_force().map(finding).collect()
 }
 
-/// Returns the limits that a device exceeded, not counting reads by other processes.
+/// Limits that a device exceeded, not counting reads by other processes.
 fn find_exceeded_limits(
     trial: &SweepTrial,
     (seconds, others): (&[Sample], Bytes),
@@ -337,7 +336,7 @@ pub struct TableGrowth<'a> {
     pub after: &'a ServerStatistics,
 }
 
-/// Growth of a table without inserts; with inserts, growth is expected.
+/// Table whose growth is unexpected: it has no inserts.
 struct Table<'a> {
     name: &'a str,
     bytes_before: f64,
@@ -434,7 +433,6 @@ mod tests {
 
     #[test]
     fn a_plateau_beside_a_warmer_is_not_believed() {
-        // Each transaction reads two blocks from the device in every second.
         let samples = (1..=30).map(|second| sample(second, 400, 800 * 8192)).collect();
         let flat = SweepTrial { samples, ..trial() };
         let beside = |strategy: &str| {

@@ -48,7 +48,7 @@ impl Work<'_> {
         }
         let cached = if counts.cached > 0 { file.read_resident(pages) } else { Ok(Vec::new()) };
         let Ok(cached) = cached else { return read };
-        // Last, because it opens a file, a pipe and /dev/null.
+        // Last, because it opens three files.
         let Ok(mut in_order) = file.open_in_order(window) else { return read };
         let stretch = Stretch { read, slice, first, file: &*file, cached };
         let (step, pace) = (self.piece_blocks(window), &self.engine.governor.pace);
@@ -82,8 +82,8 @@ impl Work<'_> {
         Read { range: BlockRange::new(first + at, read.range.end), ..read }
     }
 
-    /// `read` gets a part and its uncached bytes, and returns the bytes loaded. Returns the end reached, and
-    /// whether a read failed.
+    /// `read` gets a part and its uncached bytes, and returns the bytes loaded. Returns the end reached, and whether a
+    /// read failed.
     fn read_parts(
         &self,
         stretch: &Stretch<'_>,
@@ -105,7 +105,6 @@ impl Work<'_> {
         (at, false)
     }
 
-    /// Blocks neither cached nor in flight.
     fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> Result<Vec<BlockRange>, linux::Error> {
         let is_absent = |blocks: BlockRange| {
             let pages = self.engine.files.pages(blocks);
@@ -153,7 +152,7 @@ impl Work<'_> {
         (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
-    /// The window stays constant, so one query of the kernel suffices.
+    /// The window stays constant: one query of the kernel suffices.
     fn window(&self, file_system: u64) -> Option<Window> {
         let ask = || self.engine.files.cache.read_window(file_system);
         *lock(&self.windows).entry(file_system).or_insert_with(ask)

@@ -1,5 +1,3 @@
-//! Effects of others: pages in gaps, lost memory, traffic during the reads.
-
 use std::sync::Mutex;
 
 use super::*;
@@ -27,7 +25,6 @@ async fn what_was_read_over_is_let_go_again() {
 
 #[tokio::test]
 async fn what_the_server_brought_in_a_gap_stays() {
-    // The server reads blocks before the plan and after it.
     let (cache, wanted) = every_other();
     cache.insert(file(1), 100 * BLOCK, &[pages(11, 12)]);
     let mut restore = restore(&cache, vec![wanted]);
