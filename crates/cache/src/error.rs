@@ -40,6 +40,8 @@ pub enum Error {
     Postgres(#[from] postgres::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 host::file_error!(Error);
 
 impl Error {

@@ -109,6 +109,8 @@ pub enum Error {
     File { action: &'static str, path: PathBuf, source: io::Error },
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 host::file_error!(Error);
 
 impl Error {

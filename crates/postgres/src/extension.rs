@@ -4,9 +4,9 @@ use futures_util::TryStreamExt as _;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::Error;
 use super::answer::{Columns as _, LIMIT, ask_one, columns, in_time, within};
 use super::error::{CREATE_EXTENSION, LOCK_NOT_AVAILABLE};
+use super::{Error, Result};
 use host::units::{BlockRange, Fork};
 
 pub const PG_PREWARM: &str = "pg_prewarm";
@@ -85,7 +85,7 @@ pub(super) async fn ask_where_it_is(
     name: &'static str,
     (action, limit): (&'static str, Duration),
     statement: impl Fn(&Extension) -> Option<String>,
-) -> Result<Option<Vec<PgRow>>, Error> {
+) -> Result<Option<Vec<PgRow>>> {
     let mut tries = 1..TRIES;
     loop {
         let extension = require_extension(connection, name).await?;
@@ -106,7 +106,7 @@ pub(super) async fn visit_where_it_is<R>(
     question: &str,
     rows_max: u32,
     mut visit: impl FnMut(R),
-) -> Result<(), Error>
+) -> Result<()>
 where
     R: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin,
 {
@@ -148,7 +148,7 @@ fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
 
-pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
+pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
         let extension = |row: PgRow| {
@@ -159,7 +159,7 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
     in_time("find an extension", look).await
 }
 
-pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
+pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension> {
     match find_extension(connection, name).await? {
         Some(extension) => Ok(extension),
         None => Err(Error::ExtensionMissing { name, database: read_identity(connection).await?.0 }),
@@ -167,7 +167,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 }
 
 /// Installs into `public` if that exists.
-pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
+pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<()> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";
@@ -214,7 +214,7 @@ async fn find_schema_lock(connection: &mut PgConnection) -> Option<Error> {
     row.map(|(database, holder)| Error::SchemasLocked { database, holder })
 }
 
-async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
+async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)> {
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
     ask_one(connection, "read the role and database", question).await
 }
@@ -246,7 +246,7 @@ pub struct Prewarmer {
 }
 
 impl Prewarmer {
-    pub async fn open(mut connection: PgConnection) -> Result<Prewarmer, Error> {
+    pub async fn open(mut connection: PgConnection) -> Result<Prewarmer> {
         let extension = require_extension(&mut connection, PG_PREWARM).await?;
         Ok(Prewarmer { connection, extension })
     }
@@ -260,7 +260,7 @@ impl Prewarmer {
         fork: Fork,
         ranges: &[BlockRange],
         passes: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let mut loaded = 0;
         for batch in batches(ranges) {
             let list = |bound: fn(&BlockRange) -> u64| {
@@ -285,7 +285,7 @@ impl Prewarmer {
         Ok(loaded)
     }
 
-    async fn ask_blocks(&mut self, values: &[(&str, String)]) -> Result<u64, Error> {
+    async fn ask_blocks(&mut self, values: &[(&str, String)]) -> Result<u64> {
         let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), values);
         let rows = match self.extension.is_movable {
             true => {

@@ -48,6 +48,8 @@ pub enum Error {
     Postgres(#[from] postgres::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl From<cache::Error> for Error {
     /// Films share their file errors with snapshots.
     fn from(error: cache::Error) -> Error {

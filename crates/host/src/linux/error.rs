@@ -28,6 +28,8 @@ pub enum Error {
     Unavailable { what: &'static str, reason: String, remedy: String },
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 crate::file_error!(Error);
 
 impl Error {

@@ -26,6 +26,8 @@ pub enum Error {
     Linux(#[from] linux::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 pub const ANOTHER_PLACE: &str = "--dir (a smaller scale needs less)";
 
 host::file_error!(Error);

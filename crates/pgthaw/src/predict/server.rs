@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use roaring::RoaringBitmap;
 
 use super::arguments::PredictArguments;
@@ -41,11 +41,7 @@ pub struct RestoreInput {
     geometry: Geometry,
 }
 
-pub async fn forecast(
-    arguments: &PredictArguments,
-    figures: &Numbers,
-    shows_progress: bool,
-) -> anyhow::Result<ServerForecast> {
+pub async fn forecast(arguments: &PredictArguments, figures: &Numbers, shows_progress: bool) -> Result<ServerForecast> {
     let target = Target::open(&arguments.connection).await?;
     match (&target.server, &target.data_directory) {
         (Some(server), _) => forecast_running(arguments, figures, &target, server, shows_progress).await,
@@ -69,7 +65,7 @@ struct Known {
 }
 
 impl Known {
-    fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> anyhow::Result<ServerForecast> {
+    fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> Result<ServerForecast> {
         let directory = self.directory.as_deref();
         let (device, described) = read_device_with(figures.riops, figures.rbps, directory)?;
         let read_ahead = read_ahead_bytes(figures.read_ahead, directory.filter(|_| self.is_local));
@@ -160,7 +156,7 @@ async fn forecast_running(
     target: &Target,
     server: &Server,
     shows_progress: bool,
-) -> anyhow::Result<ServerForecast> {
+) -> Result<ServerForecast> {
     let watched = watch(server, arguments.seconds, shows_progress).await?;
     let (snapshot, unread) = match read_heat(arguments, target).await {
         Ok(snapshot) => (snapshot, None),
@@ -218,7 +214,7 @@ async fn forecast_running(
     known.forecast(figures, assumptions)
 }
 
-async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> anyhow::Result<Watched> {
+async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> Result<Watched> {
     let mut connection = server.connect_to(&server.database).await?;
     let before = read_activity(&mut connection).await?;
     let progress = Progress::steps("watching", LOOKS.into(), shows_progress);
@@ -345,7 +341,7 @@ async fn forecast_stopped(
     figures: &Numbers,
     target: &Target,
     directory: &DataDirectory,
-) -> anyhow::Result<ServerForecast> {
+) -> Result<ServerForecast> {
     let chosen = read_heat(arguments, target).await?.ok_or(Error::NoServer)?;
     let cores = figures.cores.unwrap_or_else(count_cores);
     let clients = figures.clients.unwrap_or(1);
