@@ -3,7 +3,7 @@ use std::ops::AddAssign;
 
 use roaring::RoaringBitmap;
 
-use super::{Error, ForkMap, Identity, Map, RelationMap, Selection, TierState, compute_identities};
+use super::{ForkMap, Identity, Map, RelationMap, Result, Selection, TierState, compute_identities};
 use host::units::Fork;
 use postgres::{PartitionedTable, Relation};
 
@@ -41,12 +41,7 @@ pub enum Change {
     Same,
 }
 
-impl Change {
-    /// Name in tables and `--json`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+host::named!(Change);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {
@@ -82,7 +77,7 @@ impl AddAssign for TierDifference {
 impl Difference<'_> {
     /// # Errors
     /// If neither map has such a relation.
-    pub fn select(mut self, selection: &Selection) -> Result<Self, Error> {
+    pub fn select(mut self, selection: &Selection) -> Result<Self> {
         let all = self.relations.iter().map(|one| one.relation).chain(self.empty.iter().copied());
         let places = selection.find(all, &self.partitioned)?;
         let mut place = 0..;

@@ -40,12 +40,11 @@ pub enum Error {
     Postgres(#[from] postgres::Error),
 }
 
-impl Error {
-    /// `action` is a verb, such as "open".
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+host::file_error!(Error);
+
+impl Error {
     pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
         match flaw {
             Flaw::Failed { action, source } => Error::file(action, path, source),

@@ -44,17 +44,12 @@ impl<'a> Files<'a> {
     }
 
     /// `None` if the file does not exist.
-    pub fn open(
-        &self,
-        path: &RelationPath,
-        fork: Fork,
-        segment: u32,
-    ) -> Result<Option<Box<dyn CachedFile>>, linux::Error> {
+    pub fn open(&self, path: &RelationPath, fork: Fork, segment: u32) -> linux::Result<Option<Box<dyn CachedFile>>> {
         self.cache.open(&path.segment_file(self.directory, fork, segment))
     }
 
     /// `None` without a file. Residency covers segments that begin before block `end`.
-    pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> Result<Option<Found>, linux::Error> {
+    pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> linux::Result<Option<Found>> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let mut found: Option<Found> = None;
         for segment in 0.. {
@@ -76,7 +71,7 @@ impl<'a> Files<'a> {
         fork: Fork,
         segment: u32,
         end: u64,
-    ) -> Result<Option<Found>, linux::Error> {
+    ) -> linux::Result<Option<Found>> {
         let Some(file) = self.open(path, fork, segment)? else { return Ok(None) };
         let Geometry { block_size, segment_blocks } = self.geometry;
         let blocks = (file.size_bytes() / u64::from(block_size)).min(segment_blocks.into());
@@ -110,7 +105,7 @@ impl<'a> Files<'a> {
         path: &RelationPath,
         fork: Fork,
         blocks: &RoaringBitmap,
-        choose: impl Fn(&dyn CachedFile, BlockRange) -> Result<Vec<PageRange>, linux::Error>,
+        choose: impl Fn(&dyn CachedFile, BlockRange) -> linux::Result<Vec<PageRange>>,
     ) -> Dropped {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let mut dropped = Dropped::default();
@@ -189,7 +184,7 @@ pub fn read_resident_blocks(
     page_bytes: u64,
     block_size: u64,
     blocks: Range<u64>,
-) -> Result<RoaringBitmap, linux::Error> {
+) -> linux::Result<RoaringBitmap> {
     let mut resident = RoaringBitmap::new();
     for pages in read_resident_pages(file, page_bytes)? {
         let whole = whole_blocks(pages, page_bytes, block_size, blocks.end - blocks.start);

@@ -166,7 +166,7 @@ fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     }))
 }
 
-fn read_activity(files: &Files<'_>, relation: &Relation, fork: &ForkMap) -> Result<Levels, linux::Error> {
+fn read_activity(files: &Files<'_>, relation: &Relation, fork: &ForkMap) -> linux::Result<Levels> {
     let segment_blocks = u64::from(files.geometry.segment_blocks);
     let mut levels: Levels = BTreeMap::new();
     let mut ranges = fork.os.iter();

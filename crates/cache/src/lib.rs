@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 
 pub use choice::{Databases, LastStart, Reason, Situation};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
-pub use error::{Error, kept_elsewhere};
+pub use error::{Error, Result, kept_elsewhere};
 pub(crate) use files::read_resident_blocks;
 pub use heat::{USUAL_HEAT, read_heat};
 pub use host::failure::Tiers;

@@ -69,12 +69,7 @@ pub enum HeatSource {
     Statistics,
 }
 
-impl HeatSource {
-    /// Name in snapshot files and in `--json`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+host::named!(HeatSource);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {

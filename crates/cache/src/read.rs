@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
 use super::files::{Files, Found};
-use super::{Error, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
+use super::{
+    Error, ForkMap, HeatSource, Lookups, Map, MapSource, RelationMap, Result, Snapshot, TierState, USAGE_COUNTS,
+};
 use host::failure::{ErrorKind, Explain, name_some};
 use host::linux;
 use host::linux::page_cache::PageCache;
@@ -26,12 +28,12 @@ use postgres::{
 ///
 /// # Errors
 /// If no source can list the relations, or the server stops.
-pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
+pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map> {
     read_map_of(inputs, true).await
 }
 
 /// Like `read_map`. shared_buffers is optional, because reading many buffers is slow.
-pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map, Error> {
+pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
     let os = probe(&inputs);
@@ -101,7 +103,7 @@ async fn read_buffers_tier(
     server: &Server,
     inputs: &MapInputs<'_>,
     relations: &mut [RelationMap],
-) -> Result<TierState, Error> {
+) -> Result<TierState> {
     let databases = inputs.databases.iter().filter(|database| database.allows_connections);
     let databases: Vec<String> = databases.map(|database| database.name.clone()).collect();
     let mut connection = match server.connect_with_extension(PG_BUFFERCACHE, &databases).await {
@@ -166,7 +168,7 @@ async fn read_catalogs<'a>(
     inputs: &MapInputs<'a>,
     with_sizes: bool,
     remarks: &mut Vec<String>,
-) -> Result<Listed, Error> {
+) -> Result<Listed> {
     let is_map = inputs.named.is_none();
     let ask =
         |database: &'a Database| async move { (database, read_database(server, database, with_sizes, is_map).await) };
@@ -253,7 +255,7 @@ fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap
 /// FirstNormalObjectId in PostgreSQL's `src/include/access/transam.h`: initdb's relations have smaller numbers.
 const FIRST_NORMAL_OID: u32 = 16_384;
 
-fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed, Error> {
+fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed> {
     let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
     let databases: Vec<&Database> = inputs.databases.iter().collect();
     let is_meant = |path: &RelationPath| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases);
@@ -291,7 +293,7 @@ fn read_unnamed(
     directory: &DataDirectory,
     databases: &[&Database],
     remarks: &mut Vec<String>,
-) -> Result<Vec<RelationMap>, Error> {
+) -> Result<Vec<RelationMap>> {
     let mut found = scan(directory, remarks, |path| is_in(path, databases))?;
     for RelationMap { relation, .. } in &mut found {
         let database = databases.iter().find(|database| database.oid == relation.path.database_oid());
@@ -308,7 +310,7 @@ fn scan(
     directory: &DataDirectory,
     remarks: &mut Vec<String>,
     is_meant: impl Fn(&RelationPath) -> bool,
-) -> Result<Vec<RelationMap>, Error> {
+) -> Result<Vec<RelationMap>> {
     let mut refused = Vec::new();
     let found = directory.scan(&mut refused)?.into_iter().filter(|relation| is_meant(&relation.path));
     if let Some(first) = refused.first() {
@@ -351,7 +353,20 @@ pub struct MapInputs<'a> {
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-impl MapInputs<'_> {
+impl<'a> MapInputs<'a> {
+    /// All databases, without a source, names of a snapshot or progress.
+    pub fn of(page_cache: &'a dyn PageCache, databases: &'a [Database]) -> MapInputs<'a> {
+        MapInputs {
+            server: None,
+            data_directory: None,
+            page_cache,
+            databases,
+            named: None,
+            names: None,
+            progress: &|_, _| (),
+        }
+    }
+
     pub fn asks(&self, database: &str) -> bool {
         self.named.is_none_or(|named| named.iter().any(|name| name == database))
     }
@@ -366,7 +381,7 @@ struct Listed {
 }
 
 /// `Unknown` for a missing privilege or capability.
-fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
+fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState> {
     if error.kind() != ErrorKind::Privilege {
         return Err(error.into());
     }
@@ -384,7 +399,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     let Some(directory) = inputs.data_directory else {
         return TierState::Unknown { reason: "the data directory is not on this host, or unknown".to_owned() };
     };
-    let look = || -> Result<(), linux::Error> {
+    let look = || -> linux::Result<()> {
         if let Some(file) = inputs.page_cache.open(&directory.path.join("PG_VERSION"))? {
             file.read_resident(PageRange::new(0, 1))?;
         }

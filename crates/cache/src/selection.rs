@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
 
-use super::{Error, Map};
+use super::{Error, Map, Result};
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
 const NEAR_NAMES: usize = 3;
@@ -28,7 +28,7 @@ impl Selection {
         &self,
         relations: impl Iterator<Item = &'a Relation>,
         partitioned: &'a [PartitionedTable],
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Vec<usize>> {
         let relations: Vec<&Relation> = relations.collect();
         if *self == Selection::default() {
             return Ok((0..relations.len()).collect());
@@ -57,7 +57,7 @@ impl Selection {
 
 impl Map {
     /// Only relations with blocks.
-    pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, Error> {
+    pub fn select(&self, selection: &Selection) -> Result<Vec<usize>> {
         let mut places = selection.find(self.every_relation(), &self.partitioned)?;
         places.retain(|place| *place < self.relations.len());
         Ok(places)

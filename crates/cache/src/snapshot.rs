@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use roaring::RoaringBitmap;
 
 use super::names::{BEST, NEWEST};
-use super::{Error, HeatSource, Lookups, Map, MapSource, TierState};
+use super::{Error, HeatSource, Lookups, Map, MapSource, Result, TierState};
 use postgres::{PartitionedTable, Relation};
 
 /// A stored map. Dirty flags are not stored, because a restore does not need them.
@@ -64,7 +64,7 @@ pub struct DatabaseBlocks {
 
 impl Snapshot {
     /// Checks that a tier was measured and that the label is valid.
-    pub fn take(map: Map, label: Option<String>) -> Result<Snapshot, Error> {
+    pub fn take(map: Map, label: Option<String>) -> Result<Snapshot> {
         if let Some(label) = &label {
             check_label(label)?;
         }
@@ -126,7 +126,7 @@ fn count_databases(map: &Map) -> Vec<DatabaseBlocks> {
 }
 
 /// A label must be safe in a file name, and not `best` or `newest`.
-pub fn check_label(label: &str) -> Result<(), Error> {
+pub fn check_label(label: &str) -> Result<()> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric();
     let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');
     let is_label = label.len() <= 40 && label.bytes().next().is_some_and(is_word) && label.bytes().all(is_part);

@@ -20,26 +20,14 @@ pub struct OutputArguments {
     pub quiet: bool,
 
     /// Permissions of written files, as in chmod: 640 lets the group read them [default: 600]
-    #[arg(
-        long,
-        global = true,
-        value_name = "MODE",
-        env = "PGTHAW_MODE",
-        help_heading = "Output",
-        hide_short_help = true
-    )]
+    #[arg(long, global = true, help_heading = "Output")]
+    #[arg(value_name = "MODE", env = "PGTHAW_MODE", hide_short_help = true)]
     pub mode: Option<FileMode>,
 
     /// Read settings only from this file, even if another user owns it
     // Read before the command line.
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "PGTHAW_CONFIG",
-        help_heading = "Output",
-        hide_short_help = true
-    )]
+    #[arg(long, global = true, help_heading = "Output")]
+    #[arg(value_name = "FILE", env = "PGTHAW_CONFIG", hide_short_help = true)]
     #[arg(value_parser = OsStringValueParser::new().map(|_| ()))]
     config: Option<()>,
 
@@ -53,6 +41,13 @@ pub struct OutputArguments {
 }
 
 impl OutputArguments {
+    pub fn apply(self) {
+        self.mode.unwrap_or(FileMode::PRIVATE).apply();
+        if self.quiet {
+            terminal::keep_quiet();
+        }
+    }
+
     pub fn without_progress(self) -> OutputArguments {
         OutputArguments { quiet: true, ..self }
     }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::ConnectionArguments;
 use cache::warm::{Refusal, SkipReason};
-use cache::{Databases, LastStart, Situation, Tiers};
+use cache::{Databases, LastStart, MapInputs, Situation, Tiers};
 use host::failure::{ErrorKind, Explain, TOO_FEW_FILES};
 use host::linux::page_cache::SystemPageCache;
 use postgres::{
@@ -104,6 +104,12 @@ impl Target {
 
     pub fn page_cache(&self) -> SystemPageCache {
         page_cache_of(self.data_directory.as_ref())
+    }
+
+    /// Inputs for a map of this cluster.
+    pub fn map_inputs<'a>(&'a self, page_cache: &'a SystemPageCache, databases: &'a [Database]) -> MapInputs<'a> {
+        let (server, data_directory) = (self.server.as_ref(), self.data_directory.as_ref());
+        MapInputs { server, data_directory, ..MapInputs::of(page_cache, databases) }
     }
 
     pub fn let_go(&mut self) {

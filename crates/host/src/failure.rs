@@ -15,23 +15,18 @@ pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// 1
-    Failed,
+    Failed = 1,
     /// 2
-    Usage,
+    Usage = 2,
     /// 3
-    Privilege,
+    Privilege = 3,
     /// 130 after Ctrl-C, 128 plus the number of another signal.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl ErrorKind {
     pub fn exit_code(self) -> u8 {
-        match self {
-            ErrorKind::Failed => 1,
-            ErrorKind::Usage => 2,
-            ErrorKind::Privilege => 3,
-            ErrorKind::Interrupted => 130,
-        }
+        self as u8
     }
 }
 
@@ -50,6 +45,19 @@ pub trait Explain: std::error::Error {
     fn full_disk(&self) -> Option<FullDisk> {
         None
     }
+}
+
+/// Implements `file`, which makes an error's variant `File`.
+#[macro_export]
+macro_rules! file_error {
+    ($error:ident) => {
+        impl $error {
+            /// `action` is a verb, such as "open".
+            pub fn file(action: &'static str, path: &::std::path::Path, source: ::std::io::Error) -> $error {
+                $error::File { action, path: path.to_owned(), source }
+            }
+        }
+    };
 }
 
 pub fn name_some(failures: &[impl std::error::Error]) -> String {

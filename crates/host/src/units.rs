@@ -49,6 +49,18 @@ macro_rules! debug_by {
     };
 }
 
+/// Implements `name`, strum's name of a variant.
+#[macro_export]
+macro_rules! named {
+    ($type:ident) => {
+        impl $type {
+            pub fn name(self) -> &'static str {
+                self.into()
+            }
+        }
+    };
+}
+
 /// Combines two structs: `fieldwise!(Counters, now.saturating_sub(earlier): reads, writes)`.
 #[macro_export]
 macro_rules! fieldwise {
@@ -71,13 +83,11 @@ pub enum Fork {
     Init = 3,
 }
 
+// Also PostgreSQL's names, as pg_prewarm takes them.
+crate::named!(Fork);
+
 impl Fork {
     pub const ALL: [Fork; 4] = [Fork::Main, Fork::Fsm, Fork::Vm, Fork::Init];
-
-    /// PostgreSQL's name, as pg_prewarm takes it.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 
     pub fn suffix(self) -> &'static str {
         match self {
@@ -117,33 +127,26 @@ pub struct PageRange {
     pub end: u64,
 }
 
-impl BlockRange {
-    pub fn new(start: u64, end: u64) -> BlockRange {
-        BlockRange { start, end }
-    }
+macro_rules! half_open {
+    ($range:ident, $length:ident) => {
+        impl $range {
+            pub fn new(start: u64, end: u64) -> $range {
+                $range { start, end }
+            }
 
-    pub fn blocks(self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
+            pub fn $length(self) -> u64 {
+                self.end.saturating_sub(self.start)
+            }
 
-    pub fn is_empty(self) -> bool {
-        self.start >= self.end
-    }
+            pub fn is_empty(self) -> bool {
+                self.start >= self.end
+            }
+        }
+    };
 }
 
-impl PageRange {
-    pub fn new(start: u64, end: u64) -> PageRange {
-        PageRange { start, end }
-    }
-
-    pub fn pages(self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.start >= self.end
-    }
-}
+half_open!(BlockRange, blocks);
+half_open!(PageRange, pages);
 
 // ---- bytes ----
 

@@ -1,7 +1,7 @@
 //! Errors of this crate.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use host::failure::{ErrorKind, Explain, FullDisk, NO_THREADS};
 use host::linux;
@@ -28,11 +28,7 @@ pub enum Error {
     File { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-impl Error {
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
-}
+host::file_error!(Error);
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
@@ -75,6 +71,8 @@ impl Explain for Error {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use command::{ExitStatus, OutputArguments, completions, keep_private, read_command_line};
-use host::files::FileMode;
 
 use crate::bench::apply_read_ranges;
 use crate::laboratory::{bench, judge, report, results, serve};
@@ -57,10 +56,7 @@ impl Cli {
 
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
-        output.mode.unwrap_or(FileMode::PRIVATE).apply();
-        if output.quiet {
-            terminal::keep_quiet();
-        }
+        output.apply();
         match self.command {
             Command::Bench(arguments) => bench::run(arguments, output).await,
             Command::Results(arguments) => results::run(arguments, output).await,

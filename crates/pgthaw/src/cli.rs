@@ -9,7 +9,6 @@ use super::{
 };
 use command::{completions, connection_topic, is_option, read_command_line};
 use host::failure::{ErrorKind, Explain};
-use host::files::FileMode;
 use host::linux::own_program::find_beside;
 
 /// Commands of pgthaw-lab, a separate program installed beside this one.
@@ -120,10 +119,7 @@ impl Cli {
 
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
-        output.mode.unwrap_or(FileMode::PRIVATE).apply();
-        if output.quiet {
-            terminal::keep_quiet();
-        }
+        output.apply();
         if let Some(named) = self.named() {
             named.complete_printed_commands();
         }

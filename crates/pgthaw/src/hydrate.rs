@@ -97,9 +97,8 @@ impl HydrateArguments {
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {
             Ok(Chosen { snapshot, remarks, .. }) => Ok((Some(snapshot), remarks)),
             Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
-                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                let remark =
-                    format!("pgthaw reads in file order, because no snapshot shows the hot blocks: {error}{hint}");
+                let why = error.with_hint();
+                let remark = format!("pgthaw reads in file order, because no snapshot shows the hot blocks: {why}");
                 Ok((None, vec![remark]))
             }
             Err(error) => Err(error),

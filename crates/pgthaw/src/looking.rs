@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
@@ -27,7 +27,7 @@ pub struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    pub async fn open(target: &Target) -> anyhow::Result<Looking<'_>> {
+    pub async fn open(target: &Target) -> Result<Looking<'_>> {
         let Some(server) = &target.server else { bail!(Error::NoServer) };
         let mut own_pids = Vec::new();
         let looks = connect(server, &mut own_pids).await?;
@@ -36,19 +36,19 @@ impl Looking<'_> {
         Ok(Looking { server, looks, who, own_pids, version_num, postmaster_pid: target.find_postmaster() })
     }
 
-    pub async fn connect(&mut self) -> anyhow::Result<PgConnection> {
+    pub async fn connect(&mut self) -> Result<PgConnection> {
         connect(self.server, &mut self.own_pids).await
     }
 }
 
-async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> anyhow::Result<PgConnection> {
+async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnection> {
     let mut connection = server.connect_to(&server.database).await?;
     own_pids.push(read_backend_pid(&mut connection).await?);
     Ok(connection)
 }
 
 /// `tell` gets the last failure before each attempt, and `None` before the first.
-pub async fn open_again<T, F: Future<Output = anyhow::Result<T>>>(
+pub async fn open_again<T, F: Future<Output = Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),
 ) -> T {

@@ -6,7 +6,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, ask_all, ask_one, ask_rows, collect_rows, columns, in_time};
 use super::server::telling;
-use super::{Error, RelationKind};
+use super::{RelationKind, Result};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
@@ -58,17 +58,15 @@ impl RowCounts {
     }
 }
 
-pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
+pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity> {
     let relation = |row: &PgRow| {
         let kind = row.try_get::<String, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
-        Ok(Some(RelationActivity {
+        Ok(Some(columns!(row => RelationActivity {
+            blocks, requests, scans, access_method;
             oid: row.try_get::<Oid, _>("oid")?.0,
             schema: row.try_get("nspname")?,
             name: row.try_get("relname")?,
             kind: kind.unwrap_or(RelationKind::Unknown),
-            blocks: row.try_get("blocks")?,
-            requests: row.try_get("requests")?,
-            scans: row.try_get("scans")?,
             rows: RowCounts {
                 read: row.try_get("rows_read")?,
                 fetched: row.try_get("rows_fetched")?,
@@ -76,22 +74,18 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
                 changed: row.try_get("rows_changed")?,
             },
             table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
-            access_method: row.try_get("access_method")?,
             tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
-        }))
+        })))
     };
     let read = async {
         // Transactions may cache statistics.
         let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await?;
         let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
-        Ok(Activity {
-            transactions: row.try_get("transactions")?,
-            clients: row.try_get("clients")?,
-            blocks_hit: row.try_get("blocks_hit")?,
-            blocks_read: row.try_get("blocks_read")?,
+        Ok(columns!(row => Activity {
+            transactions, clients, blocks_hit, blocks_read;
             pids: row.try_get::<Vec<i32>, _>("pids")?.into_iter().map(i32::unsigned_abs).collect(),
             relations: collect_rows(rows, relation).await?,
-        })
+        }))
     };
     in_time("read the statistics of the database", read).await
 }
@@ -161,14 +155,14 @@ impl Session {
 }
 
 /// Since 15, the server counts this query as soon as it ends.
-pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
+pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>> {
     let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
     let pids: Vec<i32> = in_time("find the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
 /// Since 15, the server counts this query as soon as it ends.
-pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
+pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>> {
     let question = telling!(connection, "sql/sessions_13.sql");
     let decode = |row: &PgRow| Session::decode(row).map(Some);
     ask_rows(connection, "read the backends' activity", || sqlx::query(question), decode).await
@@ -252,26 +246,26 @@ impl WaitLook {
 /// Event names up to PostgreSQL 16, and since 17.
 const WAL_SYNC: [&str; 2] = ["WALSync", "WalSync"];
 
-pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32, Error> {
+pub async fn read_backend_pid(connection: &mut PgConnection) -> Result<u32> {
     let (pid,): (i32,) =
         ask_one(connection, "read the connection's process id", "SELECT pg_catalog.pg_backend_pid()").await?;
     Ok(pid as u32)
 }
 
 /// Seconds since 1970 by the server's clock.
-pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64, Error> {
+pub async fn read_postmaster_start(connection: &mut PgConnection) -> Result<f64> {
     let question = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.float8";
     ask_one(connection, "read the server's start time", question).await.map(|(started,)| started)
 }
 
 /// Names in the server's order, since PostgreSQL 17.
-pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+pub async fn read_wait_event_names(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT type, name FROM pg_catalog.pg_get_wait_events()";
     ask_all(connection, "read the names of wait events", question).await
 }
 
 /// Excludes this session and sleeping background processes.
-pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook, Error> {
+pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
     let rows = sqlx::query(include_str!("sql/waits_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let wait = Wait {
@@ -306,18 +300,16 @@ pub struct LockProcess {
     pub waited_ms: Option<u64>,
 }
 
-pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockProcess>, Error> {
+pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockProcess>> {
     let question = || sqlx::query(include_str!("sql/lock_waits_13.sql"));
     let decode = |row: &PgRow| {
         let pids: Vec<i32> = row.try_get("blocked_by")?;
-        Ok(Some(LockProcess {
+        Ok(Some(columns!(row => LockProcess {
+            mode, relation, waited_ms;
             session: Session::decode(row)?,
             waiters: 0,
             blocked_by: pids.into_iter().map(|pid| pid.max(0) as u32).collect(),
-            mode: row.try_get("mode")?,
-            relation: row.try_get("relation")?,
-            waited_ms: row.try_get("waited_ms")?,
-        }))
+        })))
     };
     let mut all = ask_rows(connection, "read the holders of locks", question, decode).await?;
     let mut waiters: HashMap<u32, u32> = HashMap::new();
@@ -329,7 +321,7 @@ pub async fn read_lock_waits(connection: &mut PgConnection) -> Result<Vec<LockPr
 }
 
 /// Returns pid, number of files, bytes. Needs pg_monitor.
-pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(u32, u64, u64)>, Error> {
+pub async fn read_temporary_files(connection: &mut PgConnection) -> Result<Vec<(u32, u64, u64)>> {
     let rows = sqlx::query(include_str!("sql/temporary_files_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let pid: Option<i32> = row.try_get("pid")?;
@@ -343,7 +335,7 @@ pub async fn read_relation_of_file(
     connection: &mut PgConnection,
     database_oid: u32,
     relfilenumber: u32,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let question =
         || sqlx::query(include_str!("sql/relation_of_file_13.sql")).bind(Oid(relfilenumber)).bind(Oid(database_oid));
     let decode = |row: &PgRow| {

@@ -6,7 +6,7 @@ use sqlx::postgres::{PgArguments, PgConnection, PgHasArrayType, PgRow, PgTypeInf
 use sqlx::query::Query;
 use sqlx::{ColumnIndex, Decode, Postgres, Type};
 
-use super::Error;
+use super::{Error, Result};
 
 /// Catalog queries take up to a minute on a cold server with a throttled disk.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -14,10 +14,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 /// So many rows with names need less than 2 GB.
 pub(super) const ROWS_MAX: usize = 4_000_000;
 
-pub(super) async fn in_time<T>(
-    action: &'static str,
-    asked: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, Error> {
+pub(super) async fn in_time<T>(action: &'static str, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T> {
     within(LIMIT, action, asked).await
 }
 
@@ -25,7 +22,7 @@ pub(super) async fn within<T>(
     limit: Duration,
     action: &'static str,
     asked: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, Error> {
+) -> Result<T> {
     match tokio::time::timeout(limit, asked).await {
         Ok(answer) => answer.map_err(|source| Error::Query { action, source }),
         Err(_) => Err(Error::Silent { action, seconds: limit.as_secs() }),
@@ -36,7 +33,7 @@ pub(super) async fn ask_one<T: Answer>(
     connection: &mut PgConnection,
     action: &'static str,
     question: &'static str,
-) -> Result<T, Error> {
+) -> Result<T> {
     let asked = async { T::of(&sqlx::query(question).fetch_one(connection).await?) };
     in_time(action, asked).await
 }
@@ -45,7 +42,7 @@ pub(super) async fn ask_all<T: Answer>(
     connection: &mut PgConnection,
     action: &'static str,
     question: &'static str,
-) -> Result<Vec<T>, Error> {
+) -> Result<Vec<T>> {
     ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
 }
 
@@ -55,7 +52,7 @@ pub(super) async fn ask_rows<T>(
     action: &'static str,
     question: impl Fn() -> Query<'static, Postgres, PgArguments>,
     mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,
-) -> Result<Vec<T>, Error> {
+) -> Result<Vec<T>> {
     match in_time(action, collect_rows(question().fetch(&mut *connection), &mut decode)).await {
         Err(error) if error.is_about_encoding() => {
             let unconverted = sqlx::query("SET client_encoding = 'SQL_ASCII'").execute(&mut *connection);

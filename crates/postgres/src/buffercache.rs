@@ -6,7 +6,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, LIMIT};
 use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
-use super::{Error, Extension};
+use super::{Error, Extension, Result};
 
 /// Buffers are numbered by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
@@ -44,7 +44,7 @@ pub struct UsageSummary {
 }
 
 /// In no order and not atomic. The connected database needs pg_buffercache (`Server::connect_with_extension`).
-pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<(), Error> {
+pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(Buffer)) -> Result<()> {
     let question = include_str!("sql/buffers_13.sql");
     let visit = |row| as_buffer(row).into_iter().for_each(&mut visit);
     match visit_where_it_is(connection, PG_BUFFERCACHE, ACTION, question, BUFFERS_MAX, visit).await {
@@ -54,7 +54,7 @@ pub async fn read_buffers(connection: &mut PgConnection, mut visit: impl FnMut(B
 }
 
 /// Far cheaper than `read_buffers` since pg_buffercache 1.4.
-pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
+pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>> {
     let statement = |extension: &Extension| {
         let question = if extension.is_at_least(1, 4) {
             include_str!("sql/buffer_usage_16.sql")
@@ -95,7 +95,7 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
 const EVICTED_AT_ONCE: usize = 100_000;
 
 /// `ids` come from `read_buffers`. Writes dirty buffers. `Ok(false)` before PostgreSQL 17, where only a restart helps.
-pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool, Error> {
+pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool> {
     const ACTION: &str = "evict buffers";
     let question = include_str!("sql/evict_buffers_17.sql");
     for ids in ids.chunks(EVICTED_AT_ONCE) {
@@ -111,7 +111,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
 }
 
 /// Later writes of dirty buffers would refill evicted files.
-pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<(), Error> {
+pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<()> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;
     Ok(())

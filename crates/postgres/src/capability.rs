@@ -12,7 +12,7 @@ use super::answer::in_time;
 use super::extension::read_lacking;
 use super::remedy::{create_extension, grant, grant_in};
 use super::{
-    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, RelationPath, Server, ServerFacts, SystemUser,
+    DataDirectory, Error, PG_BUFFERCACHE, PG_PREWARM, Programs, RelationPath, Result, Server, ServerFacts, SystemUser,
     find_extension, quote_argument, read_databases, read_usage_summary,
 };
 
@@ -42,7 +42,7 @@ pub struct Checked {
 }
 
 /// Uses the data directory `named`, else the server's; the extensions in `databases`, else in all.
-pub async fn check_server(connection: &Result<Server, Error>, databases: &[String], named: Option<&Path>) -> Checked {
+pub async fn check_server(connection: &Result<Server>, databases: &[String], named: Option<&Path>) -> Checked {
     let server = connection.as_ref().ok();
     let answer = match connection {
         Ok(server) => Capability::yes(SERVER, "server", describe_server(server)),
@@ -151,7 +151,7 @@ fn run_as(uid: u32) -> String {
     format!("`sudo -u {} pgthaw doctor` (as the owner of the data directory)", quote_argument(&name))
 }
 
-fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
+fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory> {
     let directory = DataDirectory::open(path)?;
     server.map_or(Ok(()), |server| server.require_cluster_of(&directory))?;
     Ok(directory)
@@ -171,10 +171,13 @@ fn describe_directory(server: Option<&Server>, directory: &DataDirectory) -> Str
     }
 }
 
+fn require_directory(found: &Result<DataDirectory, Lack>) -> Result<&DataDirectory, Lack> {
+    let remedy = |lack: &Lack| lack.remedy.clone().unwrap_or_default();
+    found.as_ref().map_err(|lack| Lack::new("no data directory can be read", remedy(lack)))
+}
+
 fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
-    let directory = found
-        .as_ref()
-        .map_err(|lack| Lack::new("no data directory can be read", lack.remedy.clone().unwrap_or_default()))?;
+    let directory = require_directory(found)?;
     let user = |uid: u32| SystemUser::of_uid(uid).map_or_else(|| uid.to_string(), |user| user.name);
     let (owner, own) = (directory.owner_uid, geteuid().as_raw());
     match own {
@@ -188,9 +191,7 @@ fn check_ownership(found: &Result<DataDirectory, Lack>) -> Found {
 }
 
 fn check_tablespaces(found: &Result<DataDirectory, Lack>) -> Found {
-    let directory = found
-        .as_ref()
-        .map_err(|lack| Lack::new("no data directory can be read", lack.remedy.clone().unwrap_or_default()))?;
+    let directory = require_directory(found)?;
     let mut refused = Vec::new();
     directory.list_databases(&mut refused)?;
     match refused.first() {
@@ -251,7 +252,7 @@ async fn check_extensions(server: &Server, named: &[String]) -> Vec<Capability> 
     lines
 }
 
-async fn list_databases(server: &Server) -> Result<Vec<String>, Error> {
+async fn list_databases(server: &Server) -> Result<Vec<String>> {
     let mut connection = server.connect_to(&server.database).await?;
     let databases = read_databases(&mut connection).await?;
     let ours = databases.into_iter().filter(|database| database.allows_connections && database.name != TEMPLATE);
@@ -271,7 +272,7 @@ async fn check_buffers(server: &Server, databases: &[String]) -> Found {
 }
 
 /// One connection per database.
-async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence, Error>; LOOKED_FOR.len()] {
+async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence>; LOOKED_FOR.len()] {
     let mut presences = LOOKED_FOR.map(|_| Ok(Presence::default()));
     for database in databases {
         let connection = server.connect_to(database).await;
@@ -302,7 +303,7 @@ async fn look_for(
     name: &'static str,
     database: &str,
     found: &mut Presence,
-) -> Result<(), Error> {
+) -> Result<()> {
     match find_extension(connection, name).await? {
         Some(extension) => {
             found.present.push((database.to_owned(), extension.version));

@@ -7,7 +7,7 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 use strum::{EnumString, IntoStaticStr};
 
-use super::Error;
+use super::Result;
 use super::answer::{Columns as _, ask_rows, collect_rows, in_time};
 use crate::JsonSchema;
 use host::units::Fork;
@@ -47,7 +47,7 @@ pub struct RowCount {
     pub index_oid: Option<u32>,
 }
 
-pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
+pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>> {
     let question = || sqlx::query(include_str!("sql/databases_13.sql"));
     let decode = |row: &PgRow| {
         Ok(Some(Database {
@@ -60,11 +60,7 @@ pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Databas
 }
 
 /// By schema and name, in all tablespaces, without temporary relations.
-pub async fn read_relations(
-    connection: &mut PgConnection,
-    database: &Database,
-    shared: bool,
-) -> Result<Vec<Relation>, Error> {
+pub async fn read_relations(connection: &mut PgConnection, database: &Database, shared: bool) -> Result<Vec<Relation>> {
     let question = || sqlx::query(include_str!("sql/relations_13.sql")).bind(shared);
     let decode = |row: &PgRow| decode_relation(row, &database.name);
     let mut relations = ask_rows(connection, "list the relations", question, decode).await?;
@@ -76,7 +72,7 @@ pub async fn read_relations(
 pub async fn read_partitioned_tables(
     connection: &mut PgConnection,
     database: &Database,
-) -> Result<Vec<PartitionedTable>, Error> {
+) -> Result<Vec<PartitionedTable>> {
     let rows = sqlx::query(include_str!("sql/partitioned_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         Ok(Some(PartitionedTable { name: decode_relation_name(row, &database.name)?, parent: decode_parent(row)? }))
@@ -87,7 +83,7 @@ pub async fn read_partitioned_tables(
 }
 
 /// Skips empty forks, and relations that are dropped or locked exclusively.
-pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
+pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>> {
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
     let decode = |row: &PgRow| {
@@ -98,7 +94,7 @@ pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u3
     in_time("read the sizes of the relations", collect_rows(rows, decode)).await
 }
 
-pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>, Error> {
+pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>> {
     let rows = sqlx::query(include_str!("sql/block_reads_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let reads: i64 = row.try_get("reads")?;
@@ -112,7 +108,7 @@ pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<Block
 }
 
 /// Analysed tables only.
-pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>, Error> {
+pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>> {
     let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let (rows, blocks): (f64, i32) = (row.try_get("rows")?, row.try_get("relpages")?);
@@ -170,7 +166,7 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
     }
 }
 
-pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
+pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>> {
     let question =
         "SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1";
     let asked = async { sqlx::query(question).bind(name).fetch_one(connection).await?.try_get(0) };
@@ -207,12 +203,9 @@ impl RelationKind {
             _ => None,
         }
     }
-
-    /// Name in tables, snapshots and `--json`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
+
+host::named!(RelationKind);
 
 /// Name of a relation, unchanged by rewrites, failovers and moves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use procfs::Current as _;
 use procfs::process::{Process, all_processes};
 
-use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath};
+use super::{Database, Error, Relation, RelationKind, RelationName, RelationPath, Result};
 
 /// Symbolic links that PostgreSQL makes: tablespaces and a relocated WAL.
 pub(super) const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
@@ -35,7 +35,7 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    pub fn open(path: &Path) -> Result<DataDirectory, Error> {
+    pub fn open(path: &Path) -> Result<DataDirectory> {
         let path = path.canonicalize().map_err(|source| unusable(path, source))?;
         let files = DataDirectory::open_files(&path)?;
         let version = read_required(&files, "PG_VERSION")?;
@@ -61,7 +61,7 @@ impl DataDirectory {
     }
 
     /// Keeps links in the path.
-    pub fn open_files(path: &Path) -> Result<Arc<Tree>, Error> {
+    pub fn open_files(path: &Path) -> Result<Arc<Tree>> {
         Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
@@ -104,7 +104,7 @@ impl DataDirectory {
 
     /// Relations by their files. The path and the database's oid stand in for names. Follows links only in `pg_tblspc`.
     /// Adds errors outside of `base` to `refused`.
-    pub fn scan(&self, refused: &mut Vec<Error>) -> Result<Vec<Relation>, Error> {
+    pub fn scan(&self, refused: &mut Vec<Error>) -> Result<Vec<Relation>> {
         let mut found = BTreeSet::new();
         for directory in [vec!["global".to_owned()], self.database_directories(refused)?].concat() {
             let entries = found_or_refused(self.entries(&directory), refused);
@@ -117,7 +117,7 @@ impl DataDirectory {
     }
 
     /// Databases with their oids as names.
-    pub fn list_databases(&self, refused: &mut Vec<Error>) -> Result<Vec<Database>, Error> {
+    pub fn list_databases(&self, refused: &mut Vec<Error>) -> Result<Vec<Database>> {
         let directories = self.database_directories(refused)?;
         let oids: BTreeSet<u32> =
             directories.iter().filter_map(|directory| directory.rsplit('/').next()?.parse().ok()).collect();
@@ -126,7 +126,7 @@ impl DataDirectory {
     }
 
     /// One per tablespace.
-    pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
+    pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>> {
         let own = format!("/{oid}");
         let directories = self.database_directories(&mut Vec::new())?;
         let directories = directories.into_iter().filter(|directory| directory.ends_with(&own));
@@ -134,8 +134,8 @@ impl DataDirectory {
     }
 
     /// One per database and tablespace.
-    fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>, Error> {
-        let below = |parent: &str| -> Result<Vec<String>, Error> {
+    fn database_directories(&self, refused: &mut Vec<Error>) -> Result<Vec<String>> {
+        let below = |parent: &str| -> Result<Vec<String>> {
             Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
         };
         let mut directories = below("base")?;
@@ -151,7 +151,7 @@ impl DataDirectory {
     }
 
     /// Subdirectories; in pg_tblspc also links.
-    fn list(&self, directory: &str) -> Result<Vec<String>, Error> {
+    fn list(&self, directory: &str) -> Result<Vec<String>> {
         let is_wanted = |entry: &Entry| match entry.kind {
             EntryKind::Directory => true,
             EntryKind::Link => directory == "pg_tblspc",
@@ -162,7 +162,7 @@ impl DataDirectory {
     }
 
     /// Empty if missing. Fails for the link to an unmounted tablespace.
-    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
+    fn entries(&self, directory: &str) -> Result<Vec<Entry>> {
         let path = self.path.join(directory);
         match self.files.directory(directory).and_then(|found| found.entries()) {
             Ok(entries) => Ok(entries),
@@ -173,14 +173,14 @@ impl DataDirectory {
 }
 
 /// Other directories are still read.
-fn found_or_refused<T>(found: Result<Vec<T>, Error>, refused: &mut Vec<Error>) -> Vec<T> {
+fn found_or_refused<T>(found: Result<Vec<T>>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
         Vec::new()
     })
 }
 
-fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>, Error> {
+fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>> {
     files.read_at_most(file, SMALL_FILE_BYTES_MAX).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => not_a_data_directory(files.path(), format!("it has no {file}")),
         _ => Error::file("read", &files.path().join(file), source),

@@ -109,12 +109,11 @@ pub enum Error {
     File { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-impl Error {
-    /// `action` is a verb, such as "read".
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+host::file_error!(Error);
+
+impl Error {
     /// Hides other text: in a URI it may be part of a password.
     pub fn wrong_port(text: &str) -> Error {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');

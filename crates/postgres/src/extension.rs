@@ -4,9 +4,9 @@ use futures_util::TryStreamExt as _;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::Error;
 use super::answer::{Columns as _, LIMIT, ask_one, columns, in_time, within};
 use super::error::{CREATE_EXTENSION, LOCK_NOT_AVAILABLE};
+use super::{Error, Result};
 use host::units::{BlockRange, Fork};
 
 pub const PG_PREWARM: &str = "pg_prewarm";
@@ -85,7 +85,7 @@ pub(super) async fn ask_where_it_is(
     name: &'static str,
     (action, limit): (&'static str, Duration),
     statement: impl Fn(&Extension) -> Option<String>,
-) -> Result<Option<Vec<PgRow>>, Error> {
+) -> Result<Option<Vec<PgRow>>> {
     let mut tries = 1..TRIES;
     loop {
         let extension = require_extension(connection, name).await?;
@@ -106,7 +106,7 @@ pub(super) async fn visit_where_it_is<R>(
     question: &str,
     rows_max: u32,
     mut visit: impl FnMut(R),
-) -> Result<(), Error>
+) -> Result<()>
 where
     R: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin,
 {
@@ -148,7 +148,7 @@ fn was_moved(error: &Error) -> bool {
     error.sqlstate().as_deref() == Some("22P02")
 }
 
-pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>, Error> {
+pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -> Result<Option<Extension>> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
         let extension = |row: PgRow| {
@@ -159,7 +159,7 @@ pub async fn find_extension(connection: &mut PgConnection, name: &'static str) -
     in_time("find an extension", look).await
 }
 
-pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
+pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension> {
     match find_extension(connection, name).await? {
         Some(extension) => Ok(extension),
         None => Err(Error::ExtensionMissing { name, database: read_identity(connection).await?.0 }),
@@ -167,7 +167,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 }
 
 /// Installs into `public` if that exists.
-pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
+pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<()> {
     let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let question = "SELECT coalesce((SELECT pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace \
                     WHERE nspname = 'public'), 'pg_catalog')";
@@ -214,7 +214,7 @@ async fn find_schema_lock(connection: &mut PgConnection) -> Option<Error> {
     row.map(|(database, holder)| Error::SchemasLocked { database, holder })
 }
 
-async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
+async fn read_identity(connection: &mut PgConnection) -> Result<(String, String)> {
     let question = "SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text";
     ask_one(connection, "read the role and database", question).await
 }
@@ -237,11 +237,7 @@ pub enum PrewarmMode {
     Prefetch,
 }
 
-impl PrewarmMode {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+host::named!(PrewarmMode);
 
 #[derive(Debug)]
 pub struct Prewarmer {
@@ -250,7 +246,7 @@ pub struct Prewarmer {
 }
 
 impl Prewarmer {
-    pub async fn open(mut connection: PgConnection) -> Result<Prewarmer, Error> {
+    pub async fn open(mut connection: PgConnection) -> Result<Prewarmer> {
         let extension = require_extension(&mut connection, PG_PREWARM).await?;
         Ok(Prewarmer { connection, extension })
     }
@@ -264,11 +260,22 @@ impl Prewarmer {
         fork: Fork,
         ranges: &[BlockRange],
         passes: u32,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let mut loaded = 0;
         for batch in batches(ranges) {
-            match self.prewarm_batch(relation_oid, mode, fork, &batch, passes).await {
-                Ok(blocks) => loaded += blocks,
+            let list = |bound: fn(&BlockRange) -> u64| {
+                batch.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
+            };
+            let values = [
+                ("relation", relation_oid.to_string()),
+                ("mode", mode.name().to_owned()),
+                ("fork", fork.name().to_owned()),
+                ("starts", list(|range| range.start)),
+                ("ends", list(|range| range.end)),
+                ("passes", passes.to_string()),
+            ];
+            match self.ask_blocks(&values).await {
+                Ok(blocks) => loaded += blocks / u64::from(passes.max(1)),
                 Err(Error::Query { source, .. }) => {
                     return Err(explain_refusal(&mut self.connection, PG_PREWARM, ACTION, source).await);
                 }
@@ -278,26 +285,8 @@ impl Prewarmer {
         Ok(loaded)
     }
 
-    async fn prewarm_batch(
-        &mut self,
-        relation_oid: u32,
-        mode: PrewarmMode,
-        fork: Fork,
-        ranges: &[BlockRange],
-        passes: u32,
-    ) -> Result<u64, Error> {
-        let list = |bound: fn(&BlockRange) -> u64| {
-            ranges.iter().map(|range| bound(range).to_string()).collect::<Vec<_>>().join(", ")
-        };
-        let values = [
-            ("relation", relation_oid.to_string()),
-            ("mode", mode.name().to_owned()),
-            ("fork", fork.name().to_owned()),
-            ("starts", list(|range| range.start)),
-            ("ends", list(|range| range.end)),
-            ("passes", passes.to_string()),
-        ];
-        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), &values);
+    async fn ask_blocks(&mut self, values: &[(&str, String)]) -> Result<u64> {
+        let statement = |extension: &Extension| extension.place(include_str!("sql/prewarm_13.sql"), values);
         let rows = match self.extension.is_movable {
             true => {
                 ask_where_it_is(&mut self.connection, PG_PREWARM, (ACTION, LIMIT), |found| Some(statement(found)))
@@ -311,7 +300,7 @@ impl Prewarmer {
         };
         let blocks = rows.iter().flatten().next().ok_or(sqlx::Error::RowNotFound).and_then(|row| row.try_get("blocks"));
         let blocks: i64 = blocks.map_err(|source| Error::Query { action: ACTION, source })?;
-        Ok(blocks as u64 / u64::from(passes.max(1)))
+        Ok(blocks as u64)
     }
 }
 

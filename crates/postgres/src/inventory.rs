@@ -5,12 +5,12 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
 
-use super::Error;
 use super::answer::{Columns as _, ask_all, ask_one, columns, in_time};
 use super::secrets::keep_setting;
+use super::{Error, Result};
 
 /// Values as other sessions' SHOW prints them.
-pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let path = read_configured_path(connection).await;
     let rows = fetch_as_others(connection, "read the settings", sqlx::query(include_str!("sql/settings_13.sql")));
     let kept = |row: PgRow| {
@@ -30,7 +30,7 @@ async fn fetch_as_others(
     connection: &mut PgConnection,
     action: &'static str,
     question: Query<'_, Postgres, PgArguments>,
-) -> Result<Vec<PgRow>, Error> {
+) -> Result<Vec<PgRow>> {
     let asked = async {
         // The rollback restores pgthaw's settings.
         let mut transaction = connection.begin().await?;
@@ -70,7 +70,7 @@ pub struct ConfiguredSetting {
     pub source: String,
 }
 
-pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>, Error> {
+pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>> {
     let path = read_configured_path(connection).await;
     let question = "SELECT name, reset_val, unit, source FROM pg_catalog.pg_settings ORDER BY name";
     let rows = ask_all(connection, "read the configuration", question).await?;
@@ -85,14 +85,14 @@ pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<Con
     Ok(settings)
 }
 
-pub async fn read_installable_extensions(connection: &mut PgConnection) -> Result<BTreeSet<String>, Error> {
+pub async fn read_installable_extensions(connection: &mut PgConnection) -> Result<BTreeSet<String>> {
     let question = "SELECT name::pg_catalog.text FROM pg_catalog.pg_available_extensions ORDER BY name";
     let names: Vec<(String,)> = ask_all(connection, "list the extensions", question).await?;
     Ok(names.into_iter().map(|(name,)| name).collect())
 }
 
 /// shared_preload_libraries.
-pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String, Error> {
+pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.current_setting('shared_preload_libraries')";
     ask_one(connection, "read a setting", question).await.map(|(libraries,)| libraries)
 }
@@ -116,7 +116,7 @@ pub struct SettingState {
 }
 
 /// Skips unknown names.
-pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
+pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>> {
     const ACTION: &str = "read the settings";
     let path = read_configured_path(connection).await;
     let question = sqlx::query(
@@ -136,20 +136,20 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
 }
 
 /// Last reload, by the server's clock.
-pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
+pub async fn read_load_time(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.pg_conf_load_time()::pg_catalog.text";
     ask_one(connection, "read the time of the last reload", question).await.map(|(time,)| time)
 }
 
 /// Name and error.
-pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     // Settings that wait for a restart are in pg_settings.
     let question = "SELECT name, error FROM pg_catalog.pg_file_settings WHERE error IS NOT NULL AND name IS NOT NULL";
     ask_all(connection, "read the errors of the configuration", question).await
 }
 
 /// Settings made by ALTER ROLE or ALTER DATABASE.
-pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>> {
     let question = "SELECT pg_catalog.split_part(entry, '=', 1), pg_catalog.right(entry, -pg_catalog.strpos(entry, '=')) \
                     FROM pg_catalog.pg_db_role_setting CROSS JOIN pg_catalog.unnest(setconfig) AS entry";
     ask_all(connection, "read the settings of roles and databases", question).await
@@ -271,7 +271,7 @@ pub struct ServerBuild {
 }
 
 /// Superusers only.
-pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBuild, Error> {
+pub async fn read_server_build(connection: &mut PgConnection) -> Result<ServerBuild> {
     let question = "SELECT pg_catalog.current_setting('debug_assertions') = 'on', \
                     (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CFLAGS')";
     let (has_assertions, flags): (bool, Option<String>) =

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::programs::{keep_plain_environment, run};
 use super::scratch::Owner;
 use super::secrets::keep_setting;
-use super::{DataDirectory, Error, Programs};
+use super::{DataDirectory, Error, Programs, Result};
 
 /// A stopped cluster. Dropping it restarts the server if that was running.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Lender {
 
 impl Lender {
     /// The server writes a checkpoint and ends all sessions.
-    pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
+    pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender> {
         let options = read_options(&data_directory.files);
         if let Some(option) = options.iter().find(|option| option.contains('"')) {
             let output =
@@ -58,11 +58,11 @@ impl Lender {
         &self.data_directory
     }
 
-    pub fn start_again(mut self) -> Result<(), Error> {
+    pub fn start_again(mut self) -> Result<()> {
         self.start()
     }
 
-    fn start(&mut self) -> Result<(), Error> {
+    fn start(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.was_running) {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Lender {
         Err(Error::Program { program: "pg_ctl".into(), output })
     }
 
-    fn log_output(&self) -> Result<Stdio, Error> {
+    fn log_output(&self) -> Result<Stdio> {
         let Some(log) = &self.log else { return Ok(Stdio::null()) };
         log.try_clone().map(Stdio::from).map_err(|source| self.log_error(source))
     }
@@ -88,7 +88,7 @@ impl Lender {
         Error::File { action: "start the server again with its log in", path: self.log_file.clone(), source }
     }
 
-    fn pg_ctl(&self, action: &str) -> Result<Command, Error> {
+    fn pg_ctl(&self, action: &str) -> Result<Command> {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
@@ -154,7 +154,7 @@ fn quote(option: &str) -> String {
 // ---- configured ----
 
 /// Runs `postgres -C` with the options of the last start.
-pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String, Error> {
+pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
     // A FIFO among the configuration files would block it forever.
@@ -188,7 +188,7 @@ pub struct SettingJudge<'a> {
 }
 
 impl SettingJudge<'_> {
-    pub fn new(programs: &Programs) -> Result<SettingJudge<'_>, Error> {
+    pub fn new(programs: &Programs) -> Result<SettingJudge<'_>> {
         let parent = std::env::temp_dir();
         let directory =
             tempfile::tempdir().map_err(|source| Error::file(super::error::CREATE_DIRECTORY_IN, &parent, source))?;
@@ -198,7 +198,7 @@ impl SettingJudge<'_> {
     }
 
     /// Accepts any name with a dot.
-    pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
+    pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>> {
         let mut command = Command::new(self.programs.path("postgres")?);
         // All users can see arguments.
         let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
@@ -218,7 +218,7 @@ impl SettingJudge<'_> {
         }
     }
 
-    fn find_nearest(&self, name: &str) -> Result<Option<String>, Error> {
+    fn find_nearest(&self, name: &str) -> Result<Option<String>> {
         let described = run(Command::new(self.programs.path("postgres")?).arg("--describe-config").current_dir("/"))?;
         let names = described.lines().filter_map(|line| line.split('\t').next());
         let likeness = |known: &str| strsim::jaro_winkler(known, name);

@@ -47,7 +47,7 @@ pub use catalog::{
 use connect::Reached;
 pub use connect::{ConnectOptions, Parameters, PlainServer, SystemUser, hide_password, parse_connection_string};
 pub use data_directory::{DataDirectory, Postmaster};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use extension::{
     Extension, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, apply_create_extension, find_extension,
 };

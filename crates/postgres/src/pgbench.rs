@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::programs::run;
-use super::{ConnectOptions, Error, Programs};
+use super::{ConnectOptions, Error, Programs, Result};
 use ::pgbench::{BUILTIN_SCRIPTS, Intervals, LoggedTransaction, parse_interval, parse_transaction};
 use host::files::{open_regular, read_at_most, read_text_at_most};
 
@@ -26,7 +26,7 @@ pub struct Pgbench {
 
 impl Pgbench {
     /// Searches the server's programs and PATH, then the newest installed one: pgbench works with any server version.
-    pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench, Error> {
+    pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench> {
         let newest = || Programs::find_all().iter().rev().find_map(|other| other.path("pgbench").ok());
         let program = programs.path("pgbench").or_else(|missing| newest().ok_or(missing))?;
         Ok(Pgbench { program, connection })
@@ -68,7 +68,7 @@ impl Pgbench {
     }
 }
 
-pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
+pub fn read_intervals(log_directory: &Path) -> Result<Intervals> {
     let mut merged = Intervals::new();
     for path in list_logs(log_directory)? {
         let text = read_text_at_most(&path, LOG_BYTES_MAX).map_err(|source| Error::file("read", &path, source))?;
@@ -77,12 +77,12 @@ pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
     Ok(merged)
 }
 
-fn list_logs(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+fn list_logs(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = std::fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     listed.map_err(|source| Error::file("list", directory, source))
 }
 
-fn merge_log(merged: &mut Intervals, text: &str) -> Result<(), Error> {
+fn merge_log(merged: &mut Intervals, text: &str) -> Result<()> {
     for line in text.lines() {
         let (second, interval) = parse_interval(line).ok_or_else(|| not_a_log(line))?;
         merged.entry(second).or_default().merge(interval);
@@ -98,7 +98,7 @@ fn not_a_log(line: &str) -> Error {
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// In no particular order.
-pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<(), Error> {
+pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<()> {
     for path in list_logs(log_directory)? {
         let failed = |source| Error::file("read", &path, source);
         let mut reader = BufReader::new(open_regular(&path).map_err(failed)?);
@@ -112,7 +112,7 @@ pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTran
 }
 
 /// Such as `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
-pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
+pub fn read_pgbench_version(program: &Path) -> Result<String> {
     Ok(run(Command::new(program).arg("--version"))?.trim().to_owned())
 }
 
@@ -151,6 +151,22 @@ pub enum TransactionLog {
 }
 
 impl Load {
+    /// No script, without limits.
+    pub fn new(clients: u32, jobs: u32, seconds: u32) -> Load {
+        Load {
+            scripts: Vec::new(),
+            variables: Vec::new(),
+            query_mode: QueryMode::default(),
+            clients,
+            jobs,
+            rate: None,
+            latency_limit_ms: None,
+            max_tries: 1,
+            length: Length::Seconds(seconds),
+            log: TransactionLog::Seconds,
+        }
+    }
+
     fn arguments(&self, log_prefix: &Path) -> Vec<OsString> {
         let mut arguments = to_arguments(["-M", self.query_mode.name(), "-P", "1", "--log"]);
         match self.log {

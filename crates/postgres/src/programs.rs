@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Error;
+use super::{Error, Result};
 
 /// Debian and Ubuntu: `/usr/lib/postgresql/15/bin`.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
@@ -22,7 +22,7 @@ pub struct ProgramsVersion {
 
 impl Programs {
     /// Uses `bin_dir`, else PATH's `pg_config` if a server is there, else the newest below `/usr/lib/postgresql`.
-    pub fn find(bin_dir: Option<&Path>) -> Result<Programs, Error> {
+    pub fn find(bin_dir: Option<&Path>) -> Result<Programs> {
         let found = match bin_dir {
             Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),
             None => {
@@ -37,7 +37,7 @@ impl Programs {
     }
 
     /// Uses `bin_dir`, else the result of `find` if its version fits, else `/usr/lib/postgresql`.
-    pub fn find_version(bin_dir: Option<&Path>, major: u32) -> Result<Programs, Error> {
+    pub fn find_version(bin_dir: Option<&Path>, major: u32) -> Result<Programs> {
         if bin_dir.is_some() {
             return Programs::find(bin_dir);
         }
@@ -63,7 +63,7 @@ impl Programs {
     }
 
     /// Also searches PATH and the newest version below `/usr/lib/postgresql` for client programs.
-    pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
+    pub fn path(&self, name: &str) -> Result<PathBuf> {
         let other = self.pgbench_dir.iter().filter(|_| name == "pgbench");
         let mut places: Vec<PathBuf> = other.chain([&self.bin_dir]).cloned().collect();
         if is_client(name) {
@@ -74,7 +74,7 @@ impl Programs {
         found.ok_or_else(|| Error::ProgramMissing(name.to_owned()))
     }
 
-    pub fn version(&self) -> Result<ProgramsVersion, Error> {
+    pub fn version(&self) -> Result<ProgramsVersion> {
         let text = run(Command::new(self.path("postgres")?).arg("--version"))?;
         parse_version(&text).ok_or(Error::Version(text))
     }
@@ -112,7 +112,7 @@ fn parse_version(text: &str) -> Option<ProgramsVersion> {
 }
 
 /// A failure contains the messages.
-pub(super) fn run(command: &mut Command) -> Result<String, Error> {
+pub(super) fn run(command: &mut Command) -> Result<String> {
     let program = command_name(command);
     let output = match command.output() {
         Ok(output) => output,

@@ -9,7 +9,9 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::answer::{Columns as _, columns};
 use super::data_directory::is_child;
 use super::remedy::psql_as;
-use super::{Address, ConnectOptions, DataDirectory, Error, Reached, SystemUser, find_extension, read_databases};
+use super::{
+    Address, ConnectOptions, DataDirectory, Error, Reached, Result, SystemUser, find_extension, read_databases,
+};
 use host::linux::threads::lock;
 use host::units::Bytes;
 
@@ -67,7 +69,7 @@ pub struct Server {
 
 impl Server {
     /// Without a named database tries `postgres`, then `template1`.
-    pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
+    pub async fn connect(options: &ConnectOptions) -> Result<Server> {
         let (reached, mut connection) = Reached::reach(options).await?;
         let (address, database) = (reached.address(), reached.database.clone());
         let asked = async {
@@ -80,7 +82,7 @@ impl Server {
     }
 
     /// Uses the same user and role.
-    pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
+    pub async fn connect_to(&self, database: &str) -> Result<PgConnection> {
         if let Some(kept) = self.kept().filter(|_| database == self.database).and_then(|mut kept| kept.take()) {
             return Ok(kept);
         }
@@ -144,11 +146,7 @@ impl Server {
 
     /// Tries the connected database, `preferred`, then all others: each shows all of shared_buffers. Skips databases
     /// that fail.
-    pub async fn connect_with_extension(
-        &self,
-        name: &'static str,
-        preferred: &[String],
-    ) -> Result<PgConnection, Error> {
+    pub async fn connect_with_extension(&self, name: &'static str, preferred: &[String]) -> Result<PgConnection> {
         let mut tried: Vec<&str> = Vec::new();
         for database in [&self.database].into_iter().chain(preferred) {
             if !tried.contains(&&**database) {
@@ -167,8 +165,8 @@ impl Server {
         Err(Error::ExtensionMissing { name, database: self.database.clone() })
     }
 
-    async fn connect_if_it_has(&self, name: &'static str, database: &str) -> Result<Option<PgConnection>, Error> {
-        let look = async || -> Result<Option<PgConnection>, Error> {
+    async fn connect_if_it_has(&self, name: &'static str, database: &str) -> Result<Option<PgConnection>> {
+        let look = async || -> Result<Option<PgConnection>> {
             let mut connection = self.connect_to(database).await?;
             Ok(find_extension(&mut connection, name).await?.map(|_| connection))
         };
@@ -179,7 +177,7 @@ impl Server {
         }
     }
 
-    pub fn require_cluster_of(&self, directory: &DataDirectory) -> Result<(), Error> {
+    pub fn require_cluster_of(&self, directory: &DataDirectory) -> Result<()> {
         if directory.system_identifier == self.facts.system_identifier {
             return Ok(());
         }
@@ -206,18 +204,18 @@ impl Server {
 }
 
 /// Overrides settings of the database's owner. Returns the role.
-async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
+async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String> {
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
 /// Removes limits such as statement_timeout.
-pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
+pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<()> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
 }
 
-async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>, Address), Error> {
+async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>, Address)> {
     let failed = |source| Error::Query { action: "read the server's properties", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
@@ -286,7 +284,7 @@ pub fn can_tell_at_once(version_num: u32) -> bool {
     version_num >= 150_000
 }
 
-pub async fn tell_statistics(connection: &mut PgConnection) -> Result<(), Error> {
+pub async fn tell_statistics(connection: &mut PgConnection) -> Result<()> {
     if !tells_at_once(connection) {
         return Ok(());
     }

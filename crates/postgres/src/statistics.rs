@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Answer as _, Columns as _, LIMIT, ask_all, ask_rows, collect_rows, columns, in_time};
 use super::extension::ask_where_it_is;
 use super::server::telling;
-use super::{Error, Extension};
+use super::{Error, Extension, Result};
 
 /// Columns that identify a row.
 const KEYS: [&str; 7] = ["datname", "backend_type", "object", "context", "schemaname", "relname", "locktype"];
@@ -46,44 +47,38 @@ pub async fn read_server_statistics(
     connection: &mut PgConnection,
     version_num: u32,
     database: &str,
-) -> Result<ServerStatistics, Error> {
+) -> Result<ServerStatistics> {
     const ACTION: &str = "read the server's statistics";
     let question = "SELECT 'pg_stat_database', pg_catalog.row_to_json(s)::pg_catalog.text \
                     FROM pg_catalog.pg_stat_database AS s WHERE datname = $1";
     let question = || sqlx::query(question).bind(database.to_owned());
-    let mut rows = ask_rows(connection, ACTION, question, |row| <(String, String)>::of(row).map(Some)).await?;
+    let decode = |row: &PgRow| <(String, String)>::of(row).map(Some);
+    let mut rows = ask_rows(connection, ACTION, question, decode).await?;
     let views = [
-        (
-            0,
-            "SELECT 'pg_stat_bgwriter', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_bgwriter AS s",
-        ),
-        (140_000, "SELECT 'pg_stat_wal', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_wal AS s"),
-        (160_000, "SELECT 'pg_stat_io', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_io AS s"),
-        (
-            170_000,
-            "SELECT 'pg_stat_checkpointer', pg_catalog.row_to_json(s)::pg_catalog.text \
-             FROM pg_catalog.pg_stat_checkpointer AS s",
-        ),
-        (
-            190_000,
-            "SELECT 'pg_stat_lock', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.pg_stat_lock AS s",
-        ),
+        (0, "pg_stat_bgwriter"),
+        (140_000, "pg_stat_wal"),
+        (160_000, "pg_stat_io"),
+        (170_000, "pg_stat_checkpointer"),
+        (190_000, "pg_stat_lock"),
     ];
-    for (_, question) in views.into_iter().filter(|(since, _)| version_num >= *since) {
-        rows.extend(ask_all::<(String, String)>(connection, ACTION, question).await?);
+    for (_, view) in views.into_iter().filter(|(since, _)| version_num >= *since) {
+        let question =
+            format!("SELECT '{view}', pg_catalog.row_to_json(s)::pg_catalog.text FROM pg_catalog.{view} AS s");
+        let question = || sqlx::query(AssertSqlSafe(question.clone()));
+        rows.extend(ask_rows(connection, ACTION, question, decode).await?);
     }
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
 }
 
 /// Transactions, and active clients except pgthaw's. Backends report at most once a second.
-pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
+pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64)> {
     let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
     let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
     Ok((transactions.max(0) as u64, clients.max(0) as u64))
 }
 
 /// pg_stat_user_tables with `total_bytes`.
-pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics, Error> {
+pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics> {
     const ACTION: &str = "read the tables' statistics";
     let rows = ask_all(connection, ACTION, include_str!("sql/table_statistics_13.sql")).await?;
     ServerStatistics::of(rows).map_err(|source| Error::Query { action: ACTION, source })
@@ -166,7 +161,7 @@ impl Counted {
 }
 
 /// Lower bound of looked up blocks by `pg_class.oid`.
-pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>, Error> {
+pub async fn read_lookups(connection: &mut PgConnection) -> Result<BTreeMap<u32, u64>> {
     let rows = sqlx::query(include_str!("sql/lookups_13.sql")).fetch(connection);
     let decode = |row: &PgRow| {
         let (tuples, blocks): (f64, i32) = (row.try_get("tuples")?, row.try_get("blocks")?);
@@ -217,13 +212,11 @@ pub struct Statements {
 }
 
 /// `None` without the extension or privilege, or with too few statements.
-pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>, Error> {
+pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>> {
     const ACTION: &str = "read pg_stat_statements";
     let statement = |extension: &Extension| {
-        Some(match extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) {
-            true => extension.place(include_str!("sql/statements_17.sql"), &[]),
-            false => extension.place(include_str!("sql/statements_13.sql"), &[]),
-        })
+        let prefix = if extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) { "shared_" } else { "" };
+        Some(extension.place(include_str!("sql/statements_13.sql"), &[("prefix", prefix.to_owned())]))
     };
     let rows = match ask_where_it_is(connection, "pg_stat_statements", (ACTION, LIMIT), statement).await {
         // Fails without preloading; forecasts work without it.
@@ -283,7 +276,7 @@ pub struct CheckpointPulse {
 }
 
 /// `own_pids` are pgthaw's sessions. Since 15, the server counts this query as soon as it ends.
-pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse, Error> {
+pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);
     let read = async { decode_pulse(&question.fetch_one(connection).await?) };
@@ -298,7 +291,7 @@ fn decode_pulse(row: &PgRow) -> Result<ServerPulse, sqlx::Error> {
 }
 
 /// On a standby, counts restartpoints.
-pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse, Error> {
+pub async fn read_checkpoint_pulse(connection: &mut PgConnection, version_num: u32) -> Result<CheckpointPulse> {
     let question = match version_num {
         170_000.. => include_str!("sql/checkpoints_17.sql"),
         _ => include_str!("sql/checkpoints_13.sql"),

@@ -20,7 +20,7 @@ use super::choice::{LastStart, NEARLY, Reason, Situation, choose, find_warmer, i
 use super::sealed_file::{DRAFT_PREFIX, Flaw};
 use super::snapshot_file::write_draft;
 use super::warm::{STATE, state_directory};
-use super::{BEST, Databases, Error, MapSource, NEWEST, Snapshot, SnapshotHeader, TierState};
+use super::{BEST, Databases, Error, MapSource, NEWEST, Result, Snapshot, SnapshotHeader, TierState};
 use host::failure::Tiers;
 use host::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
@@ -86,7 +86,7 @@ impl SnapshotStore {
         self.root.join(system_identifier.to_string())
     }
 
-    pub fn read_clusters(&self) -> Result<Vec<u64>, Error> {
+    pub fn read_clusters(&self) -> Result<Vec<u64>> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let cluster = |entry: Entry| {
             let name = entry.name.to_str().filter(|_| entry.kind == EntryKind::Directory)?;
@@ -99,14 +99,14 @@ impl SnapshotStore {
     }
 
     /// Generations of a cluster, newest first.
-    pub fn read_generations(&self, system_identifier: u64) -> Result<Vec<Generation>, Error> {
+    pub fn read_generations(&self, system_identifier: u64) -> Result<Vec<Generation>> {
         let Some(root) = found(Directory::open(&self.root), &self.root)? else { return Ok(Vec::new()) };
         let path = self.cluster_directory(system_identifier);
         let directory = found(root.subdirectory(system_identifier.to_string()), &path)?;
         directory.map_or_else(|| Ok(Vec::new()), |directory| self.generations_in(&directory, system_identifier))
     }
 
-    fn generations_in(&self, directory: &Directory, system_identifier: u64) -> Result<Vec<Generation>, Error> {
+    fn generations_in(&self, directory: &Directory, system_identifier: u64) -> Result<Vec<Generation>> {
         let generation = |Entry { name, kind }: Entry| {
             let name = name.to_str()?.strip_suffix(&format!(".{EXTENSION}"))?.to_owned();
             let path = directory.path().join(format!("{name}.{EXTENSION}"));
@@ -117,18 +117,18 @@ impl SnapshotStore {
         Ok(generations)
     }
 
-    fn entries(&self, directory: &Directory) -> Result<Vec<Entry>, Error> {
+    fn entries(&self, directory: &Directory) -> Result<Vec<Entry>> {
         directory.entries().map_err(|source| Error::file("list", directory.path(), source))
     }
 
     /// Clusters in order, newest generation first.
-    pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
+    pub fn read_all(&self) -> Result<Vec<Generation>> {
         let generations = self.read_clusters()?.into_iter().map(|cluster| self.read_generations(cluster));
         Ok(generations.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// `name`: `newest`, `newest~N` or the beginning of a name.
-    pub fn find(&self, name: &str, system_identifier: u64) -> Result<Generation, Error> {
+    pub fn find(&self, name: &str, system_identifier: u64) -> Result<Generation> {
         let directory = self.cluster_directory(system_identifier);
         let generations = self.read_generations(system_identifier)?;
         if generations.is_empty() {
@@ -155,7 +155,7 @@ impl SnapshotStore {
     }
 
     /// Removes drafts of killed takes. Root acts as the directory's owner.
-    pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {
+    pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation> {
         let MapSource { system_identifier, .. } = snapshot.map.source;
         let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
         let draft = self.as_owner(|| {
@@ -167,7 +167,7 @@ impl SnapshotStore {
     }
 
     /// Acts as the store's owner. Removes drafts of killed writers.
-    pub fn begin(&self, system_identifier: u64) -> Result<Draft, Error> {
+    pub fn begin(&self, system_identifier: u64) -> Result<Draft> {
         let path = self.cluster_directory(system_identifier);
         let create = |directory| {
             Draft::create(directory, DRAFT_PREFIX, FILE_MODE)
@@ -182,7 +182,7 @@ impl SnapshotStore {
         system_identifier: u64,
         taken_at: Timestamp,
         label: Option<&str>,
-    ) -> Result<Generation, Error> {
+    ) -> Result<Generation> {
         let path = self.cluster_directory(system_identifier);
         let free_names = |directory: &Directory| self.free_names(directory, system_identifier, taken_at, label);
         self.as_owner(|| {
@@ -206,26 +206,26 @@ impl SnapshotStore {
         system_identifier: u64,
         taken_at: Timestamp,
         label: Option<&'a str>,
-    ) -> Result<impl Iterator<Item = OsString> + use<'a>, Error> {
+    ) -> Result<impl Iterator<Item = OsString> + use<'a>> {
         let generations = self.generations_in(directory, system_identifier)?;
         let number = generations.first().map_or(0, |one| one.order().0);
         let name = move |number| format!("{}.{EXTENSION}", generation_name(taken_at, number, label)).into();
         Ok((number + 1..=NUMBER_MAX).map(name))
     }
 
-    fn as_owner<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    fn as_owner<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         as_owner_of(&self.root, work)
             .unwrap_or_else(|source| Err(Error::file("act as the owner of", &self.root, source)))
     }
 
-    fn sweep(&self, system_identifier: u64) -> Result<Directory, Error> {
+    fn sweep(&self, system_identifier: u64) -> Result<Directory> {
         let directory = self.create_cluster_directory(system_identifier)?;
         remove_abandoned_drafts(&directory, DRAFT_PREFIX)
             .map_err(|source| Error::file("sweep", directory.path(), source))?;
         Ok(directory)
     }
 
-    fn create_cluster_directory(&self, system_identifier: u64) -> Result<Directory, Error> {
+    fn create_cluster_directory(&self, system_identifier: u64) -> Result<Directory> {
         let root = Directory::create(&self.root).map_err(|source| Error::file("create", &self.root, source))?;
         let name = system_identifier.to_string();
         let directory = root.create_or_open_subdirectory(&name, DIRECTORY_MODE);
@@ -234,12 +234,7 @@ impl SnapshotStore {
 
     /// Keeps `just_taken` and the `keep` newest with its label; returns the removed ones. The warmest old one stays
     /// while all kept ones are clearly colder (`CLEARLY`), as after a restart. Only `databases` count.
-    pub fn prune(
-        &self,
-        just_taken: &Generation,
-        keep: usize,
-        databases: Option<Databases>,
-    ) -> Result<Vec<Generation>, Error> {
+    pub fn prune(&self, just_taken: &Generation, keep: usize, databases: Option<Databases>) -> Result<Vec<Generation>> {
         let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
         let labelled_alike = generations.filter(|one| one.label() == just_taken.label());
         let mut younger = 0;
@@ -261,7 +256,7 @@ impl SnapshotStore {
     }
 
     /// The target of a link stays.
-    pub fn forget(&self, generation: &Generation) -> Result<(), Error> {
+    pub fn forget(&self, generation: &Generation) -> Result<()> {
         match self.drop_if_there(generation)? {
             true => Ok(()),
             false => Err(Error::file("remove", &generation.path, io::ErrorKind::NotFound.into())),
@@ -269,7 +264,7 @@ impl SnapshotStore {
     }
 
     /// `false` if already gone.
-    pub fn drop_if_there(&self, generation: &Generation) -> Result<bool, Error> {
+    pub fn drop_if_there(&self, generation: &Generation) -> Result<bool> {
         as_owner_of(&self.root, || -> io::Result<bool> {
             let root = Directory::open(&self.root)?;
             let directory = root.subdirectory(generation.system_identifier.to_string())?;
@@ -301,21 +296,21 @@ impl Generation {
     }
 
     /// Verifies the checksum.
-    pub fn read_header(&self) -> Result<SnapshotHeader, Error> {
+    pub fn read_header(&self) -> Result<SnapshotHeader> {
         SnapshotHeader::read(self.require_file()?)
     }
 
     /// Reads only the footer. The file may be damaged.
-    pub fn read_unverified(&self) -> Result<SnapshotHeader, Error> {
+    pub fn read_unverified(&self) -> Result<SnapshotHeader> {
         SnapshotHeader::read_unverified(self.require_file()?)
     }
 
-    pub fn read(&self) -> Result<Snapshot, Error> {
+    pub fn read(&self) -> Result<Snapshot> {
         Snapshot::read(self.require_file()?)
     }
 
     /// The path, if it is a regular file: a link may lead anywhere, and a pipe may never end.
-    pub fn require_file(&self) -> Result<&Path, Error> {
+    pub fn require_file(&self) -> Result<&Path> {
         let what = match self.kind {
             EntryKind::File => return Ok(&self.path),
             EntryKind::Directory => "a directory",
@@ -397,7 +392,7 @@ fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
 }
 
 /// `None` if the directory does not exist.
-fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>, Error> {
+fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>> {
     match opened {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some).map_err(|source| Error::file("list", path, source)),
@@ -536,7 +531,7 @@ impl Candidates {
 
 impl SnapshotStore {
     /// Skips unreadable snapshots for `BEST` and `NEWEST` only.
-    pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen, Error> {
+    pub fn read(&self, name: &str, system_identifier: u64, situation: &Situation) -> Result<Chosen> {
         let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
         if name != BEST {
             let (snapshot, path, passed_over) = self.read_named(name, system_identifier)?;
@@ -579,7 +574,7 @@ impl SnapshotStore {
     }
 
     /// Candidates by their footers, newest first; and errors of unreadable snapshots.
-    pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>), Error> {
+    pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>)> {
         let mut candidates = Candidates::default();
         let mut unread = Vec::new();
         for generation in self.read_generations(system_identifier)? {
@@ -591,7 +586,7 @@ impl SnapshotStore {
         Ok((candidates, unread))
     }
 
-    fn read_named(&self, name: &str, system_identifier: u64) -> Result<(Snapshot, PathBuf, Vec<Error>), Error> {
+    fn read_named(&self, name: &str, system_identifier: u64) -> Result<(Snapshot, PathBuf, Vec<Error>)> {
         if is_path(name) {
             return Ok((Snapshot::read(Path::new(name))?, PathBuf::from(name), Vec::new()));
         }

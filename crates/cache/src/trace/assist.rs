@@ -18,7 +18,7 @@ use super::attend::{Attended, LOOK, Progress};
 use super::decision::{
     Circumstances, Decision, Window, cut_windows, decide, forecast_alone, lost_reason, read_ahead_reason,
 };
-use super::error::Error;
+use super::error::{Error, Result};
 use super::film::{Film, FilmHeader, JobSeen, Totals};
 use super::put_back::PutBack;
 use super::record::{Came, Own};
@@ -89,7 +89,7 @@ impl Assist {
     ///
     /// # Errors
     /// If the named film is damaged or belongs to another cluster.
-    pub fn plan(self) -> Result<Planned, Error> {
+    pub fn plan(self) -> Result<Planned> {
         let is_the_one = matches!(self.which, Which::Named(_));
         match self.decide() {
             Err(error) if !is_the_one => Ok(Planned::nothing(format!("the films cannot be used: {error}"), Vec::new())),
@@ -98,7 +98,7 @@ impl Assist {
     }
 
     /// Considers only a label's films recorded after `after`.
-    fn find(&self, after: Option<Timestamp>) -> Result<Like, Error> {
+    fn find(&self, after: Option<Timestamp>) -> Result<Like> {
         let (store, cluster) = (FilmStore::open(), self.map.source.system_identifier);
         let path = match &self.which {
             Which::Like(label) => return store.find_like(cluster, label, &self.job, after),
@@ -112,7 +112,7 @@ impl Assist {
         }
     }
 
-    fn decide(self) -> Result<Planned, Error> {
+    fn decide(self) -> Result<Planned> {
         let mut like = self.find(None)?;
         let mut remarks = std::mem::take(&mut like.remarks);
         let Some(film) = like.films.first() else {
@@ -160,7 +160,7 @@ impl Assist {
     }
 
     /// Looks for newer films if the best one lost many blocks; older ones lost the same.
-    fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>, Error> {
+    fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
         while !is_whole(touched) && matches!(self.which, Which::Like(_)) {
@@ -178,7 +178,7 @@ impl Assist {
         Ok(None)
     }
 
-    fn read(&self, like: &mut Like) -> Result<Touched, Error> {
+    fn read(&self, like: &mut Like) -> Result<Touched> {
         let films: Vec<_> = like.films.iter().collect();
         let were_before_start =
             self.started_at.is_some_and(|at| films.iter().all(|film| film.header().recorded_at < at));
@@ -475,13 +475,7 @@ impl Means {
     }
 
     /// Bytes that were not cached.
-    fn bring(
-        &self,
-        of: &TouchedFork,
-        read: Read,
-        open: &OpenFiles<'_>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Bytes, linux::Error> {
+    fn bring(&self, of: &TouchedFork, read: Read, open: &OpenFiles<'_>, buffer: &mut Vec<u8>) -> linux::Result<Bytes> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
         // The relation was dropped or truncated meanwhile.

@@ -14,7 +14,7 @@ use host::linux::block_device::Devices;
 use host::linux::cgroup::{Isolation, ReadUsage, read_limit_of};
 use host::linux::machine::read_unused_memory;
 use host::linux::threads::{Over, lock};
-use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, process};
+use host::linux::{DeviceCounters, DeviceNumber, Error, ReadLimit, Result, process};
 use host::units::{Bytes, counted};
 use postgres::{DataDirectory, leader_of};
 
@@ -243,7 +243,7 @@ impl Apart {
         }
     }
 
-    fn note(&mut self, done: Result<(), Error>) {
+    fn note(&mut self, done: Result<()>) {
         if let Err(error) = done {
             self.trouble.get_or_insert(error);
         }

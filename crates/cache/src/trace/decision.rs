@@ -6,7 +6,7 @@ use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::film::{Event, EventKind, Film};
 use super::simulation::{GAIN_MIN, Job, Run, Way};
 use super::touched::Touched;
@@ -124,8 +124,8 @@ pub struct Circumstances {
 pub fn decide(
     touched: &Touched,
     now: Circumstances,
-    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
-) -> Result<Decision, Error> {
+    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>>,
+) -> Result<Decision> {
     let blocks = touched.blocks();
     let bytes = |blocks: u64| Bytes(blocks * u64::from(now.geometry.block_size));
     if blocks == 0 {
@@ -254,8 +254,8 @@ fn decide_windowed(
     missing: Bytes,
     most: Bytes,
     now: Circumstances,
-    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
-) -> Result<Decision, Error> {
+    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>>,
+) -> Result<Decision> {
     let does_not_fit = format!(
         "{missing} of the film are not cached, but only {most} would be sure to stay cached (60 % of the memory for page cache)"
     );
@@ -368,7 +368,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
     most: Bytes,
     device: DeviceProfile,
     geometry: Geometry,
-) -> Result<Vec<Window>, Error> {
+) -> Result<Vec<Window>> {
     let places = touched.places();
     let nothing = || vec![RoaringBitmap::new(); touched.forks.len()];
     let most_blocks = (most.0 / u64::from(geometry.block_size)).max(1);

@@ -48,6 +48,8 @@ pub enum Error {
     Postgres(#[from] postgres::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl From<cache::Error> for Error {
     /// Films share their file errors with snapshots.
     fn from(error: cache::Error) -> Error {
@@ -59,11 +61,9 @@ impl From<cache::Error> for Error {
     }
 }
 
-impl Error {
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
+host::file_error!(Error);
 
+impl Error {
     /// Whether another film may do.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())

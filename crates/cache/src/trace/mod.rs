@@ -18,7 +18,7 @@ mod whose;
 pub use assist::{Assist, Judged, KeptFilm, Means, OthersSeen, Planned, Preloaded, RunReceipt, describe_sessions};
 pub use attend::{Attend, Attended, Isolated, Progress, Sessions, WAITED_FOR, read_cache_bound};
 pub use decision::{Decision, Forecasts};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use film::{
     Event, EventKind, Film, FilmHeader, FilmRelation, FilmWriter, JobSeen, ProbeShare, Recorded, Sampled, Totals,
 };

@@ -13,7 +13,7 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::record::{Account, Came, runs};
 use crate::files::Files;
 use crate::read::key_of;
@@ -89,7 +89,7 @@ pub struct EndedJob<'a> {
 
 impl PuttingBack<'_> {
     /// Drops the job's pages, restores the state in `left`, and measures. `left` is `None` while another run is active.
-    pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack, Error> {
+    pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack> {
         let started = Instant::now();
         let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));
         let mut done = PutBack { runs, remarks, ..PutBack::default() };
@@ -148,16 +148,12 @@ impl PuttingBack<'_> {
     }
 
     /// Includes shared_buffers if `before` does.
-    async fn read_now(&self, before: &Map) -> Result<Map, Error> {
+    async fn read_now(&self, before: &Map) -> Result<Map> {
         let with_buffers = before.buffers == TierState::Measured && self.server.is_some();
         let inputs = MapInputs {
             server: self.server.as_ref(),
             data_directory: Some(self.directory),
-            page_cache: &*self.page_cache,
-            databases: self.databases,
-            named: None,
-            names: None,
-            progress: &|_, _| (),
+            ..MapInputs::of(&*self.page_cache, self.databases)
         };
         Ok(read_map_of(inputs, with_buffers).await?)
     }
@@ -457,7 +453,7 @@ impl Journals {
     /// # Errors
     /// If the directory cannot be created, or root finds another owner: journals decide where processes move and which
     /// pages are dropped.
-    pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
+    pub fn open(state: &Path, system_identifier: u64) -> Result<Journals> {
         let path = Journals::place(state, system_identifier);
         if has_foreign_owner(&path) {
             let source = io::Error::new(io::ErrorKind::PermissionDenied, "another user controls its content");
@@ -477,7 +473,7 @@ impl Journals {
     }
 
     /// `before`: the cache contents to restore.
-    pub fn begin(&self, before: Option<&Map>) -> Result<Journal, Error> {
+    pub fn begin(&self, before: Option<&Map>) -> Result<Journal> {
         let journal = self.lock_new("", LOCK)?;
         if let Some(before) = before {
             Snapshot::new(before.clone(), None).write(&self.path(&journal.name, BEFORE))?;
@@ -485,7 +481,7 @@ impl Journals {
         Ok(journal)
     }
 
-    fn lock_new(&self, beginning: &str, ending: &str) -> Result<Journal, Error> {
+    fn lock_new(&self, beginning: &str, ending: &str) -> Result<Journal> {
         let failed = self.failed("create a file in");
         loop {
             let name = format!("{beginning}{:016x}", rand::random::<u64>());
@@ -499,7 +495,7 @@ impl Journals {
     }
 
     /// Removes entries of killed restores. Also returns the pids of other restores.
-    pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>), Error> {
+    pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>)> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();
         for name in self.names(RESTORE)?.into_iter().filter(|name| *name != own.name) {
@@ -517,7 +513,7 @@ impl Journals {
     }
 
     /// Must run before any process moves there.
-    pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<(), Error> {
+    pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<()> {
         let failed = self.failed("create a file in");
         let name = format!("{}{CGROUPS}", journal.name);
         let mut file = self.directory.open_or_create(&name, FILE_MODE).map_err(&failed)?;
@@ -556,7 +552,7 @@ impl Journals {
     }
 
     /// `None`: another run is active and will clean up.
-    pub fn end(&self, journal: Journal) -> Result<Option<Left>, Error> {
+    pub fn end(&self, journal: Journal) -> Result<Option<Left>> {
         let Journal { lock, name } = journal;
         let turn = self.take_turn()?;
         drop(lock);
@@ -564,7 +560,7 @@ impl Journals {
     }
 
     /// `None` if nothing is left, or another run will clean up.
-    pub fn take_left(&self) -> Result<Option<Left>, Error> {
+    pub fn take_left(&self) -> Result<Option<Left>> {
         if self.names(LOCK)?.is_empty() {
             return Ok(None);
         }
@@ -573,7 +569,7 @@ impl Journals {
         Ok(left.filter(|left| !left.names.is_empty()))
     }
 
-    fn take_turn(&self) -> Result<Option<File>, Error> {
+    fn take_turn(&self) -> Result<Option<File>> {
         let turn = self.directory.open_or_create("turn", FILE_MODE).map_err(self.failed("create a file in"))?;
         for _ in 0..TURN_TRIES {
             match turn.try_lock() {
@@ -585,7 +581,7 @@ impl Journals {
         Ok(None)
     }
 
-    fn names(&self, ending: &str) -> Result<Vec<String>, Error> {
+    fn names(&self, ending: &str) -> Result<Vec<String>> {
         let entries = self.directory.entries().map_err(self.failed("list"))?;
         let name = |entry: host::files::Entry| Some(entry.name.to_str()?.strip_suffix(ending)?.to_owned());
         Ok(entries.into_iter().filter_map(name).collect())
@@ -597,7 +593,7 @@ impl Journals {
     }
 
     /// `None` while a run is active. The run `own` has just ended.
-    fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>, Error> {
+    fn collect(&self, turn: File, own: Option<&str>) -> Result<Option<Left>> {
         let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_locked(name, LOCK)) {
             return Ok(None);
@@ -628,7 +624,7 @@ impl Journals {
         }
     }
 
-    pub fn forget(&self, left: Left) -> Result<(), Error> {
+    pub fn forget(&self, left: Left) -> Result<()> {
         let endings = [CGROUPS, BEFORE, LOCK];
         let mut files = left.names.iter().flat_map(|name| endings.map(|ending| format!("{name}{ending}")));
         files.try_for_each(|file| match self.directory.remove_file(file) {

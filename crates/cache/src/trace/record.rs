@@ -363,7 +363,7 @@ impl Polling {
     }
 
     /// Blocks fetched since the last look. They may be evicted again.
-    fn look_at(&mut self, at: usize) -> Result<RoaringBitmap, linux::Error> {
+    fn look_at(&mut self, at: usize) -> linux::Result<RoaringBitmap> {
         let segment = &mut self.segments[at];
         let path = &self.relations[segment.relation].path;
         let file = self.cache.open(&path.segment_file(&self.directory, segment.fork, segment.number))?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::error::Error;
+use super::error::Result;
 use super::film::{Event, EventKind, FilmHeader, FilmRelation, JobSeen, ProbeShare, Sampled};
 use super::record::{Claim, Own, Source, Touch, runs};
 use super::whose::{Verdict, Wanted, Whose};
@@ -85,7 +85,7 @@ impl Requests {
         page_bytes: u64,
         (wanted, postmaster_pid): (Wanted, Option<u32>),
         own: Arc<Own>,
-    ) -> Result<Requests, Error> {
+    ) -> Result<Requests> {
         let (files, watched) = Files::new(map, directory, page_bytes);
         let probe = open_page_probe(&watched, files.units.unit_pages(), &directory.join(CONTROL))?;
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
@@ -101,7 +101,7 @@ impl Requests {
         Some(PagesRoom { unit_pages, control: directory.path.join(CONTROL), units })
     }
 
-    fn new(mut watch: Box<dyn PageWatch>, files: Files, mut whose: Whose, own: Arc<Own>) -> Result<Requests, Error> {
+    fn new(mut watch: Box<dyn PageWatch>, files: Files, mut whose: Whose, own: Arc<Own>) -> Result<Requests> {
         let sampling = Sampling::default();
         watch.tell_again_below(below(sampling.shift))?;
         whose.refresh();
@@ -134,7 +134,7 @@ impl Requests {
     }
 
     /// The kernel then reports few events of others.
-    fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>, Error> {
+    fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>> {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
         let mut verdicts: HashMap<u32, Verdict> = HashMap::new();
@@ -157,7 +157,7 @@ impl Requests {
     }
 
     /// Sets a role that is certain. Until the wanted processes are known, others are followed too.
-    fn say(&mut self, pid: u32, verdict: Verdict) -> Result<(), Error> {
+    fn say(&mut self, pid: u32, verdict: Verdict) -> Result<()> {
         match verdict {
             Verdict::Wanted if self.whose.is_certain(pid) => self.watch.set_role(pid, Role::Wanted)?,
             Verdict::Own => self.watch.set_role(pid, Role::Own)?,
@@ -167,20 +167,20 @@ impl Requests {
         Ok(())
     }
 
-    fn refresh(&mut self) -> Result<(), Error> {
+    fn refresh(&mut self) -> Result<()> {
         for pid in self.whose.refresh() {
             self.watch.forget(pid);
         }
         Ok(())
     }
 
-    fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+    fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<()> {
         self.judge()?;
         std::mem::take(&mut self.touched).into_iter().for_each(visit);
         Ok(())
     }
 
-    fn judge(&mut self) -> Result<(), Error> {
+    fn judge(&mut self) -> Result<()> {
         let mut events = std::mem::take(&mut self.pending);
         self.watch.drain(&mut |event| events.push(event));
         let verdicts = self.learn(&events)?;
@@ -320,7 +320,7 @@ impl Requests {
     }
 
     /// Runs once a second.
-    fn keep_house(&mut self) -> Result<(), Error> {
+    fn keep_house(&mut self) -> Result<()> {
         if Instant::now() < self.next_housekeeping {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl Source for Requests {
         }
     }
 
-    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<()> {
         self.tell(visit)?;
         self.keep_house()
     }
@@ -402,7 +402,7 @@ impl Source for Requests {
         }
     }
 
-    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<(), Error> {
+    fn end(&mut self, visit: &mut dyn FnMut(Touch), header: &mut FilmHeader) -> Result<()> {
         self.tell(visit)?;
         if !self.whose.is_decided() {
             let own_pid = std::process::id();

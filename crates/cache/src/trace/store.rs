@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::film::{Film, FilmHeader, Recorded};
 use crate::warm::{STATE, state_directory};
 use crate::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
@@ -63,7 +63,7 @@ impl FilmStore {
     }
 
     /// Creates a draft in the store or beside `path`. Also returns its path for messages.
-    pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf), Error> {
+    pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf)> {
         match path {
             None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
             Some(path) => {
@@ -74,7 +74,7 @@ impl FilmStore {
     }
 
     /// `path` must not exist.
-    pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
+    pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader)> {
         let Recorded { draft, header } = recorded;
         let path = match path {
             Some(path) => {
@@ -91,18 +91,18 @@ impl FilmStore {
     }
 
     /// All films, newest first.
-    pub fn read_all(&self) -> Result<Films, Error> {
+    pub fn read_all(&self) -> Result<Films> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
         Ok(Films { root: self.root().to_owned(), films })
     }
 
-    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf> {
         if is_path(name) { Ok(name.into()) } else { self.read_all()?.find_of(cluster, name) }
     }
 
     /// Films that `name` refers to: all of a label in one cluster, or one film.
-    pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>, Error> {
+    pub fn find_all(&self, cluster: Option<u64>, name: &str) -> Result<Vec<Generation>> {
         let all = self.read_all()?;
         let path = all.find_of(cluster, name)?;
         let mut meant = all.labelled(&path, name);
@@ -115,18 +115,13 @@ impl FilmStore {
         }
     }
 
-    pub fn forget(&self, film: &Generation) -> Result<(), Error> {
+    pub fn forget(&self, film: &Generation) -> Result<()> {
         Ok(self.0.forget(film)?)
     }
 
     /// Opens the film that `name` refers to, with remarks on the choice. If several fit, another replaces a damaged
     /// one.
-    pub fn open_sound(
-        &self,
-        cluster: Option<u64>,
-        name: &str,
-        alone: bool,
-    ) -> Result<(Film<File>, Vec<String>), Error> {
+    pub fn open_sound(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<(Film<File>, Vec<String>)> {
         let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
         let mut films = if is_path(name) { nowhere() } else { self.read_all()? };
         let mut damage: Vec<Error> = Vec::new();
@@ -153,14 +148,14 @@ impl FilmStore {
     }
 
     /// Films of a label, newest first.
-    fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>, Error> {
+    fn labelled(&self, cluster: u64, label: &str) -> Result<Vec<Generation>> {
         let mut films = self.0.read_generations(cluster)?;
         films.retain(|one| one.label() == Some(label));
         Ok(films)
     }
 
     /// Headers of films, newest first; without a cluster, the newest of each cluster.
-    fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>, Error> {
+    fn read_which(&self, which: &Which, cluster: Option<u64>) -> Result<Vec<FilmHeader>> {
         let films = match (which, cluster) {
             (Which::Named(name), _) => return Ok(vec![FilmHeader::read_unverified(&self.find_of(cluster, name)?)?]),
             (Which::Like(label), Some(cluster)) => read_headers(self.labelled(cluster, label)?.iter()),
@@ -190,13 +185,13 @@ impl FilmStore {
         firsts.all(|other| other == Some(first)).then(|| first.to_owned())
     }
 
-    pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>, Error> {
+    pub fn find_newest_like(&self, cluster: u64, label: &str) -> Result<Option<PathBuf>> {
         Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
     /// Filters by the most similar command and 80 % of the largest film's blocks (a warm job leaves a small film). Then
     /// prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`, older ones.
-    pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like, Error> {
+    pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
         for one in self.labelled(cluster, label)? {
@@ -242,7 +237,7 @@ impl FilmStore {
 
     /// True for a new command and nearly none of the largest film's blocks. As the newest it would stand for the job.
     /// `lost` does not count, because most of its blocks are gone.
-    pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool, Error> {
+    pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let is_known = known.iter().any(|(_, known)| known.job == header.job);
@@ -252,7 +247,7 @@ impl FilmStore {
 
     /// Keeps the newest `KEPT`, the largest, and those that best show the job alone, of all films and of the newest
     /// command (it may contain a date). `lost` is not spared.
-    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<(), Error> {
+    pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<()> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
         let size = |(_, header): &&(Generation, FilmHeader)| header.totals.wanted_blocks();
@@ -325,7 +320,7 @@ impl Films {
     ///
     /// # Errors
     /// If no film matches, or if several names or other clusters match.
-    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf> {
         if is_path(name) {
             return Ok(name.into());
         }
@@ -376,7 +371,7 @@ impl Films {
 
     /// Like `find_of`, with the number of candidates. With `alone`, chooses among films with requests the one that best
     /// shows the job alone.
-    pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen, Error> {
+    pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen> {
         let path = self.find_of(cluster, name)?;
         let mut films = read_headers(self.labelled(&path, name).into_iter());
         let job = films.first().map(|(_, header)| header.job.clone());
@@ -389,7 +384,7 @@ impl Films {
     }
 }
 
-fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
+fn read_header(one: &Generation) -> Result<FilmHeader> {
     FilmHeader::read_unverified(one.require_file()?)
 }
 

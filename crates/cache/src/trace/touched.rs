@@ -12,7 +12,7 @@ use parquet::file::reader::ChunkReader;
 use roaring::{RoaringBitmap, RoaringTreemap};
 use serde::Serialize;
 
-use super::error::Error;
+use super::error::Result;
 use super::film::{Event, EventKind, Film, FilmRelation, Sampled};
 use super::requests::{below, salt_of};
 use crate::warm::DeviceProfile;
@@ -84,7 +84,7 @@ impl Touched {
         films: &[&Film<S>],
         map: impl Into<Option<&'a Map>>,
         buffers_are_gone: bool,
-    ) -> Result<Touched, Error> {
+    ) -> Result<Touched> {
         let map = map.into();
         let mut there = HashMap::new();
         for (at, one) in map.iter().flat_map(|map| map.relations.iter().enumerate()) {
@@ -355,7 +355,7 @@ fn insert(all: &mut RoaringTreemap, event: &Event) -> u64 {
 }
 
 impl FilmSummary {
-    pub fn read<S: ChunkReader + 'static>(film: &Film<S>) -> Result<FilmSummary, Error> {
+    pub fn read<S: ChunkReader + 'static>(film: &Film<S>) -> Result<FilmSummary> {
         let header = film.header();
         let mut sums: BTreeMap<Arc<FilmRelation>, Sum> = BTreeMap::new();
         let moment = |at: usize| header.seconds * (at + 1) as f64 / MOMENTS as f64;

@@ -16,8 +16,8 @@ use crate::ForkMap;
 use host::linux::threads::lock;
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
-    Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Server, apply_create_extension,
-    find_extension, read_buffers,
+    Error, PG_BUFFERCACHE, PG_PREWARM, PrewarmMode, Prewarmer, Relation, RelationPath, Result, Server,
+    apply_create_extension, find_extension, read_buffers,
 };
 
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl BuffersTier<'_> {
         refused
     }
 
-    async fn prepare_database(&self, database: &str) -> Result<(), Error> {
+    async fn prepare_database(&self, database: &str) -> Result<()> {
         let mut connection = self.server.connect_to(database).await?;
         if find_extension(&mut connection, PG_PREWARM).await?.is_some() {
             return Ok(());
@@ -249,7 +249,7 @@ struct Current {
 
 impl Current {
     /// Scans all buffers through the first database with pg_buffercache.
-    pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current, Error> {
+    pub async fn read(server: &Server, databases: &[String], wants: &[Want]) -> Result<Current> {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, databases).await?;
         let numbers: HashMap<BufferKey, usize> = wants.iter().enumerate().map(|(at, want)| (want.key, at)).collect();
         let mut current = Current { used: 0, resident: vec![RoaringBitmap::new(); wants.len()] };
@@ -461,7 +461,7 @@ impl Loader<'_> {
         loaded.await.map_err(failure)
     }
 
-    async fn open(&self, database: &str) -> Result<Prewarmer, Error> {
+    async fn open(&self, database: &str) -> Result<Prewarmer> {
         Prewarmer::open(self.tier.server.connect_to(database).await?).await
     }
 

@@ -40,6 +40,8 @@ pub enum Error {
     Cache(#[from] cache::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     fn inner(&self) -> Option<&dyn Explain> {
         match self {

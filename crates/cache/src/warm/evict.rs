@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::plan::Geometry;
-use super::{Control, Error, Phase, Watcher};
+use super::{Control, Error, Phase, Result, Watcher};
 use crate::files::Files;
 use crate::read::key_of;
 use crate::{ForkMap, Map, RelationMap, TierState, Tiers};
@@ -43,7 +43,7 @@ impl Eviction<'_> {
     ///
     /// # Errors
     /// A requested tier cannot be seen or reached.
-    pub async fn run(self) -> Result<EvictReceipt, Error> {
+    pub async fn run(self) -> Result<EvictReceipt> {
         let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
         if self.is_dry_run {
             receipt.os = self.tiers.os.then(|| EvictedTier::before(self.os_bytes()));
@@ -74,7 +74,7 @@ impl Eviction<'_> {
     }
 
     /// Tolerates a refusal: the server writes dirty buffers later and caches them again.
-    async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<(), Error> {
+    async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<()> {
         let mut connection = server.connect_to(&server.database).await?;
         if let Err(error) = apply_checkpoint(&mut connection).await {
             receipt
@@ -84,7 +84,7 @@ impl Eviction<'_> {
         Ok(())
     }
 
-    async fn evict_buffers(&self, receipt: &mut EvictReceipt) -> Result<(), Error> {
+    async fn evict_buffers(&self, receipt: &mut EvictReceipt) -> Result<()> {
         let mut tier = EvictedTier::before(self.buffer_bytes());
         let Some(server) = self.server else {
             receipt.remarks.push("the server is not running: shared_buffers are empty when it starts".to_owned());
@@ -182,7 +182,7 @@ fn evict_os(eviction: &Eviction<'_>, directory: &Path, receipt: &mut EvictReceip
     receipt.os = Some(EvictedTier { resident_after_bytes: Some(after), ..EvictedTier::before(eviction.os_bytes()) });
 }
 
-fn evict_fork(files: Files<'_>, relation: &Relation, fork: &ForkMap) -> Result<PageCounts, linux::Error> {
+fn evict_fork(files: Files<'_>, relation: &Relation, fork: &ForkMap) -> linux::Result<PageCounts> {
     let mut left = PageCounts::default();
     for segment in 0.. {
         let Some(file) = files.open(&relation.path, fork.fork, segment)? else { break };

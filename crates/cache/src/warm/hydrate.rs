@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::device_profile::file_name_of;
 use super::restore::Governor;
 use super::traffic::{Sharing, Traffic};
-use super::{Control, Error, Phase, PlannedDevice, TrafficReceipt, Watcher};
+use super::{Control, Error, Phase, PlannedDevice, Result, TrafficReceipt, Watcher};
 use crate::warm::heat;
 use crate::warm::heat::Evidence;
 use crate::{ForkMap, Map};
@@ -242,7 +242,7 @@ impl Work<'_> {
         path: &str,
         range: Range<u64>,
         buffer: &mut AlignedBuffer,
-    ) -> Result<bool, linux::Error> {
+    ) -> linux::Result<bool> {
         let file = match DirectFile::open_below(&self.hydration.directory.files, Path::new(path)) {
             Ok(file) => file,
             Err(linux::Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(true),
@@ -357,7 +357,7 @@ impl StateStore {
     /// Device identities are not unique: many hypervisors give all disks one serial number. A copied logical volume
     /// keeps its own. So the path, the file system's device number and the inode of PG_VERSION count too. If one
     /// differs, hydration starts over.
-    pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
+    pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> linux::Result<StateStore> {
         let version = directory.files.root().facts_of("PG_VERSION");
         let version =
             version.map_err(|error| linux::Error::file("look at", &directory.path.join("PG_VERSION"), error))?;
@@ -377,7 +377,7 @@ impl StateStore {
     }
 
     /// Empty if none is stored for this place. A damaged file also yields a remark.
-    pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
+    pub fn read(&self) -> Result<(HydrationState, Option<String>)> {
         let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((self.begin(), None)),
@@ -398,7 +398,7 @@ impl StateStore {
     }
 
     /// Saves atomically and durably.
-    pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
+    pub fn keep(&self, state: &HydrationState) -> Result<()> {
         let failed = |source| self.failed("write", source);
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
         write_whole(&self.path, &text).map_err(failed)
@@ -430,7 +430,7 @@ pub struct Chunks {
 impl Chunks {
     /// Files needed at every server start come first, then by heat, then the write-ahead log, which only PostgreSQL
     /// reads.
-    pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, linux::Error> {
+    pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> linux::Result<Chunks> {
         let mut found = Found::default();
         found.walk(&directory.files, "")?;
         let Found { mut files, refused } = found;
@@ -486,7 +486,7 @@ struct Found {
 
 impl Found {
     /// Follows links only where PostgreSQL creates them: tablespaces and pg_wal.
-    fn walk(&mut self, root: &Tree, below: &str) -> Result<(), linux::Error> {
+    fn walk(&mut self, root: &Tree, below: &str) -> linux::Result<()> {
         let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
         let (entries, directory) = match listed {
             Ok(listed) => listed,

@@ -15,7 +15,7 @@ pub mod traffic;
 
 pub use control::{Control, Host, Phase, Room, Unwatched, Watcher};
 pub use device_profile::{DEVICES, DeviceProfile, PlannedDevice, ProfileSource, STATE, state_directory};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use heat::{Evidence, levels as compute_heat_levels};
 pub use host::linux::threads::map_on_threads;
 pub use receipt::{

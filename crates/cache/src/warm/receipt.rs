@@ -14,8 +14,10 @@ use host::units::{Bytes, Fork};
 use postgres::{Error, RelationKind, RelationName};
 
 /// A cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, crate::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Tier {
     /// The kernel's page cache.
     Os,
@@ -23,15 +25,7 @@ pub enum Tier {
     Buffers,
 }
 
-impl Tier {
-    /// Name in tables, `--tier` and `--json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Tier::Os => "os",
-            Tier::Buffers => "buffers",
-        }
-    }
-}
+host::named!(Tier);
 
 /// Receipt of a restore. Fields `resident_*` are measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]

@@ -28,12 +28,11 @@ pub enum Error {
     Unavailable { what: &'static str, reason: String, remedy: String },
 }
 
-impl Error {
-    /// `action` is a verb, such as "open".
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+crate::file_error!(Error);
+
+impl Error {
     pub fn cgroup(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Cgroup { action, path: path.to_owned(), source }
     }

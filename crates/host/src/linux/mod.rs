@@ -24,7 +24,7 @@ pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, Devices,
 pub use cgroup::{DeviceLimit, DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
 pub use device_number::DeviceNumber;
-pub use error::Error;
+pub use error::{Error, Result};
 pub use loop_file_system::{
     FileSystemAsked, FileSystemFacts, FileSystemKind, IMAGE_BYTES_MIN, LoopFileSystem, Making, OwnCommands,
     PLACEHOLDERS,

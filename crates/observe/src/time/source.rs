@@ -279,11 +279,7 @@ pub struct ProgramCost {
     pub total_ns: u64,
 }
 
-impl Tier {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+host::named!(Tier);
 
 impl ProbeCost {
     pub fn total_ns(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::resident::{Looker, Probe};
 use super::warmer::{ActiveContender, Contender, io_workers_serve};
-use crate::lab::{Error, Generator, Lab, Start, Stop, Work};
+use crate::lab::{Generator, Lab, Result, Start, Stop, Work};
 use crate::study::{Event, Events, LiveSecond, LoadBegins, Measured, Strategy};
 use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
 use host::linux::cgroup::DiskLimit;
@@ -58,7 +58,7 @@ pub struct Entrants<'a> {
 }
 
 impl Entrants<'_> {
-    fn sources(&self, lab: &Lab) -> Result<Sources, Error> {
+    fn sources(&self, lab: &Lab) -> Result<Sources> {
         Ok(Sources {
             devices: self.devices.clone(),
             backends: BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.contender.strategy)),
@@ -76,7 +76,7 @@ pub fn wait_for_server_start() {
 }
 
 /// `limit` ends with the generator, or shortly after the last second: queued reads must not delay the end.
-pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured, Error> {
+pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
         entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
@@ -177,7 +177,7 @@ impl Course<'_> {
         contender: &mut ActiveContender,
         watch: &mut Watch<'_>,
         probe: Option<&Probe>,
-    ) -> Result<(bool, Duration), Error> {
+    ) -> Result<(bool, Duration)> {
         let begin = |generator: &mut dyn Generator| {
             generator.go();
             clock::read_monotonic().saturating_sub(self.start.monotonic)
@@ -215,7 +215,7 @@ fn poll_interval(cadence: Cadence) -> Duration {
     }
 }
 
-fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
+fn read_used(limit: &DiskLimit) -> Result<Bytes> {
     Ok(limit.read_usage()?.read_bytes)
 }
 
@@ -224,7 +224,7 @@ fn wait_for_end(
     end: Duration,
     limit: Option<DiskLimit>,
     stop: &Stop,
-) -> Result<Duration, Error> {
+) -> Result<Duration> {
     let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
     limit.map_or(Ok(()), DiskLimit::remove)?;
     let late = || poll_until(generator, end + PGBENCH_GRACE, stop);
@@ -232,7 +232,7 @@ fn wait_for_end(
     ended_at.ok_or_else(|| generator.failure())
 }
 
-fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Option<Duration>, Error> {
+fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Option<Duration>> {
     loop {
         stop.check()?;
         let ended_at = generator.poll()?;

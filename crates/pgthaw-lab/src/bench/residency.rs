@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Error, Lab, connect_to};
+use crate::lab::{Lab, Result, connect_to};
 use crate::study::{RelationResidency, ResidencyCourse, ResidencyStrip};
 use host::linux::page_cache::{PageCache, read_resident_pages};
 use host::units::{Bytes, Fork};
@@ -24,7 +24,7 @@ pub struct StripRelation {
 
 impl StripRelation {
     /// `buffers` has all used buffers, none if the server is stopped.
-    pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip, Error> {
+    pub fn read(&self, data: &Path, cache: &dyn PageCache, buffers: &[Buffer]) -> Result<ResidencyStrip> {
         let mut os = Strip::new(self.total_bytes.0);
         let mut segment_start = 0;
         for segment in 0.. {
@@ -71,7 +71,7 @@ impl StripRelation {
 }
 
 /// The largest user relations in the benchmark's database, on a running server.
-pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
+pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     let databases = read_databases(&mut connection).await?;
     let Some(database) = databases.iter().find(|one| one.name == lab.database()) else { return Ok(Vec::new()) };
@@ -91,7 +91,7 @@ pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
     Ok(chosen)
 }
 
-pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> Result<Vec<ResidencyStrip>, Error> {
+pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> Result<Vec<ResidencyStrip>> {
     if relations.is_empty() {
         return Ok(Vec::new());
     }

@@ -12,7 +12,7 @@ use roaring::RoaringBitmap;
 use sqlx::postgres::PgConnection;
 use tokio::runtime::Handle;
 
-use crate::lab::Error;
+use crate::lab::{Error, Result};
 use crate::study::{Bound, Disk, LoadSample, RESIDENT_SHARE, Seen, Strategy};
 use cache::{ForkMap, Map};
 use host::linux::clock;
@@ -52,7 +52,7 @@ struct Come {
 /// Dropping it prevents the next look.
 #[derive(Debug)]
 pub struct Probe {
-    thread: JoinHandle<Result<Seen, Error>>,
+    thread: JoinHandle<Result<Seen>>,
     strategy: Strategy,
     start: Duration,
     come: Arc<Mutex<Come>>,
@@ -67,7 +67,7 @@ impl Looker {
         cache: &dyn PageCache,
         strategy: Strategy,
         mut connection: PgConnection,
-    ) -> Result<Looker, Error> {
+    ) -> Result<Looker> {
         wanted.former.look(&mut connection).await?;
         Ok(Looker {
             watch: Watch::open(&wanted.files, cache)?,
@@ -80,7 +80,7 @@ impl Looker {
         })
     }
 
-    pub fn start(mut self, start: Duration) -> Result<Probe, Error> {
+    pub fn start(mut self, start: Duration) -> Result<Probe> {
         self.start = start;
         let (strategy, come, runtime) = (self.strategy, Arc::clone(&self.come), Handle::current());
         let (stop, stopped) = channel();
@@ -89,7 +89,7 @@ impl Looker {
         Ok(Probe { thread, strategy, start, come, stop })
     }
 
-    fn look_until(mut self, stopped: &Receiver<()>, runtime: &Handle) -> Result<Seen, Error> {
+    fn look_until(mut self, stopped: &Receiver<()>, runtime: &Handle) -> Result<Seen> {
         let mut pause = self.start.saturating_sub(clock::read_monotonic());
         while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let began = clock::read_monotonic();
@@ -108,7 +108,7 @@ impl Looker {
     }
 
     /// Dates a look to its end, so a time may be late but never early.
-    fn look(&mut self, runtime: &Handle) -> Result<(), Error> {
+    fn look(&mut self, runtime: &Handle) -> Result<()> {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
@@ -158,7 +158,7 @@ impl Probe {
     }
 
     /// Counts again: some pages may have been evicted.
-    pub fn finish(self) -> Result<Seen, Error> {
+    pub fn finish(self) -> Result<Seen> {
         let Probe { thread, stop, .. } = self;
         drop(stop);
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -226,7 +226,7 @@ struct Window {
 }
 
 impl Watch {
-    pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch, Error> {
+    pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch> {
         let mut watch = Watch { files: Vec::new(), windows: Vec::new(), exact_at: None };
         for wanted in files {
             let file = cache.open(&wanted.path)?.ok_or_else(|| gone(&wanted.path))?;
@@ -254,7 +254,7 @@ impl Watch {
     }
 
     /// Counts pages. Checks every page if the counts may reach `goal`, and periodically. Skips windows seen complete.
-    pub fn look(&mut self, goal: u64) -> Result<Look, Error> {
+    pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
         for window in windows.iter_mut() {
@@ -282,7 +282,7 @@ impl Watch {
         Ok(Look { pages: windows.iter().map(|window| window.seen.len()).sum(), is_exact: true })
     }
 
-    pub fn recount(&self) -> Result<u64, Error> {
+    pub fn recount(&self) -> Result<u64> {
         self.windows.iter().map(|window| Ok(window.read(&*self.files[window.file])?.len())).sum()
     }
 }
@@ -292,12 +292,12 @@ impl Window {
         self.seen.len() == self.wanted.len()
     }
 
-    fn look(&mut self, file: &dyn CachedFile) -> Result<(), Error> {
+    fn look(&mut self, file: &dyn CachedFile) -> Result<()> {
         self.seen |= self.read(file)?;
         Ok(())
     }
 
-    fn read(&self, file: &dyn CachedFile) -> Result<RoaringBitmap, Error> {
+    fn read(&self, file: &dyn CachedFile) -> Result<RoaringBitmap> {
         let mut resident = RoaringBitmap::new();
         for run in file.read_resident(self.range)? {
             resident.insert_range(within(self.range, run));
@@ -404,7 +404,7 @@ const LARGEST_READ: u64 = 256 << 10;
 const THREADS: usize = 16;
 
 /// Writes one range per line: first byte, number of bytes, file.
-pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
+pub fn write_list(path: &Path, wanted: &Wanted) -> Result<()> {
     let page_bytes = wanted.page_bytes;
     let line = |file: &WantedFile, start: u64, end: u64| {
         format!("{} {} {}\n", start * page_bytes, (end - start) * page_bytes, file.path.display())
@@ -414,7 +414,7 @@ pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
     std::fs::write(path, lines).map_err(|source| Error::file("write", path, source))
 }
 
-pub fn apply_read_ranges(list: &Path) -> Result<(), Error> {
+pub fn apply_read_ranges(list: &Path) -> Result<()> {
     let text = std::fs::read_to_string(list).map_err(|source| Error::file("read", list, source))?;
     let damaged = || Error::file("read", list, std::io::ErrorKind::InvalidData.into());
     let cache = SystemPageCache::new();
@@ -488,7 +488,7 @@ impl FormerBuffers {
         former
     }
 
-    pub async fn look(&self, connection: &mut PgConnection) -> Result<BuffersLook, Error> {
+    pub async fn look(&self, connection: &mut PgConnection) -> Result<BuffersLook> {
         let mut look = BuffersLook::default();
         read_buffers(connection, |buffer| look.count(self, buffer)).await?;
         Ok(look)

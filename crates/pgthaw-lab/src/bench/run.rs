@@ -13,7 +13,7 @@ use super::start::{Snapshots, Starter, warm_key};
 use super::trial::TrialSetup;
 use super::warmer::Contender;
 use crate::lab::{
-    Earlier, Error, FreshDatabase, Lab, LocalPgbench, Place, ScriptCopies, Site, SiteKey, SiteMaker, Stop,
+    Earlier, Error, FreshDatabase, Lab, LocalPgbench, Place, Result, ScriptCopies, Site, SiteKey, SiteMaker, Stop,
     SweepOptions, Work, check_hosts, connect, describe_machine, remove_abandoned, repair_read_ahead,
 };
 use crate::study::{
@@ -30,7 +30,7 @@ use model::{ColdStart, Device, Facts, Outlook, PageClass, Scenario, compute_hit_
 use observe::Cadence;
 use pgbench::{QueryMode, parse_outcome};
 use postgres::pgbench::read_pgbench_version;
-use postgres::{Length, Load, MarkedDirectory, Pgbench, Programs, Script, TransactionLog, read_configuration};
+use postgres::{Load, MarkedDirectory, Pgbench, Programs, Script, read_configuration};
 
 #[derive(Debug)]
 pub struct SweepFinished {
@@ -48,7 +48,7 @@ pub struct SweepFinished {
 /// # Errors
 /// `Error::Interrupted` if stopped before the first trials; `Error::OtherGround` if a sweep began with another server
 /// or disk.
-pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>, Error> {
+pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>> {
     let temporary = std::env::temp_dir();
     let directory = MarkedDirectory::create("pgthaw-bench-", &temporary);
     let directory = directory.map_err(|source| Error::file("create a directory in", &temporary, source))?;
@@ -57,7 +57,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
     let played = run_each(all, &mut sites, work).await;
     let is_kept = played.is_ok() && all.iter().any(|options| options.asked.is_kept);
     // The first failure is reported.
-    let mut tidied: Result<Option<PathBuf>, Error> = Ok(None);
+    let mut tidied: Result<Option<PathBuf>> = Ok(None);
     for site in sites.into_values() {
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
@@ -71,7 +71,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
 
 type Sites = BTreeMap<SiteKey, Site>;
 
-async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Result<Vec<SweepFinished>, Error> {
+async fn run_each(all: &[SweepOptions], sites: &mut Sites, work: Work<'_>) -> Result<Vec<SweepFinished>> {
     let mut played: Vec<SweepFinished> = Vec::new();
     for (number, options) in (1..).zip(all) {
         if all.len() > 1 {
@@ -98,7 +98,7 @@ async fn run_one(
     later_seconds: f64,
     sites: &mut Sites,
     work: Work<'_>,
-) -> Result<SweepFinished, Error> {
+) -> Result<SweepFinished> {
     remove_abandoned(&options.asked.place, work.events);
     let maker = SiteMaker::new(options, work)?;
     if let Some(earlier) = &options.earlier {
@@ -141,7 +141,7 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    async fn run(&self, maker: &SiteMaker<'_>, sites: &mut Sites) -> Result<SweepFinished, Error> {
+    async fn run(&self, maker: &SiteMaker<'_>, sites: &mut Sites) -> Result<SweepFinished> {
         let sweep = &self.options.asked.sweep;
         let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
         let mut is_kept = run.is_some();
@@ -201,12 +201,7 @@ impl Play<'_> {
         Ok(finished)
     }
 
-    async fn run_trials(
-        &self,
-        sites: &mut Sites,
-        setup: &TrialSetup<'_>,
-        finished: &mut SweepFinished,
-    ) -> Result<(), Error> {
+    async fn run_trials(&self, sites: &mut Sites, setup: &TrialSetup<'_>, finished: &mut SweepFinished) -> Result<()> {
         let sweep = setup.sweep;
         let turns =
             plan_turns(sweep, self.seed, |point| sites.get(&SiteKey::of(point)).is_none_or(|site| site.can_run(point)));
@@ -248,7 +243,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn add_found(&self, run: &mut SweepRun, sites: &Sites, snapshots: &Snapshots) -> Result<(), Error> {
+    fn add_found(&self, run: &mut SweepRun, sites: &Sites, snapshots: &Snapshots) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         if sweep.is_warmup && run.warmup.is_none() {
             run.warmup = self.describe_warmup(run, sites, snapshots)?;
@@ -268,12 +263,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn describe_warmup(
-        &self,
-        run: &SweepRun,
-        sites: &Sites,
-        snapshots: &Snapshots,
-    ) -> Result<Option<WarmupFacts>, Error> {
+    fn describe_warmup(&self, run: &SweepRun, sites: &Sites, snapshots: &Snapshots) -> Result<Option<WarmupFacts>> {
         let (sweep, point) = (&self.options.asked.sweep, self.options.asked.sweep.point(0));
         let key = SiteKey::of(&point);
         let (Some(warm), Some(site)) = (snapshots.get(&warm_key(sweep, &point)), sites.get(&key)) else {
@@ -298,7 +288,7 @@ impl Play<'_> {
     }
 
     /// Takes snapshots for points that start restored and for warmers, and always in a study of warmers.
-    async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<(), Error> {
+    async fn take_snapshots(&self, on: &SiteKey, site: &mut Site, snapshots: &mut Snapshots) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         let mut strategies = sweep.strategies();
         strategies.retain(|strategy| !site.left_out.contains_key(strategy.name()));
@@ -338,7 +328,7 @@ impl Play<'_> {
         scripts.iter().map(point).collect()
     }
 
-    async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
+    async fn describe(&self, site: &Site) -> Result<SweepRun> {
         let (sweep, directory) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let (server, mut connection) = connect(&site.lab).await?;
         let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
@@ -394,7 +384,7 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 impl Earlier {
     /// Rejects another server or disk, whose trials would be indistinguishable. A borrowed cluster is identified by its
     /// directory.
-    pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
+    pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<()> {
         let parent = place.directory();
         let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
         let file_system = read_file_system(parent);
@@ -431,7 +421,7 @@ pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<Measureme
 /// The cheapest statement, because pgbench rejects an empty script.
 const EMPTY_STATEMENT: &str = "SELECT;\n";
 
-pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>, Error> {
+pub fn calibrate_generator(lab: &Lab, sweep: &Sweep, work: Work<'_>) -> Result<Vec<GeneratorCalibration>> {
     let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
     let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
     threads.sort_unstable();
@@ -450,22 +440,12 @@ fn calibrate(
     lab: &Lab,
     (clients, jobs, query_mode): (u32, u32, QueryMode),
     work: Work<'_>,
-) -> Result<GeneratorCalibration, Error> {
+) -> Result<GeneratorCalibration> {
     let directory = work.make_temporary()?;
     let script = directory.path().join("empty.sql");
     std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
-    let load = Load {
-        scripts: vec![(Script::File(script), 1)],
-        variables: Vec::new(),
-        query_mode,
-        clients,
-        jobs,
-        rate: None,
-        latency_limit_ms: None,
-        max_tries: 1,
-        length: Length::Seconds(CALIBRATION_SECONDS),
-        log: TransactionLog::Seconds,
-    };
+    let load =
+        Load { scripts: vec![(Script::File(script), 1)], query_mode, ..Load::new(clients, jobs, CALIBRATION_SECONDS) };
     let mut pgbench = LocalPgbench::ready(lab, &load, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {

@@ -7,8 +7,8 @@ use super::race::wait_for_server_start;
 use super::residency::{StripRelation, choose_strips};
 use super::warmer::{WarmSnapshots, plan_launch};
 use crate::lab::{
-    Error, Lab, Site, SiteKey, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart, plan_load,
-    read_tables, run_program, run_statement,
+    Error, Lab, Result, Site, SiteKey, Work, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
+    plan_load, read_tables, run_program, run_statement,
 };
 use crate::study::{
     Calibration, DatabaseKey, Disk, Finding, FreshCopy, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
@@ -67,7 +67,7 @@ pub fn warm_key(sweep: &Sweep, point: &Point) -> (SiteKey, DatabaseKey, Option<S
 }
 
 impl Starter<'_> {
-    pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
+    pub async fn make(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started> {
         self.work.stop.check()?;
         match point.start {
             StartAsked::AsIs => self.leave(site, point, disk).await,
@@ -87,14 +87,14 @@ impl Starter<'_> {
         }
     }
 
-    fn prepare(&self, site: &mut Site, point: &Point) -> Result<Option<FreshCopy>, Error> {
+    fn prepare(&self, site: &mut Site, point: &Point) -> Result<Option<FreshCopy>> {
         site.lab.stop()?;
         let copy = site.fresh.as_ref().map(|fresh| fresh.put_back(&mut site.lab, self.work)).transpose()?;
         site.lab.cluster.replace_settings(&point.settings)?;
         Ok(copy)
     }
 
-    async fn make_cold(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
+    async fn make_cold(&self, site: &mut Site, point: &Point, load: &Load, disk: &Disk) -> Result<Started> {
         let fresh_copy = self.prepare(site, point)?;
         site.lab.start(None)?;
         let findings = check_settings(&site.lab, &point.settings).await?;
@@ -111,7 +111,7 @@ impl Starter<'_> {
             let strip = one.read(&site.lab.data_directory(), &site.lab.page_cache, &[])?;
             Ok((one, strip))
         };
-        let strips = relations.into_iter().map(read).collect::<Result<_, Error>>()?;
+        let strips = relations.into_iter().map(read).collect::<Result<_>>()?;
         wait_for_server_start();
         let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
         let state = match point.start {
@@ -121,7 +121,7 @@ impl Starter<'_> {
         Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips })
     }
 
-    async fn leave(&self, site: &mut Site, point: &Point, disk: &Disk) -> Result<Started, Error> {
+    async fn leave(&self, site: &mut Site, point: &Point, disk: &Disk) -> Result<Started> {
         let changed = changed_names(site.running.as_deref().unwrap_or_default(), &point.settings);
         site.lab.cluster.replace_settings(&point.settings)?;
         let mut findings = Vec::new();
@@ -149,7 +149,7 @@ impl Starter<'_> {
     }
 
     /// Cleans up, reads everything and runs the workload; for an idle study only reads.
-    async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
+    async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<()> {
         if self.sweep.is_idle() {
             return lab.apply_read_all(|| !self.work.stop.is_requested());
         }
@@ -160,7 +160,7 @@ impl Starter<'_> {
     }
 
     /// Measures the wanted state: the data that the load reads from a cold start, or all data.
-    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration, Error> {
+    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: Option<Length>) -> Result<Calibration> {
         tidy(lab).await?;
         if wanted.is_none() {
             lab.apply_read_all(|| !self.work.stop.is_requested())?;
@@ -183,7 +183,7 @@ impl Starter<'_> {
     }
 
     /// Returns transactions per second, if any, and their number.
-    fn run(&self, lab: &Lab, load: &Load, length: Length) -> Result<(Option<f64>, u64), Error> {
+    fn run(&self, lab: &Lab, load: &Load, length: Length) -> Result<(Option<f64>, u64)> {
         let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
         let logs = self.work.make_temporary()?;
         run_program("pgbench", &plan_load(lab, &history, logs.path())?, None, self.work, |_| ())?;
@@ -192,7 +192,7 @@ impl Starter<'_> {
         Ok((compute_pace(&intervals), transactions))
     }
 
-    fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
+    fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState> {
         let Some(warm) = self.warm else {
             return Err(Error::Setting(format!("there is no snapshot of {}", DatabaseKey::of(point).render())));
         };
@@ -206,7 +206,7 @@ impl Starter<'_> {
     }
 
     /// The server must be running, and runs again afterwards.
-    pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<(), Error> {
+    pub fn record_films(&self, site: &mut Site, warm: &mut WarmSnapshot, disks: &[Disk]) -> Result<()> {
         let job = &mut warm.snapshots.job;
         for disk in disks {
             site.lab.stop()?;
@@ -230,7 +230,7 @@ impl Starter<'_> {
         key: &DatabaseKey,
         load: &Load,
         strategies: &[Strategy],
-    ) -> Result<WarmSnapshot, Error> {
+    ) -> Result<WarmSnapshot> {
         let by_trial = self.sweep.is_script_wanted.then_some(load.length);
         let wanted = by_trial.or(self.sweep.wanted_seconds.map(Length::Seconds));
         let has_autoprewarm = strategies.contains(&Strategy::Autoprewarm);
@@ -254,11 +254,7 @@ impl Starter<'_> {
 }
 
 /// Open files keep their read-ahead, so it is set before the start.
-fn start_limited(
-    site: &mut Site,
-    disk: &Disk,
-    memory: Option<Bytes>,
-) -> Result<(Vec<ReadAhead>, Option<DiskLimit>), Error> {
+fn start_limited(site: &mut Site, disk: &Disk, memory: Option<Bytes>) -> Result<(Vec<ReadAhead>, Option<DiskLimit>)> {
     let (data, part_disks) = (site.lab.data_directory(), site.part_disks());
     let parts = part_disks.iter().map(|part| (part.directory.as_path(), &part.disk));
     let set = |(directory, disk): (&Path, &Disk)| {
@@ -272,7 +268,7 @@ fn start_limited(
     Ok((read_aheads, limit))
 }
 
-async fn write_checkpoint(lab: &Lab) -> Result<(), Error> {
+async fn write_checkpoint(lab: &Lab) -> Result<()> {
     let (_, mut connection) = connect(lab).await?;
     run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
 }
@@ -291,7 +287,7 @@ fn compute_pace(intervals: &Intervals) -> Option<f64> {
     compute_median(whole.to_vec()).filter(|tps| *tps > 0.0)
 }
 
-pub async fn tidy(lab: &Lab) -> Result<(), Error> {
+pub async fn tidy(lab: &Lab) -> Result<()> {
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let history = "DO $$ BEGIN IF pg_catalog.to_regclass('public.pgbench_history') IS NOT NULL THEN \
                    TRUNCATE public.pgbench_history; END IF; END $$";
@@ -299,7 +295,7 @@ pub async fn tidy(lab: &Lab) -> Result<(), Error> {
     run_statement(&mut connection, "vacuum the benchmark's database", "VACUUM").await
 }
 
-fn read_state(lab: &Lab) -> Result<StartState, Error> {
+fn read_state(lab: &Lab) -> Result<StartState> {
     let (os_resident_bytes, total_bytes) = lab.read_resident()?;
     Ok(StartState::of(os_resident_bytes, total_bytes))
 }

@@ -11,8 +11,8 @@ use super::resident::{Looker, Wanted, compute_bound};
 use super::start::{Snapshots, Started, Starter, WarmSnapshot, warm_key};
 use super::warmer::{Contender, plan_launch};
 use crate::lab::{
-    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, TrialLoad, Work,
-    connect, read_final_look, read_look, read_tables, read_unchanged,
+    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, Result, ScriptCopies, Site, SiteKey,
+    TrialLoad, Work, connect, read_final_look, read_look, read_tables, read_unchanged,
 };
 use crate::study::{
     Brought, DatabaseKey, Disk, Exceeded, GeneratorCalibration, Job, Measured, Point, RelationResidency,
@@ -64,7 +64,7 @@ pub struct Measurement {
 
 impl TrialSetup<'_> {
     /// Failures of pgbench or the server belong to the trial; any other ends the sweep.
-    pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
+    pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial> {
         let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
         let mut trial = empty_trial(&self.run.id, &point, turn, started_at);
@@ -77,7 +77,7 @@ impl TrialSetup<'_> {
         Ok(trial)
     }
 
-    async fn measure(&self, site: &mut Site, point: &Point) -> Result<Measurement, Error> {
+    async fn measure(&self, site: &mut Site, point: &Point) -> Result<Measurement> {
         if let Some(database) = site.databases.get(&DatabaseKey::of(point)) {
             site.lab.use_database(&database.name, database.oid);
         }
@@ -135,14 +135,14 @@ impl TrialSetup<'_> {
     }
 
     /// All trials must start alike. Fails if the study's files changed.
-    fn place_job(&self, point: &Point, disk: &Disk) -> Result<(), Error> {
+    fn place_job(&self, point: &Point, disk: &Disk) -> Result<()> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
         warm.snapshots.job.place_films(disk)
     }
 
     /// Opens the most exact available source, in its own thread.
-    fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>, Error> {
+    fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);
         }
@@ -167,7 +167,7 @@ impl TrialSetup<'_> {
         Ok(Some(TimeSampler::open(server, open)?))
     }
 
-    async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>, Error> {
+    async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>> {
         let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
         let (_, connection) = connect(lab).await?;
         Looker::open(&warm.snapshots.wanted, &lab.page_cache, point.strategy(), connection).await.map(Some)

@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 
 use super::resident::{Wanted, WantedFile, write_list};
 use crate::lab::{
-    Ended, Error, Lab, Launch, Running, client_variables, connection_arguments, plan_psql, run_statement,
+    Ended, Error, Lab, Launch, Result, Running, client_variables, connection_arguments, plan_psql, run_statement,
 };
 use crate::study::{Disk, Outcome, PGTHAW, Strategy, StrategyOutcome, Sweep};
 use cache::warm::{DEVICES, STATE, state_directory};
@@ -36,7 +36,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    pub fn ready(self, lab: &Lab, directory: &Path, limit: Option<&DiskLimit>) -> Result<ActiveContender, Error> {
+    pub fn ready(self, lab: &Lab, directory: &Path, limit: Option<&DiskLimit>) -> Result<ActiveContender> {
         let running = self.launch.as_ref().map(|launch| launch.ready("strategy", directory, limit)).transpose()?;
         let backends = BackendReads::new(lab.postmaster_pid(), io_workers_serve(self.strategy));
         Ok(ActiveContender { contender: self, running, backends, start: Duration::ZERO, ended_at: None, polls: 0 })
@@ -140,12 +140,7 @@ const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pg
      public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
 
 /// `None` for strategies without a command.
-pub fn plan_launch(
-    strategy: Strategy,
-    lab: &Lab,
-    snapshots: &WarmSnapshots,
-    disk: &Disk,
-) -> Result<Option<Launch>, Error> {
+pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Option<Launch>> {
     let launch = match strategy {
         Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
         Strategy::Seqscan => psql(lab, SEQSCAN)?,
@@ -177,18 +172,18 @@ fn prewarm_sql(mode: PrewarmMode) -> String {
     format!("SELECT pg_catalog.sum({call}) {WITH_STORAGE}")
 }
 
-fn cat(lab: &Lab) -> Result<Launch, Error> {
+fn cat(lab: &Lab) -> Result<Launch> {
     let script = r#"for one in "$@"; do cat "$one"/*; done >/dev/null"#;
     let directories = lab.database_directories()?.into_iter().map(OsString::from);
     Ok(Launch::new("sh", ["-c", script, "sh"].map(OsString::from).into_iter().chain(directories)))
 }
 
-fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
+fn psql(lab: &Lab, sql: &str) -> Result<Launch> {
     // An object of the database must not shadow one of PostgreSQL's.
     plan_psql(lab, &lab.strategy_options(), ["-c", "SET search_path = ''", "-c", sql].map(OsString::from))
 }
 
-fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
+fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch> {
     let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
     arguments.extend(connection_arguments(&lab.strategy_options()));
     arguments.extend(options.iter().map(OsString::from));
@@ -196,7 +191,7 @@ fn pgthaw(options: &[&str], lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
     Ok(Launch::new(own_program()?, arguments))
 }
 
-fn read_ranges(list: &Path) -> Result<Launch, Error> {
+fn read_ranges(list: &Path) -> Result<Launch> {
     let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw-lab".into(), source })?;
     Ok(Launch::new(program, [OsString::from("read-ranges"), list.into()]))
 }
@@ -254,7 +249,7 @@ impl WarmSnapshots {
         lab: &Lab,
         server: &Server,
         directory: &Path,
-    ) -> Result<WarmSnapshots, Error> {
+    ) -> Result<WarmSnapshots> {
         let (job, is_watched) = (StudyJob::new(&sweep.job, directory), sweep.is_idle());
         let mut snapshots = WarmSnapshots { directory: directory.to_owned(), wanted: Arc::default(), job };
         let mut connection = server.connect_to(lab.database()).await?;
@@ -290,7 +285,7 @@ impl WarmSnapshots {
         self.directory.join("warm.parquet")
     }
 
-    async fn take_pgthaw(&self, lab: &Lab, server: &Server, connection: &mut PgConnection) -> Result<(), Error> {
+    async fn take_pgthaw(&self, lab: &Lab, server: &Server, connection: &mut PgConnection) -> Result<()> {
         let mut databases = read_databases(connection).await?;
         databases.retain(|database| database.name == lab.database());
         let data_directory = DataDirectory::open(&lab.data_directory())?;
@@ -298,11 +293,7 @@ impl WarmSnapshots {
         let inputs = MapInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
-            page_cache: &page_cache,
-            databases: &databases,
-            named: None,
-            names: None,
-            progress: &|_, _| {},
+            ..MapInputs::of(&page_cache, &databases)
         };
         let mut map = read_map(inputs).await?;
         read_heat(&mut map, inputs, &[]).await;
@@ -310,7 +301,7 @@ impl WarmSnapshots {
     }
 
     /// autoprewarm is loaded only in its own trials. The server rewrites its file at every stop.
-    pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<(), Error> {
+    pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<()> {
         if strategy == Strategy::Autoprewarm {
             let data = DataDirectory::open_files(&lab.data_directory())?;
             let kept = Directory::open(&self.directory).and_then(|kept| kept.open_file(AUTOPREWARM_FILE));
@@ -321,7 +312,7 @@ impl WarmSnapshots {
     }
 
     /// Does not follow symbolic links in the data directory.
-    fn copy_autoprewarm(&self, lab: &Lab) -> Result<(), Error> {
+    fn copy_autoprewarm(&self, lab: &Lab) -> Result<()> {
         let data = DataDirectory::open_files(&lab.data_directory())?;
         let copy = || {
             let mut kept = Directory::open(&self.directory)?.create_file(AUTOPREWARM_FILE, 0o600)?;
@@ -348,12 +339,12 @@ impl StudyJob {
     }
 
     /// Requires a cold server.
-    pub fn plan_recording(&self, lab: &Lab) -> Result<Launch, Error> {
+    pub fn plan_recording(&self, lab: &Lab) -> Result<Launch> {
         let record = ["run", "--record-only", "--like", LABEL, "--"].map(OsString::from);
         Ok(self.launch(lab, [own_program()?].into_iter().chain(record)))
     }
 
-    pub fn keep_film(&mut self, disk: &Disk) -> Result<(), Error> {
+    pub fn keep_film(&mut self, disk: &Disk) -> Result<()> {
         let kept = self.directory.join(format!("films-{}", self.films.len()));
         fs::rename(self.state_home(), &kept).map_err(|source| Error::file("keep", &kept, source))?;
         self.films.insert(disk.name.clone(), kept);
@@ -361,7 +352,7 @@ impl StudyJob {
     }
 
     /// Every trial on this disk must start with it.
-    pub fn place_films(&self, disk: &Disk) -> Result<(), Error> {
+    pub fn place_films(&self, disk: &Disk) -> Result<()> {
         let state = self.state_home();
         let place = || {
             if state.exists() {
@@ -376,7 +367,7 @@ impl StudyJob {
         place().map_err(|source| Error::file("place films in", &state, source))
     }
 
-    pub fn plan_launch(&self, strategy: Strategy, lab: &Lab, disk: &Disk) -> Result<Launch, Error> {
+    pub fn plan_launch(&self, strategy: Strategy, lab: &Lab, disk: &Disk) -> Result<Launch> {
         let words: &[&str] = match strategy {
             Strategy::Run => &["run", "--like", LABEL],
             Strategy::Isolate => &["run", "--like", LABEL, "--protect=isolate"],
@@ -413,7 +404,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// The pgthaw beside the laboratory.
-pub fn own_program() -> Result<OsString, Error> {
+pub fn own_program() -> Result<OsString> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())
 }

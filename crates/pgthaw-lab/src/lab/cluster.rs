@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::study::{DATABASE, Part, StartState};
 use host::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, machine, pages_out_idle};
 use host::units::{Bytes, PageRange};
@@ -62,7 +62,7 @@ pub struct Lab {
 
 impl Lab {
     /// Does not start the cluster. Stops the lender's server.
-    pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
+    pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
             Place::Borrowed { data_directory } => {
@@ -75,11 +75,11 @@ impl Lab {
         Lab::of(cluster, lender, programs)
     }
 
-    pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab, Error> {
+    pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab> {
         Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs)
     }
 
-    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab, Error> {
+    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab> {
         let page_cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
         Ok(Lab {
             database_oid: None,
@@ -100,13 +100,13 @@ impl Lab {
     }
 
     /// Takes effect at the next start.
-    pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
+    pub fn configure_autoprewarm(&self, is_on: bool) -> Result<()> {
         let settings = autoprewarm_settings(&self.preloaded, is_on);
         Ok(self.cluster.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))?)
     }
 
     /// Takes effect at the next start.
-    pub fn listen(&mut self, host: &str) -> Result<(), Error> {
+    pub fn listen(&mut self, host: &str) -> Result<()> {
         let listening = Listening::find(host, WORKLOAD_ROLE)?;
         self.cluster.listen(&listening)?;
         self.listening = Some(listening);
@@ -114,7 +114,7 @@ impl Lab {
     }
 
     /// Reopens the replaced data directory.
-    pub fn open_again(&mut self) -> Result<(), Error> {
+    pub fn open_again(&mut self) -> Result<()> {
         self.page_cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Lab {
     }
 
     /// All its processes are under the limit.
-    pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
+    pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<()> {
         let mut limited = Ok(());
         self.cluster.start_with(|command| {
             limited = limit.map_or(Ok(()), |limit| limit.limit_command(command));
@@ -142,7 +142,7 @@ impl Lab {
     }
 
     /// A fast shutdown, with a checkpoint.
-    pub fn stop(&mut self) -> Result<(), Error> {
+    pub fn stop(&mut self) -> Result<()> {
         Ok(self.cluster.stop(StopMode::Fast)?)
     }
 
@@ -156,7 +156,7 @@ impl Lab {
     }
 
     /// The database's directory in each tablespace that it uses.
-    pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
+    pub fn database_directories(&self) -> Result<Vec<PathBuf>> {
         let base = self.data_directory().join("base");
         match self.database_oid {
             Some(oid) if !self.parts.is_empty() => {
@@ -180,12 +180,12 @@ impl Lab {
         ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
-    pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
+    pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>> {
         Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
     }
 
     /// Each file has its relation's index in `first_segments`.
-    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>, Error> {
+    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>> {
         let mut files = Vec::new();
         for directory in self.database_directories()? {
             visit_files(&directory, &mut |path| {
@@ -197,7 +197,7 @@ impl Lab {
         Ok(files)
     }
 
-    pub fn apply_read_all(&self, mut goes_on: impl FnMut() -> bool) -> Result<(), Error> {
+    pub fn apply_read_all(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
         let mut buffer = vec![0; 1 << 20];
         for file in self.open_database_files()? {
             let mut offset = 0;
@@ -212,7 +212,7 @@ impl Lab {
     }
 
     /// Resident and total bytes of the benchmark database.
-    pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
+    pub fn read_resident(&self) -> Result<(Bytes, Bytes)> {
         let (mut pages, mut total) = (0, 0);
         for file in self.open_database_files()? {
             let range = PageRange::new(0, file.size_bytes().div_ceil(self.page_cache.page_bytes()));
@@ -223,7 +223,7 @@ impl Lab {
     }
 
     /// PostgreSQL's programs stay cached, as after a restart.
-    pub fn apply_evict(&self) -> Result<StartState, Error> {
+    pub fn apply_evict(&self) -> Result<StartState> {
         let mut state = self.evict_once()?;
         for _ in 1..EVICTION_TRIES {
             if state.verdict == "cold" {
@@ -236,7 +236,7 @@ impl Lab {
 
     /// Uses also the memory that the trial will fill, if the kernel pages out idle memory: otherwise loaded pages
     /// vanish seconds later (docs/decisions/same-history.md).
-    pub fn make_cold(&self) -> Result<StartState, Error> {
+    pub fn make_cold(&self) -> Result<StartState> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {
             machine::apply_use(Bytes(state.total_bytes.0 * 3))?;
@@ -244,20 +244,20 @@ impl Lab {
         Ok(state)
     }
 
-    fn evict_once(&self) -> Result<StartState, Error> {
+    fn evict_once(&self) -> Result<StartState> {
         visit_files(&self.data_directory(), &mut |path| {
             let file = self.page_cache.open(path)?;
             Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
         })?;
         self.parts.iter().try_for_each(|(_, elsewhere)| evict_files(elsewhere))?;
         let backing: Bytes =
-            self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes, Error>>()?;
+            self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes>>()?;
         let (os_resident_bytes, total_bytes) = self.read_resident()?;
         Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
     /// Bytes that stay cached.
-    fn evict_backing_file(&self, path: &Path) -> Result<Bytes, Error> {
+    fn evict_backing_file(&self, path: &Path) -> Result<Bytes> {
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
         let page_bytes = self.page_cache.page_bytes();
@@ -266,7 +266,7 @@ impl Lab {
     }
 
     /// Restarts the lender's server. With `keep`, returns the directory of the kept cluster or database.
-    pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>, Error> {
+    pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>> {
         if self.is_borrowed() && !keep {
             self.stop()?;
             self.configure_autoprewarm(false)?;
@@ -285,7 +285,7 @@ impl Lab {
 const OWN_DATABASES: &str = "SELECT pg_catalog.quote_ident(datname) FROM pg_catalog.pg_database \
                              WHERE datdba = pg_catalog.to_regrole($1)::pg_catalog.oid";
 
-pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> {
+pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<()> {
     let owned = sqlx::query_scalar(OWN_DATABASES).bind(WORKLOAD_ROLE).fetch_all(&mut *connection).await;
     let owned: Vec<String> =
         owned.map_err(|source| postgres::Error::Query { action: "find the benchmark's databases", source })?;
@@ -307,13 +307,13 @@ fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String)
     [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
 }
 
-pub fn evict_files(directory: &Path) -> Result<(), Error> {
+pub fn evict_files(directory: &Path) -> Result<()> {
     let cache = SystemPageCache::new();
     visit_files(directory, &mut |path| Ok(cache.open(path)?.map_or(Ok(()), |file| file.apply_evict())?))
 }
 
 /// Does not follow links, and ignores files that vanish.
-fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Error>) -> Result<(), Error> {
+fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<()>) -> Result<()> {
     let entries = fs::read_dir(directory).map_err(|source| Error::file("list", directory, source))?;
     for entry in entries.flatten() {
         match entry.file_type() {
@@ -325,7 +325,7 @@ fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Err
     Ok(())
 }
 
-pub async fn run_statement(connection: &mut PgConnection, action: &'static str, sql: &str) -> Result<(), Error> {
+pub async fn run_statement(connection: &mut PgConnection, action: &'static str, sql: &str) -> Result<()> {
     let done = sqlx::query(AssertSqlSafe(sql)).execute(connection).await;
     done.map_err(|source| postgres::Error::Query { action, source })?;
     Ok(())

@@ -10,7 +10,7 @@ use std::time::Instant;
 use sqlx::postgres::{PgConnection, types::Oid};
 
 use super::cluster::{Lab, Place, drop_benchmark, evict_files, run_statement};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::launch::{Launch, Stop, Work, run_program};
 use super::left::{claim, find_left, read_held_bytes};
 use super::server::{connect, find_obstacle};
@@ -40,7 +40,7 @@ pub fn open_lab(
     clients_max: u32,
     parts: Vec<(Part, PathBuf)>,
     work: Work<'_>,
-) -> Result<(Lab, Option<File>), Error> {
+) -> Result<(Lab, Option<File>)> {
     let Place::Scratch { parent } = place else {
         return Ok((Lab::open(programs, place, &[])?, None));
     };
@@ -88,7 +88,7 @@ pub struct MadeDatabase {
 }
 
 /// Returns the study's strategies that cannot run on it, each with instructions to enable it.
-pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
+pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>> {
     // The warm state is measured with the settings that all points share.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
     lab.cluster.replace_settings(&settings)?;
@@ -123,7 +123,7 @@ pub async fn make_databases(
     sweep: &Sweep,
     lab: &mut Lab,
     work: Work<'_>,
-) -> Result<BTreeMap<DatabaseKey, MadeDatabase>, Error> {
+) -> Result<BTreeMap<DatabaseKey, MadeDatabase>> {
     let (server, mut connection) = connect(lab).await?;
     let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
     let mut databases = BTreeMap::new();
@@ -136,7 +136,7 @@ pub async fn make_databases(
     Ok(databases)
 }
 
-async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
+async fn make_roles(connection: &mut PgConnection) -> Result<()> {
     for (role, attributes) in [(WORKLOAD_ROLE, "LOGIN"), (STRATEGY_ROLE, "LOGIN SUPERUSER")] {
         let make = format!(
             "DO $$ BEGIN IF pg_catalog.to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$"
@@ -146,7 +146,7 @@ async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
     Ok(())
 }
 
-async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<(), Error> {
+async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()> {
     let known = sqlx::query_scalar("SELECT spcname::pg_catalog.text FROM pg_catalog.pg_tablespace");
     let known: Vec<String> = known
         .fetch_all(&mut *connection)
@@ -167,7 +167,7 @@ const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE 
                      WHERE c.relkind::pg_catalog.text = ANY ($2) AND c.relpersistence <> 't' \
                      AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')";
 
-async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(), Error> {
+async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<()> {
     let Some(tablespace) = part.tablespace() else { return Ok(()) };
     let action = "move a part of the database to its device";
     // Tables and materialised views. Partitioned tables have no files.
@@ -182,7 +182,7 @@ async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(),
 
 /// Fails for another role's database. Anybody with CREATEDB could have prepared one, with triggers for a superuser to
 /// run.
-async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
+async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>> {
     let found = "SELECT oid, pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text FROM pg_catalog.pg_database WHERE datname = $1";
     let found = sqlx::query_as::<_, (Oid, String)>(found).bind(name).fetch_optional(connection).await;
     match found.map_err(|source| postgres::Error::Query { action: "find the benchmark's database", source })? {
@@ -202,11 +202,7 @@ pub fn client_variables(options: ConnectOptions) -> Vec<String> {
 }
 
 /// psql that stops at the first error.
-pub fn plan_psql(
-    lab: &Lab,
-    options: &ConnectOptions,
-    arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Launch, Error> {
+pub fn plan_psql(lab: &Lab, options: &ConnectOptions, arguments: impl IntoIterator<Item = OsString>) -> Result<Launch> {
     let own = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(OsString::from);
     let arguments = own.into_iter().chain(connection_arguments(options)).chain(arguments);
     Ok(Launch::new(lab.programs.path("psql")?, arguments))
@@ -229,7 +225,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
+    async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
             // Only a complete database has a comment.
@@ -266,9 +262,9 @@ impl Maker<'_> {
         format!("made by pgthaw {:?}", self.spec).replace('\'', "")
     }
 
-    fn fill(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
+    fn fill(&self, lab: &Lab) -> Result<Vec<MakingStep>> {
         let mut steps = if self.spec.pgbench { self.make_pgbench_tables(lab)? } else { Vec::new() };
-        let mut timed = |step: String, work: &dyn Fn() -> Result<(), Error>| {
+        let mut timed = |step: String, work: &dyn Fn() -> Result<()>| {
             let began = Instant::now();
             work()?;
             steps.push(MakingStep { step, seconds: began.elapsed().as_secs_f64() });
@@ -283,7 +279,7 @@ impl Maker<'_> {
         Ok(steps)
     }
 
-    fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
+    fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>> {
         let bytes = expected_bytes(self.key.scale);
         self.work.step(format!("creating pgbench's tables, {} ({bytes})", self.key.render()));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
@@ -300,7 +296,7 @@ impl Maker<'_> {
     }
 
     /// Runs a study's program without a shell, with the PG* variables set.
-    fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
+    fn run_command(&self, lab: &Lab, command: &[String]) -> Result<()> {
         let program = command.first().map(Path::new);
         // Programs in PATH have no recorded contents.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
@@ -317,7 +313,7 @@ impl Maker<'_> {
         })
     }
 
-    fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<(), Error> {
+    fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<()> {
         read_unchanged(self.sweep, setup)?;
         self.work.step(format!("running {}", setup.display()));
         let told = ["-v".into(), format!("scale={}", self.key.scale).into(), "-f".into(), setup.into()];
@@ -331,7 +327,7 @@ impl Maker<'_> {
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
 impl ScriptCopies {
-    pub fn make(sweep: &Sweep, directory: &Path) -> Result<ScriptCopies, Error> {
+    pub fn make(sweep: &Sweep, directory: &Path) -> Result<ScriptCopies> {
         let file = |script: &(Script, u32)| match &script.0 {
             Script::File(path) => Some(path.clone()),
             Script::Builtin(_) => None,
@@ -346,7 +342,7 @@ impl ScriptCopies {
             std::fs::write(&kept, content).map_err(|source| Error::file("write", &kept, source))?;
             Ok((path, kept))
         };
-        files.into_iter().enumerate().map(copy).collect::<Result<_, Error>>().map(ScriptCopies)
+        files.into_iter().enumerate().map(copy).collect::<Result<_>>().map(ScriptCopies)
     }
 
     pub fn of(&self, load: &Load) -> Load {
@@ -360,7 +356,7 @@ impl ScriptCopies {
 }
 
 /// Fails if the file has changed since the study was read: its content identifies the study.
-pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
+pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>> {
     let Some(digest) = sweep.contents.get(path) else { return Ok(Vec::new()) };
     let content = read_named(path).map_err(|source| Error::file("read", path, source))?;
     match render_digest(&content) == *digest {
@@ -396,7 +392,7 @@ struct KeptDirectory {
 }
 
 impl KeptDirectory {
-    fn open(&self) -> Result<Directory, Error> {
+    fn open(&self) -> Result<Directory> {
         Directory::open(&self.parent).map_err(self.failed_to("open"))
     }
 
@@ -404,7 +400,7 @@ impl KeptDirectory {
         move |source| Error::file(action, &self.parent, source)
     }
 
-    fn remove(&self, name: &str) -> Result<(), Error> {
+    fn remove(&self, name: &str) -> Result<()> {
         match self.open()?.remove_tree(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed_to("remove a copy in")(error)),
             _ => Ok(()),
@@ -418,7 +414,7 @@ impl KeptDirectory {
 
 impl FreshDatabase {
     /// Preserves the stopped server's databases. Reuses a killed run's copy: it predates the first trial.
-    pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase, Error> {
+    pub fn keep(lab: &Lab, work: Work<'_>) -> Result<FreshDatabase> {
         let parts = lab.parts.iter().map(|(part, elsewhere)| KeptDirectory {
             parent: elsewhere.clone(),
             name: part.directory().unwrap_or_else(|| part.name()),
@@ -441,7 +437,7 @@ impl FreshDatabase {
     }
 
     /// Tests whether the file system can share blocks.
-    fn probe(&self, place: &KeptDirectory, work: Work<'_>) -> Result<(), Error> {
+    fn probe(&self, place: &KeptDirectory, work: Work<'_>) -> Result<()> {
         let probe = place.parent.join(UNFINISHED);
         std::fs::write(&probe, "probe").map_err(place.failed_to("write in"))?;
         let copied = self.run_cp(CopyWay::Reflink, &probe, &place.parent.join(REPLACED), work, &|| ());
@@ -451,7 +447,7 @@ impl FreshDatabase {
     }
 
     /// Restores the stopped server's databases from the copy.
-    pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy, Error> {
+    pub fn put_back(&self, lab: &mut Lab, work: Work<'_>) -> Result<FreshCopy> {
         let began = Instant::now();
         work.step(format!("restoring the databases from the copy ({})", <&str>::from(self.way)));
         // If killed here, pgthaw leaves no cluster rather than an incomplete one.
@@ -478,7 +474,7 @@ impl FreshDatabase {
     }
 
     /// Renames the copy once it is durable.
-    fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<(), Error> {
+    fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<()> {
         place.remove(UNFINISHED)?;
         self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), work, tell)?;
         let synchronised = File::open(&place.parent).and_then(|parent| Ok(rustix::fs::syncfs(parent)?));
@@ -486,7 +482,7 @@ impl FreshDatabase {
         place.open()?.rename(UNFINISHED, to).map_err(place.failed_to("name the copy in"))
     }
 
-    fn run_cp(&self, way: CopyWay, from: &Path, to: &Path, work: Work<'_>, tell: &dyn Fn()) -> Result<(), Error> {
+    fn run_cp(&self, way: CopyWay, from: &Path, to: &Path, work: Work<'_>, tell: &dyn Fn()) -> Result<()> {
         let how = match way {
             CopyWay::Reflink => "--reflink=always",
             CopyWay::Copy => "--reflink=never",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::launch::Work;
 use super::left::{FILE_SYSTEM_PREFIX, claim, find_left};
 use crate::study::{
@@ -65,7 +65,7 @@ pub fn create_limit(
     device: Option<DeviceNumber>,
     is_own: bool,
     memory: Option<Bytes>,
-) -> Result<Option<DiskLimit>, Error> {
+) -> Result<Option<DiskLimit>> {
     let is_asked = disk.is_limited() || memory.is_some() || parts.iter().any(|part| part.disk.is_limited());
     let Some(device) = device.filter(|_| is_asked) else { return Ok(None) };
     let limit_of = |number: DeviceNumber, disk: &Disk| DeviceLimit {
@@ -141,7 +141,7 @@ pub struct OwnFileSystem {
 
 impl FileSystemMaker<'_> {
     /// Creates the file systems, or remounts those of a killed run.
-    pub fn make(&self, text: &str) -> Result<OwnFileSystem, Error> {
+    pub fn make(&self, text: &str) -> Result<OwnFileSystem> {
         if let Some(directory) = find_left(self.parent, text) {
             let claim = claim(&directory, text)?;
             let left = LoopFileSystem::in_directory(&directory);
@@ -173,7 +173,7 @@ impl FileSystemMaker<'_> {
         Ok(self.own(file_system, parts, claim))
     }
 
-    fn make_one(&self, file_system: &LoopFileSystem, size: host::units::Bytes) -> Result<(), Error> {
+    fn make_one(&self, file_system: &LoopFileSystem, size: host::units::Bytes) -> Result<()> {
         let is_written = file_system.write_images(&self.spec.asked, size, |share| {
             self.work.events.tell(Event::StepShare(share));
             !self.work.stop.is_requested()
@@ -187,7 +187,7 @@ impl FileSystemMaker<'_> {
         Ok(made?)
     }
 
-    fn mount_again(&self, left: &LoopFileSystem) -> Result<BTreeMap<Part, LoopFileSystem>, Error> {
+    fn mount_again(&self, left: &LoopFileSystem) -> Result<BTreeMap<Part, LoopFileSystem>> {
         let goes_on = || !self.work.stop.is_requested();
         left.mount_again(&self.spec.asked, &goes_on)?;
         let mount = |part: &Part| {
@@ -256,7 +256,7 @@ impl OwnFileSystem {
         [(REST, disk.clone())].into_iter().chain(parts).collect()
     }
 
-    pub fn read_facts(&self) -> Result<GroundFacts, Error> {
+    pub fn read_facts(&self) -> Result<GroundFacts> {
         let own = self.read_facts_of(&self.mounted)?;
         let mut facts =
             GroundFacts { deviations: self.find_deviations(&own, ""), own: Some(own), ..GroundFacts::default() };
@@ -269,7 +269,7 @@ impl OwnFileSystem {
         Ok(facts)
     }
 
-    fn read_facts_of(&self, one: &LoopFileSystem) -> Result<FileSystemFacts, Error> {
+    fn read_facts_of(&self, one: &LoopFileSystem) -> Result<FileSystemFacts> {
         Ok(FileSystemFacts { commands: self.asked.render_commands(), ..one.read_facts()? })
     }
 
@@ -290,7 +290,7 @@ impl OwnFileSystem {
         self.several().iter().map(describe).collect()
     }
 
-    pub fn remove(self) -> Result<(), Error> {
+    pub fn remove(self) -> Result<()> {
         Ok(self.mounted.remove()?)
     }
 }

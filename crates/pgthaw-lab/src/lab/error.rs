@@ -43,6 +43,8 @@ pub enum Error {
     Model(#[from] model::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl From<postgres::Error> for Error {
     fn from(error: postgres::Error) -> Error {
         match error {

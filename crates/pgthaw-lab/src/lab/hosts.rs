@@ -19,8 +19,8 @@ use super::launch::{Generator, Start, Stop, Work, complaints_of, kill_group, rea
 use crate::study::{Generators, Latencies, TrialGenerator};
 use host::files::read_at_most;
 use host::linux::{MachineIdentity, clock, read_identity};
-use pgbench::{PgbenchOutcome, QueryMode, parse_outcome};
-use postgres::{ConnectOptions, Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, visit_transactions};
+use pgbench::{PgbenchOutcome, parse_outcome};
+use postgres::{ConnectOptions, Load, Pgbench, SCRIPT_BYTES_MAX, Script, visit_transactions};
 
 const LEAD: Duration = Duration::from_millis(300);
 const LEAD_ROUND_TRIPS: u32 = 4;
@@ -62,18 +62,7 @@ pub struct MemberFigures {
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
-    let load = Load {
-        scripts: Vec::new(),
-        variables: Vec::new(),
-        query_mode: QueryMode::default(),
-        clients: generators.hosts.len() as u32,
-        jobs: 1,
-        rate: None,
-        latency_limit_ms: None,
-        max_tries: 1,
-        length: Length::Seconds(1),
-        log: TransactionLog::Seconds,
-    };
+    let load = Load::new(generators.hosts.len() as u32, 1, 1);
     let fleet = Fleet::ready(generators, &load, &ConnectOptions::default(), "", work)?;
     let describe = |member: &Member| {
         let ClockOffset { offset_ns, uncertainty_ns } = member.offset;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 
 use super::cluster::Place;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::study::{Event, Events};
 use host::files::read_at_most;
 use host::linux::{DiskLimit, clock, process};
@@ -45,7 +45,7 @@ impl Launch {
     }
 
     /// Output goes to `NAME.out` and `NAME.err` in `directory`.
-    pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running, Error> {
+    pub fn ready(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running> {
         let [stdout, stderr] = ["out", "err"].map(|ending| directory.join(format!("{name}.{ending}")));
         let create = |path: &Path| File::create(path).map_err(|source| Error::file("create", path, source));
         let mut command = Command::new("/bin/sh");
@@ -65,7 +65,7 @@ impl Launch {
         Ok(Running { child, gate, stdout, stderr, ended: None })
     }
 
-    pub fn start(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running, Error> {
+    pub fn start(&self, name: &str, directory: &Path, limit: Option<&DiskLimit>) -> Result<Running> {
         let mut running = self.ready(name, directory, limit)?;
         running.go();
         Ok(running)
@@ -212,7 +212,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<()> {
         if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
@@ -233,7 +233,7 @@ impl Work<'_> {
         self.events.tell(Event::Remark(what.into()));
     }
 
-    pub fn make_temporary(&self) -> Result<tempfile::TempDir, Error> {
+    pub fn make_temporary(&self) -> Result<tempfile::TempDir> {
         let directory = self.directory;
         tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))
     }
@@ -260,12 +260,12 @@ pub trait Generator: Debug {
     }
 
     /// Processes on this host that produce the load.
-    fn announce(&mut self, start: Start) -> Result<Vec<u32>, Error>;
+    fn announce(&mut self, start: Start) -> Result<Vec<u32>>;
 
     fn go(&mut self) {}
 
     /// The end since boot; `None` while the load runs.
-    fn poll(&mut self) -> Result<Option<Duration>, Error>;
+    fn poll(&mut self) -> Result<Option<Duration>>;
 
     /// Ends the load early. Transactions in progress complete.
     fn end_early(&mut self);
@@ -296,7 +296,7 @@ pub fn run_program(
     limit: Option<&DiskLimit>,
     work: Work<'_>,
     hear: impl Fn(&str),
-) -> Result<String, Error> {
+) -> Result<String> {
     work.stop.check()?;
     let mut running = launch.start("program", work.directory, limit)?;
     let deadline = clock::read_monotonic() + PATIENCE;

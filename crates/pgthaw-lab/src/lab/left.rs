@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::study::{Event, Events, new_run_id};
 use host::files::{Directory, EntryKind, OwnDirectory, SMALL_FILE_BYTES_MAX, read_open_at_most};
 use host::linux::LoopFileSystem;
@@ -41,7 +41,7 @@ fn read_claim(directory: &Path) -> Option<String> {
 }
 
 /// The claim is held until the file is closed.
-pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
+pub fn claim(directory: &Path, text: &str) -> Result<File> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
     // Until the lock is held, the file may belong to another run.
@@ -59,7 +59,7 @@ pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     Ok(file)
 }
 
-pub fn disclaim(directory: &Path) -> Result<(), Error> {
+pub fn disclaim(directory: &Path) -> Result<()> {
     let removed = OwnDirectory::open(directory).and_then(|own| own.directory().remove_file(CLAIM_FILE));
     removed.map_err(|source| Error::file("remove", &directory.join(CLAIM_FILE), source))
 }
@@ -137,11 +137,11 @@ pub struct SweepLock {
 
 impl SweepLock {
     /// `directory` holds the results, `parent` the clusters.
-    pub fn of_new(directory: &Path, parent: &Path) -> Result<SweepLock, Error> {
+    pub fn of_new(directory: &Path, parent: &Path) -> Result<SweepLock> {
         SweepLock::take(directory, &new_run_id(Timestamp::now()), parent)
     }
 
-    pub fn take(directory: &Path, id: &str, parent: &Path) -> Result<SweepLock, Error> {
+    pub fn take(directory: &Path, id: &str, parent: &Path) -> Result<SweepLock> {
         let name = format!("sweep-{id}.lock");
         let path = directory.join(&name);
         let failed = |source| Error::file("write", &path, source);

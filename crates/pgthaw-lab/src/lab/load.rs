@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cluster::{Lab, run_statement};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::hosts::{Fleet, merge_outcomes};
 use super::launch::{Generator, Launch, Running, Start, Work, program_error, read_paces};
 use super::server::connect;
@@ -18,11 +18,11 @@ use postgres::{Load, Pgbench, visit_transactions};
 pub struct NoLoad;
 
 impl Generator for NoLoad {
-    fn announce(&mut self, _start: Start) -> Result<Vec<u32>, Error> {
+    fn announce(&mut self, _start: Start) -> Result<Vec<u32>> {
         Ok(Vec::new())
     }
 
-    fn poll(&mut self) -> Result<Option<Duration>, Error> {
+    fn poll(&mut self) -> Result<Option<Duration>> {
         Ok(Some(clock::read_monotonic()))
     }
 
@@ -47,7 +47,7 @@ pub struct LocalPgbench {
 
 impl LocalPgbench {
     /// Starts pgbench behind its gate. Its logs are in `directory`.
-    pub fn ready(lab: &Lab, load: &Load, directory: &Path) -> Result<LocalPgbench, Error> {
+    pub fn ready(lab: &Lab, load: &Load, directory: &Path) -> Result<LocalPgbench> {
         let logs = directory.join(LOGS);
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
         let running = plan_load(lab, load, &logs)?.ready("pgbench", directory, None)?;
@@ -60,7 +60,7 @@ impl LocalPgbench {
 }
 
 impl Generator for LocalPgbench {
-    fn announce(&mut self, _start: Start) -> Result<Vec<u32>, Error> {
+    fn announce(&mut self, _start: Start) -> Result<Vec<u32>> {
         Ok(vec![self.running.pid()])
     }
 
@@ -68,7 +68,7 @@ impl Generator for LocalPgbench {
         self.running.go();
     }
 
-    fn poll(&mut self) -> Result<Option<Duration>, Error> {
+    fn poll(&mut self) -> Result<Option<Duration>> {
         match self.running.poll() {
             Some(ended) if !ended.status.success() => Err(self.failure()),
             ended => Ok(ended.map(|ended| ended.at)),
@@ -104,12 +104,7 @@ pub struct LoadFigures {
 }
 
 impl TrialLoad {
-    pub async fn ready(
-        lab: &Lab,
-        load: &Load,
-        generators: Option<&Generators>,
-        work: Work<'_>,
-    ) -> Result<TrialLoad, Error> {
+    pub async fn ready(lab: &Lab, load: &Load, generators: Option<&Generators>, work: Work<'_>) -> Result<TrialLoad> {
         if let Some((generators, listening)) = generators.zip(lab.listening.as_ref()) {
             let password = set_password(lab).await?;
             let connection = listening.connect_options(lab.database());
@@ -119,7 +114,7 @@ impl TrialLoad {
     }
 
     /// `asked` is the load before its scripts were copied.
-    pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
+    pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String> {
         match self {
             TrialLoad::Nothing(_) => Ok(String::new()),
             TrialLoad::Here(_) => Ok(plan_load(lab, asked, &directory.join(LOGS))?.render()),
@@ -136,7 +131,7 @@ impl TrialLoad {
     }
 
     /// Call it after the race.
-    pub fn finish(self, load: &Load) -> Result<LoadFigures, Error> {
+    pub fn finish(self, load: &Load) -> Result<LoadFigures> {
         let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());
         let mut latencies = new();
@@ -163,13 +158,13 @@ impl TrialLoad {
     }
 }
 
-pub fn plan_load(lab: &Lab, load: &Load, logs: &Path) -> Result<Launch, Error> {
+pub fn plan_load(lab: &Lab, load: &Load, logs: &Path) -> Result<Launch> {
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
     Ok(Launch::new(pgbench.program(), pgbench.load_arguments(load, logs)))
 }
 
 /// A random password, known only to this trial's hosts.
-async fn set_password(lab: &Lab) -> Result<String, Error> {
+async fn set_password(lab: &Lab) -> Result<String> {
     let password = format!("{:032x}", rand::random::<u128>());
     let (_, mut connection) = connect(lab).await?;
     // The default before PostgreSQL 14 is md5.

@@ -14,7 +14,7 @@ mod site;
 pub use cluster::{Lab, Place, drop_benchmark, run_statement};
 pub use databases::{FreshDatabase, ScriptCopies, client_variables, connection_arguments, plan_psql, read_unchanged};
 pub use disk::{GroundFacts, PartDisk, choose_in_force, leaves_files_as_they_were, repair_read_ahead};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use hosts::check_hosts;
 pub use launch::{Ended, Generator, Launch, Running, Start, Stop, Work, read_paces, remove_abandoned, run_program};
 pub use left::SweepLock;

@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 
 use super::cluster::{Lab, run_statement};
 use super::disk::explain;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::study::{BufferUse, Device, FileSystemSpec, Finding, Machine, NO_DISK, ServerSpec, Strategy, Sweep};
 use host::linux::machine::{MachineFacts, read_file_system};
 use host::linux::own_program::find_in_path;
@@ -52,13 +52,13 @@ pub struct Look {
 }
 
 /// Waits until all processes have reported their counters.
-pub async fn read_final_look(lab: &Lab) -> Result<Look, Error> {
+pub async fn read_final_look(lab: &Lab) -> Result<Look> {
     let is_at_once = connect(lab).await?.0.facts.version_num >= COUNTS_AT_ONCE_SINCE;
     tokio::time::sleep(if is_at_once { ROUND_DELAY } else { STATISTICS_DELAY }).await;
     read_look(lab).await
 }
 
-pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
+pub async fn read_look(lab: &Lab) -> Result<Look> {
     let (server, mut connection) = connect(lab).await?;
     let summary = read_usage_summary(&mut connection).await.unwrap_or_default();
     let as_use =
@@ -74,7 +74,7 @@ pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
     })
 }
 
-pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics, Error> {
+pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics> {
     let (server, mut connection) = connect_to(lab, lab.database()).await?;
     if server.facts.version_num < COUNTS_AT_ONCE_SINCE {
         tokio::time::sleep(STATISTICS_DELAY).await;
@@ -83,12 +83,12 @@ pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics, Error> {
 }
 
 /// Outside the benchmark's database.
-pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection), Error> {
+pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection)> {
     connect_to(lab, CONTROL_DATABASE).await
 }
 
 /// Connects as the superuser, without session limits, which are for the workload.
-pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnection), Error> {
+pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnection)> {
     let server = Server::connect(&lab.connect_options(database)).await?;
     let mut connection = server.connect_to(database).await?;
     apply_no_session_limits(&mut connection).await?;
@@ -96,14 +96,14 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
 }
 
 /// True if a change requires a restart.
-pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool, Error> {
+pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool> {
     let states = read_setting_states(connection, changed).await?;
     // An unknown setting belongs to a library, which is loaded at the server's start.
     Ok(states.len() < changed.len() || states.iter().any(|state| state.context == "postmaster"))
 }
 
 /// Waits until the settings are in force. Returns a finding after a timeout.
-pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>, Error> {
+pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>> {
     let before = read_load_time(connection).await?;
     run_statement(connection, "reload the settings", "SELECT pg_catalog.pg_reload_conf()").await?;
     let asked_at = Instant::now();
@@ -119,7 +119,7 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Findin
 }
 
 /// Fails if the server rejects a value.
-pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>, Error> {
+pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -162,7 +162,7 @@ fn find_deviation(state: &SettingState, asked: &str) -> Option<String> {
     (state.holds(asked) == Some(false)).then(|| format!("requested {asked}, but it is {value}{counted}"))
 }
 
-pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
+pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine> {
     let MachineFacts { hostname, kernel, cpu_model, cores, memory_bytes } = read_machine()?;
     let describe = |device: &BlockDevice| {
         let behind = read_controller(device.number);
@@ -216,7 +216,7 @@ const LIBRARY_SETTINGS: [&str; 3] =
 /// Libraries loaded on first use.
 const LOADED_WHEN_NEEDED: [&str; 4] = ["plpgsql", "plperl", "pltcl", "plpython"];
 
-pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String, Programs>, Error> {
+pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String, Programs>> {
     let find = |name: &String| {
         Ok((
             name.clone(),
@@ -234,7 +234,7 @@ pub fn find_servers(sweep: &Sweep, default: &Programs) -> Result<BTreeMap<String
 ///
 /// # Errors
 /// As `check_settings_known`.
-pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::Error>) -> Result<Vec<String>, Error> {
+pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::Error>) -> Result<Vec<String>> {
     match default {
         _ if sweep.axes.settings.is_empty() => Ok(Vec::new()),
         Ok(programs) => check_settings_known(sweep, &find_servers(sweep, &programs)?),
@@ -252,7 +252,7 @@ pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
 }
 
 /// Rejects settings that a server does not know or does not allow to set. Returns remarks on values that will fail.
-pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>) -> Result<Vec<String>, Error> {
+pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>) -> Result<Vec<String>> {
     let asked = &sweep.axes.settings;
     let mut remarks = find_unloaded(asked);
     for (server, programs) in servers {

@@ -9,7 +9,7 @@ use super::databases::{FreshDatabase, MadeDatabase, make_databases, open_lab, st
 use super::disk::{
     FileSystemMaker, GroundFacts, OwnFileSystem, PartDisk, choose_in_force_on, leaves_files_as_they_were,
 };
-use super::error::Error;
+use super::error::Result;
 use super::launch::Work;
 use super::left::{disclaim, find_left, read_held_bytes, remove_left};
 use super::server::{check_settings_known, connect, find_servers};
@@ -130,7 +130,7 @@ pub struct Site {
 
 impl SiteMaker<'_> {
     /// Checks all requirements before it creates anything.
-    pub fn new<'a>(options: &'a SweepOptions, work: Work<'a>) -> Result<SiteMaker<'a>, Error> {
+    pub fn new<'a>(options: &'a SweepOptions, work: Work<'a>) -> Result<SiteMaker<'a>> {
         let asked = &options.asked;
         for spec in asked.sweep.file_systems.values() {
             spec.asked.check_available()?;
@@ -150,7 +150,7 @@ impl SiteMaker<'_> {
     }
 
     /// Creates a site without databases, or adopts a killed run's, and starts its server.
-    pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
+    pub async fn open(&self, key: &SiteKey) -> Result<Site> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
         let clients_max = self.options.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
@@ -193,7 +193,7 @@ impl SiteMaker<'_> {
 
     /// Keeps the databases of an earlier study's site. Evicts the page cache: leftover pages would look like hot pages
     /// of this workload.
-    pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
+    pub async fn use_again(&self, site: &mut Site) -> Result<()> {
         self.work.stop.check()?;
         site.rest()?;
         site.lab.apply_evict()?;
@@ -201,20 +201,20 @@ impl SiteMaker<'_> {
         self.start(site).await
     }
 
-    async fn start(&self, site: &mut Site) -> Result<(), Error> {
+    async fn start(&self, site: &mut Site) -> Result<()> {
         site.left_out = start_server(&self.options.asked.sweep, &mut site.lab, self.work.stop).await?;
         Ok(())
     }
 
     /// Creates missing or incomplete databases.
-    pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
+    pub async fn fill(&self, site: &mut Site) -> Result<()> {
         let sweep = &self.options.asked.sweep;
         site.databases = make_databases(sweep, &mut site.lab, self.work).await?;
         Ok(())
     }
 
     /// Fails if the disk lacks room beyond what killed runs occupy.
-    pub fn check_room(&self) -> Result<(), Error> {
+    pub fn check_room(&self) -> Result<()> {
         let (sweep, parent) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let missing = |key: SiteKey| {
             let left = find_left(parent, &key.claim_text(&self.options.id));
@@ -225,7 +225,7 @@ impl SiteMaker<'_> {
         Ok(check_room(needed, read_free_bytes(parent)?, parent)?)
     }
 
-    fn make_file_system(&self, key: &SiteKey, text: &str) -> Result<Option<OwnFileSystem>, Error> {
+    fn make_file_system(&self, key: &SiteKey, text: &str) -> Result<Option<OwnFileSystem>> {
         let StudyAsked { sweep, place, .. } = &self.options.asked;
         let Some(spec) = sweep.file_systems.get(&key.file_system) else { return Ok(None) };
         let (none, name) = (Places::new(), key.file_system.as_str());
@@ -247,13 +247,7 @@ impl SiteMaker<'_> {
         let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), is_own));
         let disks: BTreeMap<String, Disk> = self.options.asked.sweep.disks.iter().map(find).collect();
         for (name, disk) in &disks {
-            let asked = [
-                ("limit", &disk.not_enforced),
-                ("limit on writes", &disk.writes_not_enforced),
-                ("read-ahead", &disk.read_ahead_not_enforced),
-            ];
-            for (what, reason) in asked {
-                let Some(reason) = reason else { continue };
+            for (what, reason) in disk.not_in_force() {
                 self.work.remark(format!("the {what} of the disk {name} is not in force: {reason}"));
             }
         }
@@ -268,7 +262,7 @@ impl Site {
     }
 
     /// Reads the settings of the site's file systems and their devices.
-    pub fn read_file_systems(&self) -> Result<GroundFacts, Error> {
+    pub fn read_file_systems(&self) -> Result<GroundFacts> {
         self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
     }
 
@@ -301,13 +295,13 @@ impl Site {
     }
 
     /// Stops the server, so that another site can run.
-    pub fn rest(&mut self) -> Result<(), Error> {
+    pub fn rest(&mut self) -> Result<()> {
         self.running = None;
         self.lab.stop()
     }
 
     /// Returns, with `keep`, the directory of a cluster outside the site's own file system.
-    pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>, Error> {
+    pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>> {
         let Site { lab, cluster_claim, file_system, .. } = self;
         let finished = lab.finish(keep && file_system.is_none()).await;
         if let (Ok(Some(kept)), Some(_)) = (&finished, &cluster_claim) {

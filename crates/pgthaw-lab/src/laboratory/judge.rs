@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -68,7 +68,7 @@ pub struct Judged {
     error: Option<String>,
 }
 
-pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+pub async fn run(arguments: JudgeArguments, output: OutputArguments) -> Result<ExitStatus> {
     if arguments.sources.iter().any(|source| is_document(Path::new(source))) {
         return judge_forecasts(&arguments.sources, output);
     }
@@ -122,15 +122,15 @@ fn is_document(path: &Path) -> bool {
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
 }
 
-fn judge_forecasts(files: &[String], output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let read = |path: &String| -> anyhow::Result<JudgedForecast> {
+fn judge_forecasts(files: &[String], output: OutputArguments) -> Result<ExitStatus> {
+    let read = |path: &String| -> Result<JudgedForecast> {
         let text =
             read_text_at_most(path.as_ref(), FORECAST_BYTES_MAX).with_context(|| format!("cannot read {path}"))?;
         let kept: JudgedForecast =
             serde_json::from_str(&text).with_context(|| format!("{path} is not a judged forecast"))?;
         Ok(kept.judged_again())
     };
-    let points = files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let points = files.iter().map(read).collect::<Result<Vec<_>>>()?;
     let verdict = judge_sweep(&points);
     let answer = json!({ "verdict": verdict, "points": points });
     let text = || format!("{}\n{}", render_judged_forecasts(&points), render_sweep_verdict(&verdict));
@@ -138,7 +138,7 @@ fn judge_forecasts(files: &[String], output: OutputArguments) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-async fn read_run(arguments: &JudgeArguments, source: &str) -> anyhow::Result<Vec<Measured>> {
+async fn read_run(arguments: &JudgeArguments, source: &str) -> Result<Vec<Measured>> {
     let store = arguments.store.open_existing().await.map_err(|error| error.of_file_or_run(source))?;
     let run = store.read_study(source).await.map_err(|error| error.of_file_or_run(source))?;
     let mut trials = store.read_sweep_trials(&run.id).await?;
@@ -207,7 +207,7 @@ impl Explain for Unreadable {
 
 /// Reads a file, or standard input for `-`, by line to limit memory. Adds the logs of the run's other threads, named or
 /// in the same directory.
-fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
+fn read_series(paths: &[PathBuf]) -> Result<Series> {
     let mut reader = Reader::default();
     let (mut paths, mut remarks) = (paths.to_vec(), Vec::new());
     remarks.extend(read_lines(&paths[0], &mut reader)?);
@@ -230,7 +230,7 @@ fn read_series(paths: &[PathBuf]) -> anyhow::Result<Series> {
     Ok(series)
 }
 
-fn read_lines(path: &Path, reader: &mut Reader) -> anyhow::Result<Option<String>> {
+fn read_lines(path: &Path, reader: &mut Reader) -> Result<Option<String>> {
     let unreadable = |source| Unreadable { path: path.to_owned(), source };
     let mut source = match path == Path::new("-") {
         true => decode(io::stdin().lock()),

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ struct ImportArguments {
     what: Vec<String>,
 }
 
-pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> Result<ExitStatus> {
     if let Some(Action::Import(imported)) = arguments.action {
         let store = arguments.store.open().await?;
         import(&store, &imported.what, output).await?;
@@ -148,7 +148,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
     Ok(ExitStatus::Done)
 }
 
-async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
+async fn list(store: &Store, output: OutputArguments) -> Result<()> {
     let listed = store.read_listed().await?;
     let headline = |study: &SweepRun, trials: &[TrialOutline]| {
         render_sweep_headline(&study.varied, &compute_outline_summary(study, trials))
@@ -201,12 +201,7 @@ pub struct Head<'a> {
 const END: &str = "]\n}";
 
 /// The table needs few figures of each trial.
-async fn show_sweep(
-    store: &Store,
-    run: &SweepRun,
-    kept_cluster: Option<&Path>,
-    output: OutputArguments,
-) -> anyhow::Result<()> {
+async fn show_sweep(store: &Store, run: &SweepRun, kept_cluster: Option<&Path>, output: OutputArguments) -> Result<()> {
     let (trials, served) = (store.read_sweep_outlines(&run.id).await?, store.read_served_seconds(run).await?);
     let study = StudyData::new(run.clone(), trials, Vec::new(), &served);
     if output.json {
@@ -222,7 +217,7 @@ pub async fn show_sweeps(
     finished: &[SweepFinished],
     report: Option<&Path>,
     output: OutputArguments,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let is_document = output.json && finished.len() > 1;
     for (place, one) in finished.iter().enumerate() {
         if is_document {
@@ -239,7 +234,7 @@ pub async fn show_sweeps(
 }
 
 /// Reads one trial at a time: a large sweep does not fit into memory.
-async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option<&Path>) -> anyhow::Result<()> {
+async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option<&Path>) -> Result<()> {
     let StudyData { sweep, headline, total_seconds, points, ratios, traffic, .. } = study;
     let total_seconds = *total_seconds;
     let head = Head { sweep, kept_cluster, headline, total_seconds, points, ratios, traffic, trials: [] };
@@ -261,7 +256,7 @@ async fn print_everything(store: &Store, study: &StudyData, kept_cluster: Option
     Ok(())
 }
 
-async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
+async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> Result<()> {
     let trials = store.read_sweep_outlines(&run.id).await?;
     let (points, processors) = (compute_timed_points(run, &compute_outline_summary(run, &trials)), run.machine.cores);
     let time = json!({ "sweep": run.id, "processors": processors, "points": points });
@@ -270,7 +265,7 @@ async fn show_time(store: &Store, run: &SweepRun, output: OutputArguments) -> an
 }
 
 /// Without a second side, compares the equal sides of a sweep in every metric.
-async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> anyhow::Result<()> {
+async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> Result<()> {
     let newest = Selection::default();
     let selection = arguments.a.as_ref().unwrap_or(&newest);
     let (run_a, trials_a) = store.read_side(selection).await?;
@@ -293,7 +288,7 @@ async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArgu
     Ok(terminal::print_answer(&comparison, output.json, || render_sweep_comparison(&comparison, width))?)
 }
 
-async fn export(store: &Store, arguments: &ExportArguments, output: OutputArguments) -> anyhow::Result<()> {
+async fn export(store: &Store, arguments: &ExportArguments, output: OutputArguments) -> Result<()> {
     let mut ids: Vec<String> = Vec::new();
     for wanted in &arguments.runs {
         ids.push(store.read_study(wanted).await?.id);
@@ -311,7 +306,7 @@ async fn export(store: &Store, arguments: &ExportArguments, output: OutputArgume
     Ok(())
 }
 
-async fn import(store: &Store, what: &[String], output: OutputArguments) -> anyhow::Result<()> {
+async fn import(store: &Store, what: &[String], output: OutputArguments) -> Result<()> {
     let mut imported = read_import(&parse_import(what)?)?;
     judge_import(&mut imported);
     let Imported { mut run, mut trials, .. } = imported;
@@ -369,7 +364,7 @@ fn refuse(word: &str, problem: &str) -> study::Error {
 }
 
 /// The local `copy` of a server's study could be resumed and sent again.
-async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
+async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
         // A damaged local study never reached the server.
         (Err(Error::UnknownRun(_)), Some(copy)) => copy.read_study_id(wanted).await?,

@@ -59,6 +59,17 @@ pub(super) enum Row {
     Postgres(PgRow),
 }
 
+/// The same expression for either database.
+macro_rules! either {
+    ($value:expr, $type:ident($inner:ident) => $expression:expr) => {
+        match $value {
+            $type::Sqlite($inner) => $expression,
+            $type::Postgres($inner) => $expression,
+        }
+    };
+}
+pub(super) use either;
+
 /// The databases differ in the type of a document.
 macro_rules! bind_all {
     ($query:expr, $document:expr) => {{
@@ -148,19 +159,13 @@ impl Database {
     }
 
     pub async fn close(&self) {
-        match self {
-            Database::Sqlite(pool) => pool.close().await,
-            Database::Postgres(pool) => pool.close().await,
-        }
+        either!(self, Database(pool) => pool.close().await)
     }
 }
 
 impl Transaction {
     pub async fn commit(self) -> Result<(), sqlx::Error> {
-        match self {
-            Transaction::Sqlite(inner) => inner.commit().await,
-            Transaction::Postgres(inner) => inner.commit().await,
-        }
+        either!(self, Transaction(inner) => inner.commit().await)
     }
 
     /// `more` follows the values.
@@ -188,10 +193,7 @@ impl Row {
     where
         T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>,
     {
-        match self {
-            Row::Sqlite(row) => row.try_get(column),
-            Row::Postgres(row) => row.try_get(column),
-        }
+        either!(self, Row(row) => row.try_get(column))
     }
 
     /// An integer of any width.
@@ -207,10 +209,7 @@ impl Row {
 
     /// Text, or a document as text.
     pub fn text(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
-        match self {
-            Row::Sqlite(row) => row.try_get_unchecked(column),
-            Row::Postgres(row) => row.try_get_unchecked(column),
-        }
+        either!(self, Row(row) => row.try_get_unchecked(column))
     }
 
     /// A document; NULL reads as JSON null.

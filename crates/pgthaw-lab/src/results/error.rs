@@ -47,6 +47,8 @@ pub enum Error {
     AmbiguousRun { wanted: String, matches: Vec<String> },
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     /// Classifies a database error; SQLite's by primary result code (<https://sqlite.org/rescode.html>).
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::database::{Query, Row};
-use super::{Error, Store};
+use super::{Error, Result, Store};
 use crate::study::MEASURES;
 use command::table::{self as rows_of, Cell, ExportColumn, ExportFile, Kind, ParquetRows, RowWriter};
 use postgres::keep_text;
@@ -124,7 +124,7 @@ impl Store {
         ids: &[String],
         format: ExportFormat,
         output: W,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let failed = |source: std::io::Error| rows_of::Error::Export(source);
         let mut writer: Box<dyn RowWriter> = match format {
             ExportFormat::Csv => {
@@ -156,7 +156,7 @@ impl Store {
         ids: &[String],
         format: ExportFormat,
         path: &Path,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let file = ExportFile::open(path, "--output FILE")?;
         let rows = self.export(table, ids, format, file.output()?).await;
         let rows = rows.map_err(|error| match error {

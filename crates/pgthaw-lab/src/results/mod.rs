@@ -12,7 +12,7 @@ mod store;
 mod trust;
 mod write;
 
-pub use error::{DamagedStudy, Error, Place, ServerPlace};
+pub use error::{DamagedStudy, Error, Place, Result, ServerPlace};
 pub use export::{ExportFormat, ExportTable};
 pub use read::{Listed, NEWEST, StudyLine};
 pub use store::{Store, default_path};

@@ -13,7 +13,7 @@ use super::database::Query;
 use super::records::{Columns as _, Unsent};
 use super::store::{Link, Queue};
 use super::write::{insert_sweep_trial, upsert_sweep};
-use super::{DamagedStudy, Error, Store};
+use super::{DamagedStudy, Error, Result, Store};
 use crate::study::{SweepRun, SweepTrial};
 
 const PAUSE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const LEAVE: &str = "ON CONFLICT DO NOTHING";
 const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
 
 impl Store {
-    pub async fn count_unsent(&self) -> Result<usize, Error> {
+    pub async fn count_unsent(&self) -> Result<usize> {
         match &self.queue {
             Some(queue) => Ok(self.read_unsent(queue).await?.len()),
             None => Ok(0),
@@ -43,7 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// When the server does not answer, even with an empty queue, or rejects data, which stays queued.
-    pub async fn send(&self) -> Result<Vec<DamagedStudy>, Error> {
+    pub async fn send(&self) -> Result<Vec<DamagedStudy>> {
         let Some(queue) = &self.queue else { return Ok(Vec::new()) };
         let mut link = queue.link.lock().await;
         self.send_and_note(queue, &mut link).await
@@ -66,7 +66,7 @@ impl Store {
         }
     }
 
-    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>, Error> {
+    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>> {
         let sent = self.send_all(queue, link).await;
         link.failed_at = sent.is_err().then(Instant::now);
         if sent.is_err() {
@@ -75,7 +75,7 @@ impl Store {
         sent
     }
 
-    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>, Error> {
+    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<Vec<DamagedStudy>> {
         let waiting = self.read_unsent(queue).await?;
         if link.store.is_none() {
             let connected = within_limit(queue, Store::connect_sender(&queue.server)).await?;
@@ -106,11 +106,7 @@ impl Store {
     }
 
     /// Reads nothing if the item was dropped.
-    async fn read_waiting(
-        &self,
-        unsent: &Unsent,
-        with_study: bool,
-    ) -> Result<(Option<SweepRun>, Option<SweepTrial>), Error> {
+    async fn read_waiting(&self, unsent: &Unsent, with_study: bool) -> Result<(Option<SweepRun>, Option<SweepTrial>)> {
         let sweep = if with_study { self.read_sweep(&unsent.id).await? } else { None };
         let trial = match unsent.is_trial() {
             true => self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?,
@@ -119,7 +115,7 @@ impl Store {
         Ok((sweep, trial))
     }
 
-    async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<(), Error> {
+    async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<()> {
         let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
         if let Some(sweep) = sweep {
@@ -131,13 +127,13 @@ impl Store {
         transaction.commit().await.map_err(&failed)
     }
 
-    async fn read_unsent(&self, queue: &Queue) -> Result<Vec<Unsent>, Error> {
+    async fn read_unsent(&self, queue: &Queue) -> Result<Vec<Unsent>> {
         self.read(Query::new(SELECT).bind(&queue.server.to_string()), Unsent::read).await
     }
 }
 
 /// Treats a timeout as an unreachable server.
-async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T>>) -> Result<T> {
     match timeout(SEND_LIMIT, asked).await {
         Ok(answer) => answer,
         Err(_) => {

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use super::database::{Query, Row};
 use super::records::Columns;
-use super::{DamagedStudy, Error, Store};
+use super::{DamagedStudy, Error, Result, Store};
 use crate::study::{SweepRun, SweepTrial};
 use crate::verdict::{Noise, Selection, ServedSeconds, TrialOutline, add_warming_figures, compute_noises, is_twice};
 
 pub const NEWEST: &str = "newest";
 
 /// `studies` must be sorted, newest first.
-pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>, Error> {
+pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &str) -> Result<Option<T>> {
     if wanted == NEWEST {
         return Ok(studies.into_iter().next());
     }
@@ -31,22 +31,22 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
 pub(super) struct KeptSweep {
     /// `None` if even the id is unreadable.
     pub id: Option<String>,
-    pub sweep: Result<SweepRun, Error>,
+    pub sweep: Result<SweepRun>,
 }
 
 impl Store {
     /// Readable sweeps, newest first.
-    pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
+    pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>> {
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.sweep.ok()).collect())
     }
 
-    pub async fn read_damaged_sweeps(&self) -> Result<Vec<DamagedStudy>, Error> {
+    pub async fn read_damaged_sweeps(&self) -> Result<Vec<DamagedStudy>> {
         let damaged = |kept: KeptSweep| Some(DamagedStudy::new(kept.id, &kept.sweep.err()?));
         Ok(self.read_kept_sweeps().await?.into_iter().filter_map(damaged).collect())
     }
 
     /// Readable and damaged sweeps, newest first.
-    pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>, Error> {
+    pub(super) async fn read_kept_sweeps(&self) -> Result<Vec<KeptSweep>> {
         let keep = |row: &Row| {
             let id: Option<String> = row.get("id").ok();
             let sweep = row.record().map_err(self.failed_to("read")).map_err(|error| error.of_study(id.as_deref()));
@@ -55,17 +55,17 @@ impl Store {
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), keep).await
     }
 
-    pub(super) async fn read_sweep(&self, id: &str) -> Result<Option<SweepRun>, Error> {
+    pub(super) async fn read_sweep(&self, id: &str) -> Result<Option<SweepRun>> {
         Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
     }
 
     /// By id, unique prefix, or `newest`.
-    pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
+    pub async fn read_study(&self, wanted: &str) -> Result<SweepRun> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
     }
 
     /// Finds an id, even of a damaged study.
-    pub async fn read_study_id(&self, wanted: &str) -> Result<String, Error> {
+    pub async fn read_study_id(&self, wanted: &str) -> Result<String> {
         let ids = self.read_kept_sweeps().await?.into_iter().filter_map(|kept| kept.id).collect();
         choose(ids, String::as_str, wanted)?.ok_or_else(|| self.unknown(wanted))
     }
@@ -74,19 +74,19 @@ impl Store {
         if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
     }
 
-    pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
+    pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>> {
         let kept = self.read_kept_sweeps().await?;
         choose(kept, |kept| kept.id.as_deref().unwrap_or_default(), wanted)?.map(|kept| kept.sweep).transpose()
     }
 
-    pub async fn find_unfinished_sweep(&self, digest: &str, hostname: &str) -> Result<Option<SweepRun>, Error> {
+    pub async fn find_unfinished_sweep(&self, digest: &str, hostname: &str) -> Result<Option<SweepRun>> {
         let sweeps = self.read_sweeps().await?;
         let newest = sweeps.into_iter().find(|sweep| sweep.digest == digest && sweep.machine.hostname == hostname);
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
     /// Ids of sweeps that could be resumed: the newest of each study and host, if unfinished. Includes damaged sweeps.
-    pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
+    pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>> {
         let mut known = HashSet::new();
         let mut sweeps = self.read_kept_sweeps().await?;
         sweeps.retain(|kept| {
@@ -97,32 +97,27 @@ impl Store {
     }
 
     /// Point number and repeat of stored trials.
-    pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>, Error> {
+    pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>> {
         let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);
         Ok(self.read_of_study(sweep_id, query, key_of).await?.into_iter().collect())
     }
 
     /// Without seconds and scripts.
-    pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+    pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
         self.read_of_study(sweep_id, Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
     }
 
     /// With seconds and scripts.
-    pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+    pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
         self.read_whole_trials(&Of::sweep(sweep_id)).await
     }
 
-    pub async fn read_sweep_trial(
-        &self,
-        sweep_id: &str,
-        number: u32,
-        repeat: u32,
-    ) -> Result<Option<SweepTrial>, Error> {
+    pub async fn read_sweep_trial(&self, sweep_id: &str, number: u32, repeat: u32) -> Result<Option<SweepTrial>> {
         let of = Of { sweep_id, only: Some((number, repeat)) };
         Ok(self.read_whole_trials(&of).await?.pop())
     }
 
-    async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>, Error> {
+    async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>> {
         let trials = of.select("sweep_trials", "position");
         let mut trials = self.read_of_study(of.sweep_id, trials, Row::record).await?;
         self.read_parts(of, "sweep_scripts", "place", &mut trials, |trial| &mut trial.scripts).await?;
@@ -131,7 +126,7 @@ impl Store {
         Ok(trials)
     }
 
-    async fn add_seconds(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
+    async fn add_seconds(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<()> {
         self.read_parts(of, "sweep_samples", "second", trials, |trial| &mut trial.samples).await?;
         self.read_parts(of, "sweep_os_samples", "second", trials, |trial| &mut trial.os_samples).await
     }
@@ -143,7 +138,7 @@ impl Store {
         ordered: &str,
         trials: &mut [SweepTrial],
         parts_of: impl Fn(&mut SweepTrial) -> &mut Vec<T>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let query = of.select(table, &format!("number, repeat, {ordered}"));
         let places: HashMap<(u32, u32), usize> =
             trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
@@ -197,7 +192,7 @@ const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1 ORDER B
 const NOISE_TRIALS_MAX: u32 = 1000;
 
 impl Store {
-    pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
+    pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>> {
         let mut outlines =
             self.read_of_study(sweep_id, Query::new(OUTLINES).bind(sweep_id), TrialOutline::read).await?;
         add_warming_figures(&mut outlines);
@@ -205,14 +200,14 @@ impl Store {
     }
 
     /// Empty if points are not measured twice, or there are too many trials.
-    pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>, Error> {
+    pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>> {
         if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
             return Ok(Vec::new());
         }
         Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
     }
 
-    pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
+    pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>)> {
         let wanted = side.sweep.as_deref().unwrap_or(NEWEST);
         let run = self.find_sweep(wanted).await?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))?;
         let trials = self.read_comparable_trials(&run.id).await?;
@@ -220,7 +215,7 @@ impl Store {
     }
 
     /// Includes the seconds, which some metrics need.
-    async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+    async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
         self.add_seconds(&Of::sweep(sweep_id), &mut trials).await?;
         Ok(trials)
@@ -234,7 +229,7 @@ pub struct Listed {
 }
 
 impl Store {
-    pub async fn read_listed(&self) -> Result<Listed, Error> {
+    pub async fn read_listed(&self) -> Result<Listed> {
         let mut listed = Listed::default();
         for KeptSweep { id, sweep } in self.read_kept_sweeps().await? {
             let outlined = match &sweep {
@@ -254,7 +249,7 @@ impl Store {
     }
 
     /// Empty unless the study compares warmers under load.
-    pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds, Error> {
+    pub async fn read_served_seconds(&self, sweep: &SweepRun) -> Result<ServedSeconds> {
         let mut served = ServedSeconds::new();
         if !sweep.compares_warmers() || sweep.is_idle() {
             return Ok(served);
@@ -296,12 +291,12 @@ type Counts = HashMap<String, (u64, u64)>;
 
 impl Store {
     /// Lists studies, newest first. Damaged studies have only id and trials.
-    pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
+    pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>> {
         let counts = self.read_counts().await?;
         Ok(self.read_kept_sweeps().await?.into_iter().map(|kept| line_of(kept, &counts)).collect())
     }
 
-    async fn read_counts(&self) -> Result<Counts, Error> {
+    async fn read_counts(&self) -> Result<Counts> {
         let query =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
         let count = |row: &Row| -> Result<_, sqlx::Error> {

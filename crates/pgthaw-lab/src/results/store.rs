@@ -11,9 +11,9 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use tokio::sync::Mutex;
 
-use super::database::{Database, Query, Row, Transaction};
+use super::database::{Database, Query, Row, Transaction, either};
 use super::error::{Place, ServerPlace};
-use super::{DamagedStudy, Error, trust};
+use super::{DamagedStudy, Error, Result, trust};
 use host::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use host::linux::own_program::state_home;
 use postgres::{ConnectOptions, PlainServer, hide_password, parse_connection_string};
@@ -64,13 +64,13 @@ pub(super) struct Link {
 }
 
 /// `$XDG_STATE_HOME/pgthaw/results.sqlite`, or below `~/.local/state`.
-pub fn default_path() -> Result<PathBuf, Error> {
+pub fn default_path() -> Result<PathBuf> {
     Ok(state_home().ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
 }
 
 impl Store {
     /// Creates the file and its directory if they are missing.
-    pub async fn open(path: &Path) -> Result<Store, Error> {
+    pub async fn open(path: &Path) -> Result<Store> {
         let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
         made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
         Store::connect_file(path, WRITE_TIMEOUT).await
@@ -80,7 +80,7 @@ impl Store {
         Store { queue: Some(Queue { server: server.clone(), link: Arc::default() }), ..self }
     }
 
-    pub async fn open_existing(path: &Path) -> Result<Store, Error> {
+    pub async fn open_existing(path: &Path) -> Result<Store> {
         match open_regular(path) {
             Ok(_) => Store::connect_file(path, READ_TIMEOUT).await,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
@@ -97,7 +97,7 @@ impl Store {
         self.database.close().await;
     }
 
-    async fn connect_file(path: &Path, timeout: Duration) -> Result<Store, Error> {
+    async fn connect_file(path: &Path, timeout: Duration) -> Result<Store> {
         // Not WAL: with a rollback journal, a closed store is a single file. It works on every file system, even in
         // read-only directories. Trials are seconds apart, so slow commits do not matter.
         let options = SqliteConnectOptions::new()
@@ -125,18 +125,18 @@ impl Store {
         Ok(store)
     }
 
-    pub async fn connect_server(server: &ServerPlace) -> Result<Store, Error> {
+    pub async fn connect_server(server: &ServerPlace) -> Result<Store> {
         Store::connect_pool(server, PgPoolOptions::new()).await
     }
 
-    pub(super) async fn connect_sender(server: &ServerPlace) -> Result<Store, Error> {
+    pub(super) async fn connect_sender(server: &ServerPlace) -> Result<Store> {
         let pool = PgPoolOptions::new().after_connect(|connection, _| {
             Box::pin(async move { sqlx::raw_sql(SENDER_SESSION).execute(connection).await.map(drop) })
         });
         Store::connect_pool(server, pool).await
     }
 
-    async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store, Error> {
+    async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store> {
         let pool = trust::connect_pool(server, pool).await?;
         let store = Store { database: Database::Postgres(pool), place: Place::Server(server.clone()), queue: None };
         store.check_server().await?;
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Begins a transaction. On a server, first checks which code could run in it.
-    pub(super) async fn begin(&self) -> Result<Transaction, Error> {
+    pub(super) async fn begin(&self) -> Result<Transaction> {
         let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
         if let (Transaction::Postgres(inner), Place::Server(server)) = (&mut transaction, &self.place) {
             let checked = trust::check_before_writing(inner).await.map_err(self.failed_to("write"))?;
@@ -156,7 +156,7 @@ impl Store {
         Ok(transaction)
     }
 
-    async fn claim_file(&self) -> Result<(), Error> {
+    async fn claim_file(&self) -> Result<()> {
         let fact =
             |row: &Row| Ok((row.get::<i64>("application_id")?, row.get::<i64>("objects")?, row.text("stranger")?));
         let facts = self.read(Query::new(FACTS_OF_FILE).bind(SCHEMA_SQL), fact).await?;
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    async fn check_server(&self) -> Result<(), Error> {
+    async fn check_server(&self) -> Result<()> {
         let facts = "SELECT CAST(pg_catalog.to_regclass('pgthaw.sweeps') IS NOT NULL AS INTEGER) AS ours, \
                      CAST(pg_catalog.to_regclass('pgthaw._sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
         let facts = self.read(Query::new(facts), |row| Ok((row.integer("ours")?, row.integer("history")?))).await?;
@@ -181,7 +181,7 @@ impl Store {
         }
     }
 
-    async fn migrate(&self) -> Result<(), Error> {
+    async fn migrate(&self) -> Result<()> {
         let migrated = self.migrate_after_others().await;
         migrated.map_err(|error| match error {
             MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
@@ -211,10 +211,7 @@ impl Store {
 
     async fn migrate_once(&self) -> Result<(), MigrateError> {
         let migrator = migrator();
-        match &self.database {
-            Database::Sqlite(pool) => migrator.run(pool).await,
-            Database::Postgres(pool) => migrator.run(pool).await,
-        }
+        either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
     /// SQLite has no lock for migrations. Code 5 is a lock timeout.
@@ -223,11 +220,7 @@ impl Store {
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
     }
 
-    pub(super) async fn read<T>(
-        &self,
-        query: Query,
-        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
-    ) -> Result<Vec<T>, Error> {
+    pub(super) async fn read<T>(&self, query: Query, from: impl Fn(&Row) -> Result<T, sqlx::Error>) -> Result<Vec<T>> {
         let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
         rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
@@ -238,12 +231,12 @@ impl Store {
         id: &str,
         query: Query,
         from: impl Fn(&Row) -> Result<T, sqlx::Error>,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>> {
         let of_study = |row: &Row| Ok(from(row).map_err(|error| self.failed_to("read")(error).of_study(Some(id))));
         self.read(query, of_study).await?.into_iter().collect()
     }
 
-    pub(super) async fn execute(&self, query: Query) -> Result<(), Error> {
+    pub(super) async fn execute(&self, query: Query) -> Result<()> {
         let mut transaction = self.begin().await?;
         query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
         transaction.commit().await.map_err(self.failed_to("write"))
@@ -258,7 +251,7 @@ impl Store {
 impl FromStr for Place {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Place, Error> {
+    fn from_str(text: &str) -> Result<Place> {
         let told = |error: postgres::Error| Error::Address(error.to_string());
         // Any string can be a file name, but may be a server address with a password.
         let parameters = match parse_connection_string(text) {
@@ -273,7 +266,7 @@ impl FromStr for Place {
 
 impl Place {
     /// Results for a server go to the local file first.
-    pub async fn open(&self) -> Result<Store, Error> {
+    pub async fn open(&self) -> Result<Store> {
         match self {
             Place::File(path) => Store::open(path).await,
             Place::Server(server) => Ok(Store::open(&default_path()?).await?.before(server)),
@@ -281,7 +274,7 @@ impl Place {
     }
 
     /// Returns damaged studies, which cannot be sent.
-    pub async fn open_existing(&self) -> Result<(Store, Vec<DamagedStudy>), Error> {
+    pub async fn open_existing(&self) -> Result<(Store, Vec<DamagedStudy>)> {
         match self {
             Place::File(path) => Ok((Store::open_existing(path).await?, Vec::new())),
             Place::Server(server) => {
@@ -298,7 +291,7 @@ impl Place {
         }
     }
 
-    pub async fn open_local_copy(&self) -> Result<Option<Store>, Error> {
+    pub async fn open_local_copy(&self) -> Result<Option<Store>> {
         let Place::Server(_) = self else { return Ok(None) };
         let path = default_path()?;
         Ok(if path.exists() { Some(Store::open_existing(&path).await?) } else { None })
@@ -306,7 +299,7 @@ impl Place {
 }
 
 /// SQLite trusts a journal beside the file, even another user's.
-fn require_own_journals(path: &Path) -> Result<(), Error> {
+fn require_own_journals(path: &Path) -> Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();

@@ -8,8 +8,8 @@ use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tokio::time::{sleep, timeout};
 
-use super::Error;
 use super::error::{Finding, Place, ServerPlace};
+use super::{Error, Result};
 
 /// The SQL files repeat it.
 const SCHEMA: &str = "pgthaw";
@@ -26,7 +26,7 @@ const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// Creates a missing schema.
-pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool, Error> {
+pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool> {
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);
     match server.0.check_peer().await {

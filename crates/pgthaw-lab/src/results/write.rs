@@ -2,7 +2,7 @@
 
 use super::database::{Query, Transaction, Values};
 use super::records::{Columns as _, Unsent};
-use super::{Error, Store};
+use super::{Result, Store};
 use crate::study::{SweepRun, SweepTrial};
 use crate::verdict::TrialOutline;
 
@@ -18,13 +18,13 @@ ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.ch
 
 impl Store {
     /// Stores a sweep before its first trial. It is sent with the next change.
-    pub async fn open_sweep(&self, run: &SweepRun) -> Result<(), Error> {
+    pub async fn open_sweep(&self, run: &SweepRun) -> Result<()> {
         let mut transaction = self.begin().await?;
         upsert_sweep(&mut transaction, run).await.map_err(self.failed_to("write"))?;
         transaction.commit().await.map_err(self.failed_to("write"))
     }
 
-    pub async fn save_sweep(&self, run: &SweepRun) -> Result<(), Error> {
+    pub async fn save_sweep(&self, run: &SweepRun) -> Result<()> {
         self.save(Some(run), &[]).await
     }
 
@@ -32,16 +32,16 @@ impl Store {
     ///
     /// # Errors
     /// Also if the same repeat of the point exists: a finished trial is never replaced.
-    pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<(), Error> {
+    pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<()> {
         self.save(None, std::slice::from_ref(trial)).await
     }
 
     /// Stores all or nothing.
-    pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
+    pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<()> {
         self.save(Some(run), trials).await
     }
 
-    async fn save(&self, run: Option<&SweepRun>, trials: &[SweepTrial]) -> Result<(), Error> {
+    async fn save(&self, run: Option<&SweepRun>, trials: &[SweepTrial]) -> Result<()> {
         let failed = self.failed_to("write");
         let mut transaction = self.begin().await?;
         if let Some(run) = run {
@@ -59,7 +59,7 @@ impl Store {
         Ok(())
     }
 
-    pub async fn drop_sweep(&self, id: &str) -> Result<(), Error> {
+    pub async fn drop_sweep(&self, id: &str) -> Result<()> {
         self.execute(Query::new("DELETE FROM sweeps WHERE id = $1").bind(id)).await
     }
 }

@@ -1,7 +1,7 @@
 //! Errors of a study's request.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use host::failure::{ErrorKind, Explain, FullDisk};
 use host::linux;
@@ -26,14 +26,11 @@ pub enum Error {
     Linux(#[from] linux::Error),
 }
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 pub const ANOTHER_PLACE: &str = "--dir (a smaller scale needs less)";
 
-impl Error {
-    /// `action` is a verb, such as "open".
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
-}
+host::file_error!(Error);
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {

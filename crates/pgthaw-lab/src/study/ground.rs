@@ -262,11 +262,9 @@ pub enum Part {
     Indexes,
 }
 
-impl Part {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
+host::named!(Part);
 
+impl Part {
     pub fn log_name(self) -> &'static str {
         match self {
             Part::Wal => "wal-log",

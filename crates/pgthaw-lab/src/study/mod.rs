@@ -23,7 +23,7 @@ pub use built_in::{BUILT_IN_STUDIES, read_named};
 pub use database::{
     CopyWay, DATABASE, DatabaseKey, DatabaseMaking, DatabaseSpec, FreshCopy, MakingStep, expected_bytes, plan_scale,
 };
-pub use error::{ANOTHER_PLACE, Error};
+pub use error::{ANOTHER_PLACE, Error, Result};
 pub use event::{
     Calibration, Event, Events, LiveSecond, Measured, Outcome, Seen, SweepTrialStarted, UntilWarm, compute_samples,
 };

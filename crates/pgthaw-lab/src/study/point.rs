@@ -357,11 +357,9 @@ pub enum Strategy {
     Replay,
 }
 
-impl Strategy {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
+host::named!(Strategy);
 
+impl Strategy {
     pub fn warms(self) -> bool {
         self != Strategy::Nothing && !self.runs_job()
     }

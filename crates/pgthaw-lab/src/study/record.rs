@@ -326,6 +326,16 @@ pub struct GeneratorCalibration {
 // ---- parts of runs and trials ----
 
 impl Disk {
+    /// What was requested without effect, and why.
+    pub fn not_in_force(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let asked = [
+            ("limit", &self.not_enforced),
+            ("limit on writes", &self.writes_not_enforced),
+            ("read-ahead", &self.read_ahead_not_enforced),
+        ];
+        asked.into_iter().filter_map(|(what, reason)| Some((what, reason.as_ref()?)))
+    }
+
     pub fn limits_writes(&self) -> bool {
         self.wiops.is_some() || self.wbps.is_some()
     }

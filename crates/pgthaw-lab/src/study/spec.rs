@@ -15,7 +15,7 @@ use super::axis::{
 };
 use super::built_in::read_named;
 use super::database::{DatabaseSpec, choose_shared_buffers, find_command, read_databases};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, Places, ServerSpec, read_disks, read_file_systems, read_places, read_servers};
 use super::point::{
@@ -129,7 +129,7 @@ impl RawSweep {
     }
 }
 
-pub fn read_study_text(path: &Path) -> Result<String, Error> {
+pub fn read_study_text(path: &Path) -> Result<String> {
     match read_text_at_most(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
             let problem = format!("{error}, the limit of a study file");

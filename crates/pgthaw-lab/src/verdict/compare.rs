@@ -13,7 +13,7 @@ use super::metric::Metric;
 use super::outline::TrialOutline;
 use super::statistics::{Limits, Ratio, compute_holm, compute_p, compute_ratio, compute_smallest_detectable};
 use super::warming::{limits_of, outline_trials};
-use crate::study::{Error, Finding, MeasurementVerdict, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
+use crate::study::{Error, Finding, MeasurementVerdict, Result, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
 use host::units::Bytes;
 
 /// Minimum that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
@@ -51,7 +51,7 @@ pub struct CellComparison {
 }
 
 /// Fails if a side matches no trial, or if several of its points belong to one cell.
-pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
+pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
@@ -147,7 +147,7 @@ pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
 }
 
 /// Fails if points are not measured twice, or if one side has no trial.
-pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
+pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise> {
     if !is_twice(run) {
         let why = "did not measure each point twice (bench --aa): name two sides, such as clients=1 clients=8";
         return Err(Error::Selection(format!("{} {why}", run.id)));
@@ -202,7 +202,7 @@ pub struct Selection {
 impl FromStr for Selection {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Selection, Error> {
+    fn from_str(text: &str) -> Result<Selection> {
         let (sweep, values) = match text.split_once(':') {
             Some((sweep, values)) if !sweep.contains('=') => (Some(sweep.to_owned()), values),
             None if !text.contains('=') => (Some(text.to_owned()), ""),
@@ -226,7 +226,7 @@ pub struct Side<'a> {
     pub trials: &'a [SweepTrial],
 }
 
-fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
+fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>> {
     let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
     let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
     let (outlines_of_a, outlines_of_b) = (outline_trials(a.trials), outline_trials(b.trials));
@@ -314,7 +314,7 @@ impl Side<'_> {
         format!("{}:{}", self.run.id, values.collect::<Vec<_>>().join(","))
     }
 
-    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials, Error> {
+    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials> {
         let mut cells = CellTrials::new();
         let mut points: BTreeMap<String, u32> = BTreeMap::new();
         for (place, trial) in self.trials.iter().enumerate().filter(|(_, trial)| self.has(trial)) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use strum::{EnumMessage, VariantArray};
 
-use crate::study::{Error, SweepTrial};
+use crate::study::{Error, Result, SweepTrial};
 
 /// The doc comment of a metric is its caption.
 macro_rules! metrics {
@@ -160,7 +160,7 @@ impl Serialize for Metric {
 impl FromStr for Metric {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Metric, Error> {
+    fn from_str(text: &str) -> Result<Metric> {
         let known = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
         let found = Metric::ALL.iter().copied().find(|metric| metric.name() == text);
         found.ok_or_else(|| Error::Selection(format!("no metric is called \"{text}\"; known metrics: {known}")))

@@ -39,15 +39,8 @@ pub struct DoctorArguments {
     /// restore, hydrate, predict and bench use the profile. Reads relation files with direct I/O, at most BYTES (64MiB or more), and writes
     /// nothing there. This saturates the device for up to 10 seconds and delays all other reads. The profile is stored for this user, and
     /// applies under this cgroup's limit. Probe as the user, and in the cgroup, that will restore.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        conflicts_with = "require",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "1GiB",
-        value_parser = probe_budget
-    )]
+    #[arg(long, value_name = "BYTES", conflicts_with = "require", value_parser = probe_budget)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "1GiB")]
     probe: Option<Bytes>,
 
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 
@@ -31,12 +31,7 @@ pub struct FillArguments {
 
 impl FillArguments {
     /// Uses the estimate of Greg Smith's pgbench slides and pgthaw's model. Rows are those of the last ANALYZE.
-    pub async fn print(
-        &self,
-        target: &Target,
-        with_system: bool,
-        output: OutputArguments,
-    ) -> anyhow::Result<ExitStatus> {
+    pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);
         let (device, device_remark) = read_device_with(self.riops, None, path)?;

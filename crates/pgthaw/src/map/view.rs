@@ -194,14 +194,11 @@ pub async fn read_current_map(
     };
     let databases = target.databases().await?;
     let progress = Progress::steps_when_slow("inspecting", output.shows_progress());
+    let page_cache = target.page_cache();
     let inputs = MapInputs {
-        server: target.server.as_ref(),
-        data_directory: target.data_directory.as_ref(),
-        page_cache: &target.page_cache(),
-        databases: &databases,
-        named: None,
         names: names.as_ref(),
         progress: &|done, total| progress.reach(done as u64, total as u64),
+        ..target.map_inputs(&page_cache, &databases)
     };
     let map = read_map(inputs).await;
     progress.finish();
@@ -218,16 +215,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     let earlier: Vec<PathBuf> =
         earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
     let databases = target.databases().await?;
-    let inputs = MapInputs {
-        server: target.server.as_ref(),
-        data_directory: target.data_directory.as_ref(),
-        page_cache: &target.page_cache(),
-        databases: &databases,
-        named: None,
-        names: None,
-        progress: &|_, _| (),
-    };
-    read_heat(map, inputs, &earlier).await;
+    read_heat(map, target.map_inputs(&target.page_cache(), &databases), &earlier).await;
     if let Some(server) = &target.server {
         map.lookups = Lookups::read(server, &databases).await;
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use roaring::RoaringBitmap;
 
 use super::arguments::PredictArguments;
@@ -41,11 +41,7 @@ pub struct RestoreInput {
     geometry: Geometry,
 }
 
-pub async fn forecast(
-    arguments: &PredictArguments,
-    figures: &Numbers,
-    shows_progress: bool,
-) -> anyhow::Result<ServerForecast> {
+pub async fn forecast(arguments: &PredictArguments, figures: &Numbers, shows_progress: bool) -> Result<ServerForecast> {
     let target = Target::open(&arguments.connection).await?;
     match (&target.server, &target.data_directory) {
         (Some(server), _) => forecast_running(arguments, figures, &target, server, shows_progress).await,
@@ -69,7 +65,7 @@ struct Known {
 }
 
 impl Known {
-    fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> anyhow::Result<ServerForecast> {
+    fn forecast(self, figures: &Numbers, mut assumptions: Vec<String>) -> Result<ServerForecast> {
         let directory = self.directory.as_deref();
         let (device, described) = read_device_with(figures.riops, figures.rbps, directory)?;
         let read_ahead = read_ahead_bytes(figures.read_ahead, directory.filter(|_| self.is_local));
@@ -160,7 +156,7 @@ async fn forecast_running(
     target: &Target,
     server: &Server,
     shows_progress: bool,
-) -> anyhow::Result<ServerForecast> {
+) -> Result<ServerForecast> {
     let watched = watch(server, arguments.seconds, shows_progress).await?;
     let (snapshot, unread) = match read_heat(arguments, target).await {
         Ok(snapshot) => (snapshot, None),
@@ -200,14 +196,7 @@ async fn forecast_running(
             vec![format!("all blocks of a relation are equally popular: {why}")]
         }
     });
-    assumptions.extend([
-        format!(
-            "{}, a warm transaction takes {:.3} ms on one of {cores} processors",
-            counted(clients as usize, "client"),
-            hit_seconds * 1e3
-        ),
-        describe_normal(told.is_some(), &watched),
-    ]);
+    assumptions.extend([describe_warm(clients, hit_seconds, cores), describe_normal(told.is_some(), &watched)]);
     let block_bytes = f64::from(server.facts.block_size);
     let memory = read_memory_pages(figures, server.is_local_socket(), block_bytes, &mut assumptions);
     let known = Known {
@@ -225,7 +214,7 @@ async fn forecast_running(
     known.forecast(figures, assumptions)
 }
 
-async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> anyhow::Result<Watched> {
+async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> Result<Watched> {
     let mut connection = server.connect_to(&server.database).await?;
     let before = read_activity(&mut connection).await?;
     let progress = Progress::steps("watching", LOOKS.into(), shows_progress);
@@ -266,6 +255,11 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
             format!("the database \"{database}\" is idle: its cumulative statistics stand for its clients' requests")
         }
     }
+}
+
+fn describe_warm(clients: u32, hit_seconds: f64, cores: f64) -> String {
+    let clients = counted(clients, "client");
+    format!("{clients}, a warm transaction takes {:.3} ms on one of {cores} processors", hit_seconds * 1e3)
 }
 
 fn describe_normal(is_told: bool, watched: &Watched) -> String {
@@ -347,7 +341,7 @@ async fn forecast_stopped(
     figures: &Numbers,
     target: &Target,
     directory: &DataDirectory,
-) -> anyhow::Result<ServerForecast> {
+) -> Result<ServerForecast> {
     let chosen = read_heat(arguments, target).await?.ok_or(Error::NoServer)?;
     let cores = figures.cores.unwrap_or_else(count_cores);
     let clients = figures.clients.unwrap_or(1);
@@ -362,11 +356,7 @@ async fn forecast_stopped(
     )];
     let what = what_it_says(&chosen.snapshot.map, figures.popularity.is_some());
     assumptions.extend(describe_snapshot(what, &chosen));
-    assumptions.push(format!(
-        "{}, a warm transaction takes {:.3} ms on one of {cores} processors",
-        counted(clients as usize, "client"),
-        hit_seconds * 1e3
-    ));
+    assumptions.push(describe_warm(clients, hit_seconds, cores));
     let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
     let block_bytes = f64::from(directory.block_size);
     let known = Known {

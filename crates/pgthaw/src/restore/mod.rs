@@ -6,7 +6,7 @@ pub mod receipt_text;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -189,7 +189,7 @@ async fn finish_left(
     (journals.ok(), finished)
 }
 
-pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> Result<ExitStatus> {
     open_files::allow_all();
     let (snapshot, selected, mut source) = match find_source(&arguments).await {
         Err(error) if matches!(error.downcast_ref(), Some(cache::Error::NoSnapshot(_))) => {
@@ -301,7 +301,7 @@ struct Source {
     remarks: Vec<String>,
 }
 
-async fn find_source(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Selected, Source)> {
+async fn find_source(arguments: &RestoreArguments) -> Result<(Snapshot, Selected, Source)> {
     if !arguments.other_cluster
         && let Some(directory) = find_directory(&arguments.connection)?
     {
@@ -356,7 +356,7 @@ impl Source {
         }
     }
 
-    pub fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> anyhow::Result<Request> {
+    pub fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> Result<Request> {
         let here = self.directory.as_ref().map(|directory| directory.block_size);
         let mut map = snapshot.map;
         let block_size = map.source.block_size;
@@ -373,7 +373,7 @@ impl Source {
 
     /// # Errors
     /// If it is another cluster's server, or if a server is required.
-    pub async fn server(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
+    pub async fn server(mut self, arguments: &RestoreArguments) -> Result<Answer> {
         let mut remarks = std::mem::take(&mut self.remarks);
         let target = match self.target.take() {
             Some(target) => target,

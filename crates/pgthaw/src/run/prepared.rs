@@ -111,14 +111,11 @@ impl Prepared {
         progress: &terminal::Progress,
         shows_progress: bool,
     ) -> Result<Prepared, Unprepared> {
+        let page_cache = target.page_cache();
         let inputs = MapInputs {
-            server: target.server.as_ref(),
-            data_directory: target.data_directory.as_ref(),
-            page_cache: &target.page_cache(),
-            databases: &databases,
             named: named.as_deref(),
-            names: None,
             progress: &|done, total| progress.reach(done as u64, total as u64),
+            ..target.map_inputs(&page_cache, &databases)
         };
         let map = read_map_of(inputs, arguments.protects()).await?;
         if let (TierState::Unknown { .. }, Some(why)) = (&map.os, &target.directory_refusal) {

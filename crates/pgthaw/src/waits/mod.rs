@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use sqlx::postgres::PgConnection;
@@ -77,7 +77,7 @@ pub struct WaitsArguments {
     pub connection: ConnectionArguments,
 }
 
-pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<ExitStatus> {
     // Checks the file before the measurement.
     let file = arguments.parquet.as_deref().map(|path| ExportFile::open(path, "--parquet FILE")).transpose()?;
     let target = Target::open(&arguments.connection).await?;
@@ -127,7 +127,7 @@ impl WaitsArguments {
         watch: &mut Watch,
         source: &mut BudgetedSource,
         output: OutputArguments,
-    ) -> anyhow::Result<ExitStatus> {
+    ) -> Result<ExitStatus> {
         let Some((program, words)) = self.command.split_first() else {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
             let progress = Progress::steps("measuring, by seconds", seconds, output.shows_progress());
@@ -181,7 +181,7 @@ struct Here {
 }
 
 impl Here {
-    pub async fn open(target: &Target, wanted: Option<Tier>) -> anyhow::Result<Here> {
+    pub async fn open(target: &Target, wanted: Option<Tier>) -> Result<Here> {
         let Looking { looks, mut who, own_pids, version_num, postmaster_pid, .. } = Looking::open(target).await?;
         let started_at = read_postmaster_start(&mut who).await?;
         let names = WaitNames::of_server(version_num, &mut who).await;
@@ -215,7 +215,7 @@ impl Following<'_> {
         step: Duration,
         end: impl Future<Output = T>,
         hear: impl Fn(),
-    ) -> anyhow::Result<T> {
+    ) -> Result<T> {
         let mut end = std::pin::pin!(end);
         loop {
             let (target, gone) = (self.target, watch.hear_gone());

@@ -6,7 +6,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use super::resolved::{Candidate, ConnectOptions, Identity, Kind, ResolvedOptions};
 use super::system_user::{ActingAs, SystemUser};
 use crate::answer::{Columns as _, ask_one};
-use crate::{Address, Error};
+use crate::{Address, Error, Result};
 
 const OLDEST_VERSION_NUM: u32 = 130_000;
 
@@ -20,7 +20,7 @@ pub struct Reached {
 
 impl Reached {
     /// Without a named database tries `postgres`, then `template1`.
-    pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
+    pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection)> {
         let resolved = ResolvedOptions::new(options)?;
         let mut failures = Vec::new();
         for wanted in &resolved.wanted {
@@ -43,11 +43,11 @@ impl Reached {
     }
 
     /// Uses the same user.
-    pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
+    pub async fn connect_to(&self, database: &str) -> Result<PgConnection> {
         connect_as(&self.resolved, &self.candidate, &self.identity, database).await
     }
 
-    pub async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub async fn within<T>(&self, asked: impl Future<Output = Result<T>>) -> Result<T> {
         within(self.resolved.timeout, &self.address(), asked).await?
     }
 
@@ -84,7 +84,7 @@ async fn reach_host(
     resolved: &ResolvedOptions,
     candidate: &Candidate,
     wanted: &Kind,
-) -> Result<(Identity, String, PgConnection), Error> {
+) -> Result<(Identity, String, PgConnection)> {
     let mut refused = None;
     'identities: for identity in resolved.identities(candidate)? {
         for database in resolved.databases() {
@@ -113,7 +113,7 @@ async fn connect_as(
     candidate: &Candidate,
     identity: &Identity,
     database: &str,
-) -> Result<PgConnection, Error> {
+) -> Result<PgConnection> {
     // The startup packet overrides settings of databases and roles. A session without the mark belongs to a pooler.
     let mark = rand::random::<u64>().to_string();
     let options = candidate.options(resolved, &identity.role, database)?;
@@ -141,7 +141,7 @@ async fn connect_as(
     }
 }
 
-async fn within<T>(limit: Duration, address: &str, asked: impl Future<Output = T>) -> Result<T, Error> {
+async fn within<T>(limit: Duration, address: &str, asked: impl Future<Output = T>) -> Result<T> {
     let answer = tokio::time::timeout(limit, asked).await;
     answer.map_err(|_| Error::ConnectTimeout { address: address.to_owned(), seconds: limit.as_secs() })
 }
@@ -154,7 +154,7 @@ async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConne
 }
 
 /// An unknown version passes.
-fn check_version(connection: &PgConnection) -> Result<(), Error> {
+fn check_version(connection: &PgConnection) -> Result<()> {
     match connection.server_version_num() {
         Some(number) if number < OLDEST_VERSION_NUM => {
             Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000)))
@@ -163,7 +163,7 @@ fn check_version(connection: &PgConnection) -> Result<(), Error> {
     }
 }
 
-async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &Candidate) -> Result<(), Error> {
+async fn require_kind(connection: &mut PgConnection, wanted: &Kind, candidate: &Candidate) -> Result<()> {
     if wanted.is_any() {
         return Ok(());
     }
@@ -192,7 +192,7 @@ pub struct PlainServer {
 }
 
 impl PlainServer {
-    pub fn new(options: &ConnectOptions) -> Result<PlainServer, Error> {
+    pub fn new(options: &ConnectOptions) -> Result<PlainServer> {
         let resolved = ResolvedOptions::new(options)?;
         let candidate = resolved.candidates[0].clone();
         let identities = resolved.identities(&candidate)?;
@@ -205,7 +205,7 @@ impl PlainServer {
     }
 
     /// Call this before sending any data.
-    pub async fn check_peer(&self) -> Result<(), Error> {
+    pub async fn check_peer(&self) -> Result<()> {
         self.resolved.check_peer(&self.candidate, &self.role, &self.database).await
     }
 }

@@ -10,7 +10,7 @@ use Support::{Harmless, Honoured, Only};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular, read_open_at_most, read_text_at_most};
 use percent_encoding::percent_decode_str;
 
-use crate::{Error, quote_value};
+use crate::{Error, Result, quote_value};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
@@ -18,7 +18,7 @@ const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 ///
 /// # Errors
 /// Messages contain only parameter names: the rest may be a password.
-pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
+pub fn parse(text: &str) -> Result<Option<Parameters>> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
         // A `://` after `=` is part of a value.
@@ -62,7 +62,7 @@ fn invalid(reason: String) -> Error {
     Error::ConnectionString { reason }
 }
 
-fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Error> {
+fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<()> {
     if parameters.set(key, value) {
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Erro
     Err(invalid(format!("{shown} is not a libpq option{near}")))
 }
 
-fn parse_pairs(text: &str) -> Result<Parameters, Error> {
+fn parse_pairs(text: &str) -> Result<Parameters> {
     let mut parameters = Parameters::default();
     let mut rest = text.trim_start();
     let mut before = String::new();
@@ -114,7 +114,7 @@ fn take_value(text: &str) -> Option<(String, &str)> {
 }
 
 /// Parses `[user[:password]@][host[:port][,…]][/dbname][?key=value&…]`.
-fn parse_uri(text: &str) -> Result<Parameters, Error> {
+fn parse_uri(text: &str) -> Result<Parameters> {
     let mut parameters = Parameters::default();
     let mut parts: Vec<(&str, String)> = Vec::new();
     // Like libpq: a login ends at an @, unless a slash comes first.
@@ -144,7 +144,7 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
 }
 
 /// Hosts and ports, in lists of equal length. IPv6 addresses are in brackets.
-fn split_hosts(text: &str) -> Result<(String, String), Error> {
+fn split_hosts(text: &str) -> Result<(String, String)> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     // The password contains an unescaped @.
     if text.contains('@') {
@@ -169,7 +169,7 @@ fn split_hosts(text: &str) -> Result<(String, String), Error> {
     Ok((hosts.join(","), if has_port { ports.join(",") } else { String::new() }))
 }
 
-fn decode(text: &str, what: &str) -> Result<String, Error> {
+fn decode(text: &str, what: &str) -> Result<String> {
     let is_hex = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     if text.match_indices('%').any(|(at, _)| !is_hex(at + 1) || !is_hex(at + 2) || text[at..].starts_with("%00")) {
         let reason = format!(
@@ -284,7 +284,7 @@ impl Parameters {
     }
 
     /// Rejects unsupported values.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<()> {
         for (key, _, support) in &KNOWN {
             let (Some(value), Only(values)) = (self.get(key), support) else { continue };
             if !values.contains(&value) {
@@ -329,7 +329,7 @@ pub fn variable(name: &str) -> Option<String> {
 ///
 /// # Errors
 /// If others may read the file. libpq only warns, which looks like a wrong password.
-pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>, Error> {
+pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>> {
     let opened = match open_regular(file) {
         Ok(opened) => opened,
         // Like libpq: no password without a regular file.
@@ -373,7 +373,7 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
 // ---- service file ----
 
 /// Searches `file` or the user's, then the system's.
-pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters, Error> {
+pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters> {
     let files = service_files(file);
     for file in &files {
         if let Some(parameters) = read_service_file(file, name)? {
@@ -390,7 +390,7 @@ fn service_files(file: Option<&str>) -> Vec<PathBuf> {
 }
 
 /// `None` without such a file or service. Like libpq: no quotes, no escapes.
-fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, Error> {
+fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>> {
     let text = match read_text_at_most(file, SMALL_FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 
 use super::conninfo::{Parameters, find_password, read_service, variable};
 use super::system_user::{DEFAULT_PORT, SOCKET_DIRECTORIES, SystemUser, default_host};
-use crate::{Address, Error};
+use crate::{Address, Error, Result};
 
 /// Timeout per host.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
@@ -41,13 +41,13 @@ impl ConnectOptions {
     }
 
     /// Address without defaults and password.
-    pub fn describe(&self) -> Result<Address, Error> {
+    pub fn describe(&self) -> Result<Address> {
         let resolved = ResolvedOptions::new(self)?;
         Ok(resolved.candidates[0].describe(resolved.user.clone()))
     }
 
     /// First address, if no candidate may get the password.
-    pub fn withheld_from(&self) -> Result<Option<String>, Error> {
+    pub fn withheld_from(&self) -> Result<Option<String>> {
         let resolved = ResolvedOptions::new(self)?;
         let are_all = resolved.candidates.iter().all(|candidate| resolved.withholds_password(candidate));
         Ok(are_all.then(|| resolved.candidates[0].address()))
@@ -109,7 +109,7 @@ pub struct Identity {
 }
 
 impl ResolvedOptions {
-    pub fn new(options: &ConnectOptions) -> Result<ResolvedOptions, Error> {
+    pub fn new(options: &ConnectOptions) -> Result<ResolvedOptions> {
         let mut given = Parameters::default();
         let port = options.port.map(|port| port.to_string());
         let fields = [("host", &options.host), ("port", &port), ("user", &options.user), ("dbname", &options.database)];
@@ -172,7 +172,7 @@ impl ResolvedOptions {
     }
 
     /// In order to try. On a socket, root can also act as the server's owner: first if no user is named, else last.
-    pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>, Error> {
+    pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
             // Peer authentication does not exist over TCP.
@@ -203,7 +203,7 @@ impl ResolvedOptions {
     ///
     /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory the
     /// server must stop at that moment; in the distribution's directory it is impossible.
-    pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
+    pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<()> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         let wanted = self.parameters.get("requirepeer");
         let place = socket.parent().and_then(|place| place.metadata().ok());
@@ -235,7 +235,7 @@ impl ResolvedOptions {
         self.address_was_read && candidate.socket_file().is_none_or(|socket| !is_in_trusted_place(&socket))
     }
 
-    pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>, Error> {
+    pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>> {
         if self.withholds_password(candidate) {
             return Ok(None);
         }
@@ -270,7 +270,7 @@ impl Candidate {
         }
     }
 
-    pub fn options(&self, resolved: &ResolvedOptions, role: &str, database: &str) -> Result<PgConnectOptions, Error> {
+    pub fn options(&self, resolved: &ResolvedOptions, role: &str, database: &str) -> Result<PgConnectOptions> {
         let parameters = &resolved.parameters;
         let mut options = PgConnectOptions::new_without_pgpass()
             .host(&self.host)
@@ -313,7 +313,7 @@ impl Candidate {
 }
 
 /// Accepts `-c name=value` and `--name=value`.
-fn option_pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
+fn option_pairs(text: &str) -> Result<Vec<(String, String)>> {
     let wrong = || Error::Option { what: "options (-c name=value or --name=value)", value: text.to_owned() };
     let mut pairs = Vec::new();
     let mut words = split_words(text).into_iter();
@@ -346,7 +346,7 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 /// `hostaddr` must be as long as `host`. One `port` applies to all hosts.
-fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
+fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>> {
     let list = |key| parameters.get(key).map(|text: &str| text.split(',').map(str::trim).collect::<Vec<_>>());
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port").unwrap_or_else(|| vec![""]));
     let count = addresses.as_ref().or(hosts.as_ref()).map_or(1, Vec::len);
@@ -380,7 +380,7 @@ fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     Ok(candidates)
 }
 
-fn wanted(parameters: &Parameters) -> Result<Vec<&'static Kind>, Error> {
+fn wanted(parameters: &Parameters) -> Result<Vec<&'static Kind>> {
     let what = "target_session_attrs (any, read-write, read-only, primary, standby or prefer-standby)";
     let value = parameters.get("target_session_attrs").unwrap_or("any");
     let names = if value == "prefer-standby" { vec!["standby", "any"] } else { vec![value] };
@@ -388,14 +388,14 @@ fn wanted(parameters: &Parameters) -> Result<Vec<&'static Kind>, Error> {
     kinds.ok_or_else(|| Error::Option { what, value: value.to_owned() })
 }
 
-fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode, Error> {
+fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode> {
     let what = "sslmode (disable, allow, prefer, require, verify-ca or verify-full)";
     let value = parameters.get("sslmode").unwrap_or("prefer");
     value.parse().map_err(|_| Error::Option { what, value: value.to_owned() })
 }
 
 /// 0 or less means no limit, as in libpq.
-fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
+fn timeout(parameters: &Parameters) -> Result<Duration> {
     let Some(text) = parameters.get("connect_timeout") else {
         return Ok(Duration::from_secs(CONNECT_TIMEOUT_SECONDS));
     };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::owner::{DATA, LOG, make_for};
 use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster, run_until_stopped, server_owner};
-use crate::{DataDirectory, Error, Programs};
+use crate::{DataDirectory, Error, Programs, Result};
 use host::files::{Directory, Tree};
 use host::linux::threads::lock;
 
@@ -20,7 +20,7 @@ const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:",
 
 impl ScratchCluster {
     /// Enables `replace_settings`, whose settings win over earlier ones.
-    pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
+    pub fn allow_replaceable_settings(&self) -> Result<()> {
         if self.borrowed.is_some() {
             return Ok(());
         }
@@ -28,7 +28,7 @@ impl ScratchCluster {
     }
 
     /// Applies at the next start or reload. Values must not contain line breaks.
-    pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
+    pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<()> {
         if let Some(borrowed) = &self.borrowed {
             settings.clone_into(&mut lock(&borrowed.replaceable));
             return Ok(());
@@ -43,7 +43,7 @@ impl ScratchCluster {
         Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
     }
 
-    pub(super) fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
+    pub(super) fn replace_file(&self, name: &str, text: &str) -> Result<()> {
         let replaced = self.data().and_then(|data| data.replace(name, text.as_bytes()));
         replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
     }
@@ -73,7 +73,7 @@ impl ScratchCluster {
     }
 
     /// Wanted lines only: a log may exceed memory.
-    pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String, Error> {
+    pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String> {
         let path = self.log_file();
         let mut kept = String::new();
         let mut read = || -> std::io::Result<()> {
@@ -94,7 +94,7 @@ impl ScratchCluster {
     }
 
     /// Waits until the killed owner's server has stopped.
-    pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
+    pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let began = Instant::now();
         let is_running =
             || DataDirectory::open(&directory.join("data")).is_ok_and(|data| data.read_postmaster().is_some());
@@ -113,7 +113,7 @@ impl ScratchCluster {
 
 impl ScratchCluster {
     /// Moves a directory of the stopped cluster and leaves a link. Replaces an existing one.
-    pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
+    pub fn move_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let (from, to) = (self.data_directory().join(name), elsewhere.join(name));
         remove_from(elsewhere, name).map_err(|source| Error::file("remove", &to, source))?;
         run_until_stopped(Command::new("cp").args(["-aT".as_ref(), from.as_os_str(), to.as_os_str()]))?;
@@ -125,7 +125,7 @@ impl ScratchCluster {
     }
 
     /// Replaces an existing one.
-    pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<(), Error> {
+    pub fn make_directory(&self, name: &str, elsewhere: &Path) -> Result<()> {
         let made =
             remove_from(elsewhere, name).and_then(|()| make_for(server_owner(), &Directory::open(elsewhere)?, name));
         made.map_err(|source| Error::file("make", &elsewhere.join(name), source))

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal};
 use self::owner::{DATA, LOG, MARK, SOCKETS, let_through, make_for, new_directory, remove_marked, remove_own_cluster};
 use super::error::CREATE_DIRECTORY_IN;
 use super::programs::{command_name, keep_plain_environment};
-use super::{ConnectOptions, DataDirectory, Error, Programs};
+use super::{ConnectOptions, DataDirectory, Error, Programs, Result};
 
 mod changing;
 mod owner;
@@ -94,7 +94,7 @@ struct Borrowed {
 
 impl ScratchCluster {
     /// `postgres` must be able to reach `parent` if this is root. Later `settings` win. Cleans up after a failure.
-    pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
+    pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         let made = make_for(server_owner(), cluster.directory.directory(), DATA);
         made.map_err(|source| Error::file(CREATE_DIRECTORY_IN, &cluster.directory.path(), source))?;
@@ -105,7 +105,7 @@ impl ScratchCluster {
     }
 
     /// Takes over the stopped cluster in `directory/data`.
-    pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
+    pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster> {
         let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
         let cluster = ScratchCluster::in_directory(programs, own, None, server_owner())?;
         if has_cluster(directory) {
@@ -119,11 +119,7 @@ impl ScratchCluster {
 
     /// Runs a stopped cluster with its owner's `options`, only on the private socket, with trust authentication. Does
     /// not change its configuration: settings of `configure` last until the drop.
-    pub fn borrow(
-        programs: &Programs,
-        data_directory: &DataDirectory,
-        options: &[String],
-    ) -> Result<ScratchCluster, Error> {
+    pub fn borrow(programs: &Programs, data_directory: &DataDirectory, options: &[String]) -> Result<ScratchCluster> {
         let owner = rustix::process::geteuid().is_root().then(|| Owner::of(data_directory)).transpose()?;
         let mut cluster = ScratchCluster::in_new_directory(programs, Path::new("/tmp"), owner)?;
         cluster.borrowed = Some(Borrowed {
@@ -137,7 +133,7 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
-    fn in_new_directory(programs: &Programs, parent: &Path, owner: Option<Owner>) -> Result<ScratchCluster, Error> {
+    fn in_new_directory(programs: &Programs, parent: &Path, owner: Option<Owner>) -> Result<ScratchCluster> {
         let (directory, mark) = new_directory(parent, owner)?;
         ScratchCluster::in_directory(programs, directory, Some(mark), owner)
     }
@@ -147,7 +143,7 @@ impl ScratchCluster {
         directory: OwnDirectory,
         mark: Option<OwnerMark>,
         owner: Option<Owner>,
-    ) -> Result<ScratchCluster, Error> {
+    ) -> Result<ScratchCluster> {
         let make = || {
             let sockets = MarkedDirectory::create("pgthaw-", Path::new("/tmp"))?;
             make_for(owner, sockets.directory(), SOCKETS)?;
@@ -170,7 +166,7 @@ impl ScratchCluster {
     }
 
     /// For the next start; the last value wins.
-    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
         if let Some(borrowed) = &self.borrowed {
             let mut kept = lock(&borrowed.settings);
             kept.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -183,25 +179,21 @@ impl ScratchCluster {
     }
 
     /// Waits for readiness, or until `hurry_clusters`.
-    pub fn start(&mut self) -> Result<(), Error> {
+    pub fn start(&mut self) -> Result<()> {
         self.start_with(|_| {})
     }
 
     /// Ignores `hurry_clusters`: only a server can remove what a study or a crash left.
-    pub fn start_to_tidy(&mut self) -> Result<(), Error> {
+    pub fn start_to_tidy(&mut self) -> Result<()> {
         self.start_unless(|| false, |_| {})
     }
 
     /// `prepare` may change the command.
-    pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
+    pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<()> {
         self.start_unless(is_hurried, prepare)
     }
 
-    fn start_unless(
-        &mut self,
-        is_given_up: impl Fn() -> bool,
-        prepare: impl FnOnce(&mut Command),
-    ) -> Result<(), Error> {
+    fn start_unless(&mut self, is_given_up: impl Fn() -> bool, prepare: impl FnOnce(&mut Command)) -> Result<()> {
         let logged = self.log_bytes();
         let mut command = self.start_command()?;
         prepare(&mut command);
@@ -213,7 +205,7 @@ impl ScratchCluster {
         self.wait_until_ready(logged, is_given_up)
     }
 
-    pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
+    pub fn stop(&mut self, mode: StopMode) -> Result<()> {
         let signal = match mode {
             StopMode::Fast => Signal::INT,
             StopMode::Immediate => Signal::QUIT,
@@ -309,14 +301,14 @@ impl ScratchCluster {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    fn run_initdb(&self) -> Result<(), Error> {
+    fn run_initdb(&self) -> Result<()> {
         let mut command = self.as_owner(&self.programs.path("initdb")?);
         command.arg("-D").arg(self.data_directory());
         command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
         run_until_stopped(&mut command)
     }
 
-    fn start_command(&self) -> Result<Command, Error> {
+    fn start_command(&self) -> Result<Command> {
         let path = self.log_file();
         let open_log = || -> io::Result<(File, File)> {
             let log = self.directory.directory().open_to_append(LOG, 0o600)?;
@@ -353,7 +345,7 @@ impl ScratchCluster {
     }
 
     /// Like `pg_ctl -w`. Ignores the first `logged` bytes of the log.
-    fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<(), Error> {
+    fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<()> {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
             if is_given_up() {
@@ -425,7 +417,7 @@ fn is_hurried() -> bool {
 }
 
 /// Suitable only for little output.
-fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
+fn run_until_stopped(command: &mut Command) -> Result<()> {
     let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
     let pipes = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -461,7 +453,7 @@ pub struct Listening {
 
 impl Listening {
     /// `host` must be an address of this machine.
-    pub fn find(host: &str, role: &str) -> Result<Listening, Error> {
+    pub fn find(host: &str, role: &str) -> Result<Listening> {
         let failed = |reason: String| Error::Listen { host: host.to_owned(), reason };
         let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
         let address = addresses.next().ok_or_else(|| failed("the name has no address".to_owned()))?.ip();
@@ -488,7 +480,7 @@ impl Listening {
 
 impl ScratchCluster {
     /// Takes effect at the next start. The role needs its password (SCRAM).
-    pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
+    pub fn listen(&mut self, listening: &Listening) -> Result<()> {
         self.port = listening.port;
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;
         self.replace_file(

@@ -14,7 +14,7 @@ use nix::unistd::User;
 use rustix::fs::OFlags;
 
 use crate::error::CREATE_DIRECTORY_IN;
-use crate::{DataDirectory, Error};
+use crate::{DataDirectory, Error, Result};
 
 const PREFIX: &str = "pgthaw-";
 
@@ -152,7 +152,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    pub fn of(data_directory: &DataDirectory) -> Result<Owner, Error> {
+    pub fn of(data_directory: &DataDirectory) -> Result<Owner> {
         let facts = data_directory.files.root().facts();
         let facts = facts.map_err(|source| Error::file("look at", &data_directory.path, source))?;
         Ok(Owner { uid: facts.st_uid, gid: facts.st_gid })
@@ -164,7 +164,7 @@ impl Owner {
 }
 
 /// Creates a marked directory. The server's user can only traverse it.
-pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark), Error> {
+pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark)> {
     let make = || {
         let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;
         let mark = OwnerMark::place(directory.directory())?;

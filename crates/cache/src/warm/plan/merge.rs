@@ -63,10 +63,6 @@ impl Merging {
     pub const NONE: Merging = Merging { gap: 0, ties: 0 };
     /// Reads over every gap.
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
-
-    pub fn up_to(gap: u16, ties: u64) -> Merging {
-        Merging { gap, ties: u32::try_from(ties).unwrap_or(u32::MAX) }
-    }
 }
 
 /// Choice with the least device time.
@@ -327,7 +323,7 @@ impl Gaps {
             blocks += count * u64::from(length);
         }
         let (_, length, ties, reads) = best;
-        (Merging::up_to(length, ties), reads)
+        (Merging { gap: length, ties: u32::try_from(ties).unwrap_or(u32::MAX) }, reads)
     }
 }
 

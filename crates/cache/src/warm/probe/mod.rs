@@ -15,7 +15,7 @@ use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
 use super::device_profile::{DeviceProfile, READ_PRICE_SHARE_MAX};
-use super::{Control, Error};
+use super::{Control, Error, Result};
 use host::files::Tree;
 use host::linux;
 use host::linux::direct_read::{AlignedBuffer, DirectFile};
@@ -66,7 +66,7 @@ impl Probe<'_> {
     ///
     /// # Errors
     /// Too little data, no support for direct reads, or too few completed reads.
-    pub fn run(&self) -> Result<Option<Measurement>, Error> {
+    pub fn run(&self) -> Result<Option<Measurement>> {
         let started = Instant::now();
         let mut running =
             Running { probe: self, deck: Deck::new(self.directory, self.files)?, done: 0, reads: 0, read_bytes: 0 };
@@ -98,7 +98,7 @@ impl Probe<'_> {
 
 impl Running<'_> {
     /// Increases the depth until that gains nothing.
-    fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>, Error> {
+    fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
             let Some(speed) = self.run_random(SMALL_READ, depth, DEPTH_SHARE)? else { return Ok(None) };
@@ -115,7 +115,7 @@ impl Running<'_> {
         Ok(Some(points))
     }
 
-    fn measure_sizes(&mut self, depth: u32, small_per_second: f64) -> Result<Option<Vec<SizePoint>>, Error> {
+    fn measure_sizes(&mut self, depth: u32, small_per_second: f64) -> Result<Option<Vec<SizePoint>>> {
         let mut points = vec![SizePoint { read_bytes: Bytes(SMALL_READ), reads_per_second: small_per_second }];
         for size in SIZES {
             let Some(speed) = self.run_random(size, depth, SIZE_SHARE)? else { return Ok(None) };
@@ -124,13 +124,13 @@ impl Running<'_> {
         Ok(Some(points))
     }
 
-    fn run_random(&mut self, read_bytes: u64, depth: u32, share: (f64, f64)) -> Result<Option<Speed>, Error> {
+    fn run_random(&mut self, read_bytes: u64, depth: u32, share: (f64, f64)) -> Result<Option<Speed>> {
         let what = format!("random reads of {}, {depth} at a time", Bytes(read_bytes));
         self.run(&what, Phase { read_bytes, depth, in_order: false }, share)
     }
 
     /// `None` if interrupted.
-    fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>, Error> {
+    fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>> {
         let steps = DEPTHS.len() + SIZES.len() + 1;
         (self.probe.progress)(what, self.done, steps as u64);
         self.done += 1;
@@ -191,7 +191,7 @@ pub struct SampleFile {
 }
 
 /// The largest files on the directory's own device, sorted by path.
-pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, Error> {
+pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>> {
     let root = directory.files.root().facts();
     let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
     let mut files = Vec::new();
@@ -247,7 +247,7 @@ struct Deck {
 }
 
 impl Deck {
-    pub fn new(directory: &Tree, files: &[SampleFile]) -> Result<Deck, Error> {
+    pub fn new(directory: &Tree, files: &[SampleFile]) -> Result<Deck> {
         let mut chunks = chunks_of(files);
         if chunks.len() < CHUNKS_MIN {
             let found = files.iter().map(|file| file.size).sum();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Measurement;
 use crate::warm::device_profile::file_name_of;
-use crate::warm::{DEVICES, DeviceProfile, Error, state_directory};
+use crate::warm::{DEVICES, DeviceProfile, Error, Result, state_directory};
 use host::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
 use host::linux::block_device::BlockDevice;
 use host::linux::cgroup::ReadLimit;
@@ -137,7 +137,7 @@ impl ProfileStore {
     }
 
     /// Profile of a device under a limit; `None` if never probed.
-    pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
+    pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>> {
         let path = self.path(&device.identity, limit);
         let text = match read_at_most(&path, SMALL_FILE_BYTES_MAX) {
             Ok(text) => text,
@@ -151,7 +151,7 @@ impl ProfileStore {
     }
 
     /// Replaces the profile atomically. Returns its path.
-    pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf, Error> {
+    pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf> {
         let path = self.path(&record.device.identity, record.limit);
         let text = serde_json::to_vec_pretty(record).map_err(io::Error::from);
         match text.and_then(|text| write_whole(&path, &text)) {

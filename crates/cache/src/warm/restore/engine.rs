@@ -293,7 +293,7 @@ impl Work<'_> {
         self.staying.forget();
     }
 
-    fn count_left(&self, read: Read) -> Result<Left, linux::Error> {
+    fn count_left(&self, read: Read) -> linux::Result<Left> {
         let fork = &self.engine.forks[read.fork].entry;
         let Place { segment, pages, .. } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else {
@@ -322,7 +322,7 @@ impl Work<'_> {
     }
 
     /// Bytes that were not cached.
-    fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
+    fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> linux::Result<u64> {
         let engine = self.engine;
         let fork = &engine.forks[read.fork].entry;
         let Place { segment, first, range, pages } = self.place(read.range);
@@ -353,7 +353,7 @@ impl Work<'_> {
         loaded
     }
 
-    fn fill(&self, file: &dyn CachedFile, range: BlockRange, buffer: &mut Vec<u8>) -> Result<u64, linux::Error> {
+    fn fill(&self, file: &dyn CachedFile, range: BlockRange, buffer: &mut Vec<u8>) -> linux::Result<u64> {
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(self.engine.files.geometry.block_size);
         file.apply_read(offset, buffer).map(|filled| filled as u64)
@@ -376,8 +376,8 @@ impl Work<'_> {
         hot: &RoaringBitmap,
         range: BlockRange,
         segment_start: u64,
-        mut read: impl FnMut(BlockRange) -> Result<u64, linux::Error>,
-    ) -> Result<(), linux::Error> {
+        mut read: impl FnMut(BlockRange) -> linux::Result<u64>,
+    ) -> linux::Result<()> {
         let (Ok(start), Ok(last)) = (u32::try_from(range.start), u32::try_from(range.end - 1)) else { return Ok(()) };
         let mut runs = hot.range(start..=last);
         while let Some(run) = runs.next_range() {
@@ -422,7 +422,7 @@ pub fn let_go(
     if blocks == 0 || (may_be_used && files.cache.test_activity().is_err()) {
         return sums;
     }
-    let choose = |file: &dyn CachedFile, run: BlockRange| -> Result<Vec<PageRange>, linux::Error> {
+    let choose = |file: &dyn CachedFile, run: BlockRange| -> linux::Result<Vec<PageRange>> {
         let pages = files.pages_within(run);
         if !may_be_used {
             return Ok(vec![pages]);

@@ -39,12 +39,7 @@ impl<'a> OpenFiles<'a> {
     }
 
     /// `None` if the file is gone.
-    pub fn get(
-        &self,
-        key: SegmentKey,
-        path: &RelationPath,
-        fork: Fork,
-    ) -> Result<Option<Arc<dyn CachedFile>>, linux::Error> {
+    pub fn get(&self, key: SegmentKey, path: &RelationPath, fork: Fork) -> linux::Result<Option<Arc<dyn CachedFile>>> {
         {
             let mut open = lock(&self.open);
             if let Some(found) = open.iter().rposition(|(other, _)| *other == key).and_then(|at| open.remove(at)) {
@@ -64,12 +59,7 @@ impl<'a> OpenFiles<'a> {
     }
 
     /// At the limit, closes kept files, then waits for other threads.
-    fn open(
-        &self,
-        key: SegmentKey,
-        path: &RelationPath,
-        fork: Fork,
-    ) -> Result<Option<Box<dyn CachedFile>>, linux::Error> {
+    fn open(&self, key: SegmentKey, path: &RelationPath, fork: Fork) -> linux::Result<Option<Box<dyn CachedFile>>> {
         for _ in 0..OPEN_TRIES {
             match self.files.open(path, fork, key.1) {
                 Err(error) if error.is_too_few_files() => {
@@ -119,7 +109,7 @@ impl Splits {
         counts: PageCounts,
         cached: Vec<PageRange>,
         needed_pages: f64,
-    ) -> Result<u64, linux::Error> {
+    ) -> linux::Result<u64> {
         if counts.cached >= pages.pages() || needed_pages == 0.0 {
             return Ok(0);
         }

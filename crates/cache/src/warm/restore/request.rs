@@ -12,7 +12,7 @@ use crate::warm::receipt::{FoundAs, SkipReason};
 use crate::warm::{PlannedDevice, Refusal, Sharing};
 use crate::{ForkMap, Identity, Map, RelationMap, TierState, Tiers, compute_identities};
 use ::host::units::{Bytes, Fork};
-use postgres::{Database, Error, Relation, RelationKind, RelationPath, Server, read_databases, read_relations};
+use postgres::{Database, Relation, RelationKind, RelationPath, Result, Server, read_databases, read_relations};
 
 /// Minimum omission worth a remark.
 const REMARKED_MIN: Bytes = Bytes(1 << 20);
@@ -363,7 +363,7 @@ pub struct Catalog {
 
 impl Catalog {
     /// Includes the shared catalogs.
-    pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog, Error> {
+    pub async fn read(server: &Server, names: &BTreeSet<String>) -> Result<Catalog> {
         let mut connection = server.connect_to(&server.database).await?;
         let all = read_databases(&mut connection).await?;
         let mut catalog = Catalog::default();
@@ -400,7 +400,7 @@ impl Catalog {
     }
 }
 
-async fn ask(server: &Server, database: &Database) -> Result<Vec<Relation>, Error> {
+async fn ask(server: &Server, database: &Database) -> Result<Vec<Relation>> {
     read_relations(&mut server.connect_to(&database.name).await?, database, false).await
 }
 

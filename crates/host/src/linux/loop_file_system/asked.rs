@@ -28,11 +28,9 @@ pub enum FileSystemKind {
 
 impl FileSystemKind {
     pub const ALL: [FileSystemKind; 3] = [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs];
-
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
+
+crate::named!(FileSystemKind);
 
 /// Placeholders of own commands: loop device, log device, mount point, unique name.
 pub const PLACEHOLDERS: [&str; 4] = ["{device}", "{log_device}", "{directory}", "{name}"];

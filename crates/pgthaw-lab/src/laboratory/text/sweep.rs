@@ -240,6 +240,7 @@ fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
 
 pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize>) -> String {
     let cells = |cell: &dyn Fn(&CellComparison) -> String| comparison.cells.iter().map(cell).collect::<Vec<_>>();
+    let cycles = |cell: &CellComparison| if cell.cycles == 0 { String::new() } else { cell.cycles.to_string() };
     let columns = vec![
         Column::text("where", 12, cells(&|cell| render_label(&cell.label))),
         Column::number("B ÷ A", 0, cells(&|cell| render_ratio(&cell.ratio).0)),
@@ -249,7 +250,7 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
         Column::number("p (Holm)", 0, cells(&|cell| format!("{:.3}", cell.p_holm))),
         Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
-        Column::number("cycles", 4, cells(&|cell| render_cycles(cell.cycles))),
+        Column::number("cycles", 4, cells(&cycles)),
     ];
     let mut lines = vec![
         format!("{} of B against A", comparison.metric.name()),
@@ -269,6 +270,8 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     let rows: Vec<(&Noise, &NoiseCell)> =
         noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
     let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
+    // Percentage of studies with eight pairs that report a difference of equal sides.
+    let alarms = |cell: &NoiseCell| cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
     let columns = vec![
         Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),
         Column::text("where", 12, cells(&|cell| render_label(&cell.label))),
@@ -277,21 +280,12 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
         Column::number("p", 0, cells(&|cell| format!("{:.3}", cell.p))),
         Column::number("noise floor", 0, cells(&|cell| render_change(cell.floor))),
         Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
-        Column::number("false alarms", 3, cells(&render_false_share)),
+        Column::number("false alarms", 3, cells(&alarms)),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
     ];
     let mut lines = vec![format!("A' against A (equal sides) in {sweep}"), String::new()];
     lines.extend(render_columns(columns, width, "…"));
     lines.join("\n")
-}
-
-/// Percentage of studies with eight pairs that report a difference of equal sides.
-fn render_false_share(cell: &NoiseCell) -> String {
-    cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default()
-}
-
-fn render_cycles(cycles: u32) -> String {
-    if cycles == 0 { String::new() } else { cycles.to_string() }
 }
 
 fn render_label(label: &str) -> String {

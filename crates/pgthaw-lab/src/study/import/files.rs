@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::text::{decode, note_cut};
-use crate::study::error::Error;
+use crate::study::error::{Error, Result};
 use crate::study::finding::Finding;
 use host::files::open_regular;
 use host::units::counted;
@@ -64,7 +64,7 @@ impl<T> Named<T> {
 }
 
 /// Groups the files of each directory separately, and all individually named files together. Duplicates count once.
-pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>, Error> {
+pub fn find_trials(paths: &[PathBuf]) -> Result<Vec<TrialFiles>> {
     let (mut known, mut scopes, mut named) = (BTreeSet::new(), Vec::new(), Scope::default());
     let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
     for directory in directories {
@@ -86,7 +86,7 @@ fn holds_nothing(path: &Path) -> Error {
     Error::Import(format!("{} holds no result of pgbench", path.display()))
 }
 
-fn divide(scope: Scope) -> Result<Vec<TrialFiles>, Error> {
+fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
     let Scope { directory, is_tools, server, logs, reports, tables } = scope;
     let mut trials = match is_tools {
         true => vec![take_tools(logs, reports)],
@@ -279,7 +279,7 @@ fn choose_partners(
 const PART_NAMED: f64 = 1e100;
 const PART_NAMELESS: f64 = 1e101;
 
-fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>, Error> {
+fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<TrialFiles>> {
     let is_only = logs.len() == 1 && reports.len() == 1;
     let distance = |log: usize, report: usize| {
         let (log, report) = (&logs[log], &reports[report]);
@@ -377,7 +377,7 @@ const LINE_BYTES_MAX: u64 = 1 << 16;
 
 /// Visits parsed lines; an unparsable line is an error. Skips a last line without newline, which may be truncated.
 /// Returns whether the compressed file was truncated.
-pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool, Error> {
+pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<bool> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = open_regular(path).and_then(decode).map_err(failed)?;
     let (mut line, mut number, mut is_cut) = (String::new(), 0, false);
@@ -427,7 +427,7 @@ struct Numbers {
 }
 
 impl Survey {
-    pub fn of_transactions(path: &Path) -> Result<Survey, Error> {
+    pub fn of_transactions(path: &Path) -> Result<Survey> {
         let mut survey = Survey::default();
         let mut latest_us = i64::MIN;
         let is_cut = for_each(path, parse_transaction, |one| {
@@ -469,7 +469,7 @@ impl Survey {
         self.span_us = Some((begun.min(begun_us), ended.max(ended_us)));
     }
 
-    pub fn of_intervals(path: &Path) -> Result<Survey, Error> {
+    pub fn of_intervals(path: &Path) -> Result<Survey> {
         let mut survey = Survey { is_of_intervals: true, ..Survey::default() };
         let mut latest = i64::MIN;
         let is_cut = for_each(path, parse_interval, |(begun_at, interval)| {
@@ -585,16 +585,10 @@ struct Scope {
 const DEPTH_MAX: usize = 8;
 
 /// Returns whether the directory contains any result, even a known one.
-fn find_below(
-    directory: &Path,
-    depth: usize,
-    known: &mut BTreeSet<PathBuf>,
-    found: &mut Vec<Scope>,
-) -> Result<bool, Error> {
+fn find_below(directory: &Path, depth: usize, known: &mut BTreeSet<PathBuf>, found: &mut Vec<Scope>) -> Result<bool> {
     let failed = |source| Error::file("list", directory, source);
     let entries = fs::read_dir(directory).map_err(failed)?;
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect::<Result<_, Error>>()?;
+    let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect::<Result<_>>()?;
     paths.retain(|path| path.file_name().is_none_or(|name| !name.to_string_lossy().starts_with('.')));
     paths.sort();
     let (directories, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir());
@@ -625,7 +619,7 @@ fn read_server_name(trial: &Path) -> Option<String> {
 
 impl Scope {
     /// Skips a file in `known`, whatever its path. Returns false for a file not from pgbench.
-    fn add(&mut self, path: &Path, known: &mut BTreeSet<PathBuf>) -> Result<bool, Error> {
+    fn add(&mut self, path: &Path, known: &mut BTreeSet<PathBuf>) -> Result<bool> {
         let metadata = open_regular(path).and_then(|file| file.metadata());
         let metadata = metadata.map_err(|source| Error::file("read", path, source))?;
         let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or_default();
@@ -662,7 +656,7 @@ enum Kind {
 const TORN: [io::ErrorKind; 3] =
     [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 
-fn recognize(path: &Path) -> Result<Kind, Error> {
+fn recognize(path: &Path) -> Result<Kind> {
     let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
     let mut lines = Vec::new();
     let read = decode(file).and_then(|text| text.take(1 << 16).read_to_end(&mut lines));
@@ -689,7 +683,7 @@ fn recognize_line(line: &str) -> Kind {
     }
 }
 
-fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
+fn read_report(path: &Path) -> Result<PgbenchReport> {
     let failed = |source| Error::file("read", path, source);
     let (mut text, mut is_cut) = (Vec::new(), false);
     let read = open_regular(path).and_then(decode).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text);
@@ -713,7 +707,7 @@ fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
 const NUMBER_MAX: u32 = i32::MAX as u32;
 const CLIENTS_MAX: u32 = 262_143;
 
-fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
+fn check_report(path: &Path, report: &PgbenchReport) -> Result<()> {
     let figures = [
         ("scaling factor", report.scale, NUMBER_MAX),
         ("number of clients", report.clients, CLIENTS_MAX),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use super::axis::render_mix;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::finding::Finding;
 use super::point::{
     CONNECT, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, NOTHING, Point, StartAsked, TOGETHER, Turn,
@@ -34,7 +34,7 @@ pub struct Imported {
     pub facts: Vec<Facts>,
 }
 
-pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
+pub fn read_import(options: &ImportOptions) -> Result<Imported> {
     let (mut all, mut meanings) = (Vec::new(), Vec::new());
     for files in find_trials(&options.paths)? {
         let report = files.report.as_ref().map(|report| report.holds.clone()).unwrap_or_default();
@@ -98,7 +98,7 @@ fn describe_trial(
     files: &TrialFiles,
     report: &PgbenchReport,
     mut measured: Measured,
-) -> Result<(SweepTrial, Facts), Error> {
+) -> Result<(SweepTrial, Facts)> {
     let seconds = measured.samples.len() as u32;
     if report.outcome.is_none() && seconds == 0 && files.log.is_none() {
         return Err(Error::Import(format!("{} holds no result of pgbench", files.label)));
@@ -338,7 +338,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
 }
 
 /// A report lacks the name of the user's own script and the scale of its tables.
-pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<(), Error> {
+pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<()> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
     let script = report.script.clone().filter(|_| is_builtin);
@@ -381,7 +381,7 @@ const LONGER_SECONDS: f64 = 2.0;
 /// A run may stall at its end for this long plus its log's length.
 const SILENT_SECONDS: f64 = 60.0;
 
-pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
+pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<()> {
     let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
     if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
         return Err(refuse(label, &format!("seconds= is {seconds}, but its log lasts {log:.1} s")));
@@ -406,7 +406,7 @@ pub fn check_rate(
     report: &PgbenchReport,
     due: u64,
     lasted_seconds: f64,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(rate) = options.rate.filter(|_| due > 0 && lasted_seconds > 0.0) else { return Ok(()) };
     let due_per_second = due as f64 / lasted_seconds;
     let off = OFF_SHARE.max(SCATTER / (due as f64).sqrt());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::files::{Log, Survey, TrialFiles, for_each};
-use crate::study::error::Error;
+use crate::study::error::{Error, Result};
 use crate::study::finding::Finding;
 use crate::study::latency::{Latencies, LatencyHistogram, ScriptLatency};
 use crate::study::record::Sample;
@@ -40,7 +40,7 @@ pub struct Measured {
 }
 
 /// `seconds` is the requested duration. With `has_rate` the caller knows of a rate.
-pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured, Error> {
+pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
     let by_progress =
@@ -99,7 +99,7 @@ fn read_transactions(
     report: Option<&PgbenchReport>,
     seconds: Option<u32>,
     has_rate: bool,
-) -> Result<Measured, Error> {
+) -> Result<Measured> {
     let survey = &log.holds;
     // Without a report, only skipped transactions prove a rate: the last column may be lag or retries.
     let has_rate = has_rate || survey.skipped > 0;
@@ -137,7 +137,7 @@ fn read_transactions(
     })
 }
 
-fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
+fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured> {
     let mut intervals = Intervals::new();
     for path in &log.paths {
         for_each(path, parse_interval, |(begun_at, interval)| {
@@ -201,7 +201,7 @@ fn from_intervals(
     extent: (i64, i64),
     until: i64,
     paths: &[PathBuf],
-) -> Result<Measured, Error> {
+) -> Result<Measured> {
     let (first, end) = extent;
     let lasted = end.saturating_sub(first);
     if width < 1 || lasted > longest(paths) {
@@ -301,7 +301,7 @@ fn empty_sample(second: i64, begun_at: i64) -> Sample {
 }
 
 /// Second since 1970, transactions, latencies in milliseconds.
-fn read_tools_seconds(path: &Path) -> Result<Measured, Error> {
+fn read_tools_seconds(path: &Path) -> Result<Measured> {
     let mut intervals = Intervals::new();
     let parse = |line: &str| match line.starts_with("collected") {
         true => Some(None),

@@ -288,15 +288,11 @@ fn find_autovacuum(log: &str) -> Option<Finding> {
 }
 
 pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
-    let asked = [
-        ("limit", &disk.not_enforced),
-        ("limit on writes", &disk.writes_not_enforced),
-        ("read-ahead", &disk.read_ahead_not_enforced),
-    ];
-    let not_in_force = |(what, reason): (&str, &Option<String>)| {
-        Some(Finding::NotInForce { what: format!("the {what} of the disk {name}"), reason: reason.clone()? })
+    let finding = |(what, reason): (&str, &String)| Finding::NotInForce {
+        what: format!("the {what} of the disk {name}"),
+        reason: reason.clone(),
     };
-    asked.into_iter().filter_map(not_in_force).collect()
+    disk.not_in_force().map(finding).collect()
 }
 
 /// Limits that a device exceeded, not counting reads by other processes.

@@ -89,7 +89,7 @@ impl Work<'_> {
         stretch: &Stretch<'_>,
         parts: BlockRange,
         step: u64,
-        mut read: impl FnMut(BlockRange, Bytes) -> Result<u64, linux::Error>,
+        mut read: impl FnMut(BlockRange, Bytes) -> linux::Result<u64>,
     ) -> (u64, bool) {
         let mut at = parts.start;
         while at < parts.end && self.may_read_in_order() {
@@ -105,7 +105,7 @@ impl Work<'_> {
         (at, false)
     }
 
-    fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> Result<Vec<BlockRange>, linux::Error> {
+    fn absent(&self, file: &dyn CachedFile, part: BlockRange) -> linux::Result<Vec<BlockRange>> {
         let is_absent = |blocks: BlockRange| {
             let pages = self.engine.files.pages(blocks);
             file.read_counts(pages).map(|counts| counts.cached < pages.pages())

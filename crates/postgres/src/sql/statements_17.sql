@@ -1,7 +1,0 @@
--- Since 17 the I/O times have other names. Excludes I/O waits, if track_io_timing is on.
-SELECT
-    coalesce(pg_catalog.sum(calls), 0)::pg_catalog.float8 AS calls,
-    coalesce(pg_catalog.sum(total_exec_time - shared_blk_read_time - shared_blk_write_time), 0)::pg_catalog.float8 AS milliseconds
-FROM {schema}.pg_stat_statements
-WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-  AND query ~* '^\s*(select|insert|update|delete|with|merge)'
