@@ -366,7 +366,10 @@ fn an_idle_servers_statements_say_what_a_transaction_takes() {
     server.psql("CREATE EXTENSION pg_stat_statements");
     assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
     let prediction = server.pgthaw(&["predict", "-d", "postgres", "--seconds", "2", "--json"]).ok().json();
-    assert!(prediction["assumptions"].to_string().contains("calls in pg_stat_statements counts as one"), "{prediction}");
+    assert!(
+        prediction["assumptions"].to_string().contains("calls in pg_stat_statements counts as one"),
+        "{prediction}"
+    );
     let steady = prediction["scenarios"][0]["steady_tps"].as_f64().unwrap();
     assert!(steady > 100.0, "{steady}");
 }

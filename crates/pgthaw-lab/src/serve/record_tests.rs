@@ -63,7 +63,11 @@ impl TypeVisitor for Declarations {
             return;
         }
         let name = T::ident(&self.config);
-        let text = format!("{}export {}", T::docs().unwrap_or_default(), T::decl(&self.config));
+        // docs/schemas/ describes the fields.
+        let declaration = T::decl(&self.config);
+        let lines: Vec<&str> =
+            declaration.lines().filter(|line| !line.starts_with("/*") && !line.starts_with(" *")).collect();
+        let text = format!("export {}", lines.join("\n"));
         assert!(self.texts.insert(name.clone(), text).is_none(), "two types are called {name}");
         T::visit_dependencies(self);
     }

@@ -58,8 +58,8 @@ pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<S
     let waited = render_ns(root.held_up_ns);
     let mut behind = match root.count() {
         0 => String::new(),
-        1 => format!(": 1 process waits behind it, {waited} while pgthaw measured"),
-        count => format!(": {count} processes wait behind it, {waited} in total while pgthaw measured"),
+        1 => format!(": 1 process waits behind it, for at least {waited}"),
+        count => format!(": {count} processes wait behind it, for at least {waited} in total"),
     };
     if !root.process.blocked_by.is_empty() {
         behind.push_str("; it waits for one of them");
@@ -158,7 +158,7 @@ mod tests {
             [
                 "WHO BLOCKS WHOM",
                 "4711 app@shop psql, idle in transaction for 12.3 s, holds accounts: 3 processes",
-                "  wait behind it, 8.40 s in total while pgthaw measured",
+                "  wait behind it, for at least 8.40 s in total",
                 "  last query: UPDATE accounts SET balance = ?",
                 "  - 4712 app@shop psql waits 2.80 s for accounts (ShareLock): UPDATE accounts S…",
                 "    - 4713 app@shop psql waits 2.80 s for accounts (ShareLock): UPDATE accounts…",
