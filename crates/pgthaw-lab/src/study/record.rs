@@ -326,7 +326,7 @@ pub struct GeneratorCalibration {
 // ---- parts of runs and trials ----
 
 impl Disk {
-    /// What was requested without effect, and why.
+    /// A request without effect, and the reason.
     pub fn not_in_force(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let asked = [
             ("limit", &self.not_enforced),
