@@ -413,16 +413,15 @@ fn whatever_runs_is_recorded_too() {
     server.psql("SELECT count(*) FROM pg_class");
     let file = server.home().join("film.parquet");
     let file = file.to_str().unwrap();
-    let mut command = server.command(&["film", "record", "--seconds", "4", "-o", file, "--json"]);
+    let mut command = server.command(&["film", "record", "--seconds", "6", "-o", file, "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let descriptors = format!("/proc/{}/fd", child.id());
-    let is_probe = |entry: std::io::Result<fs::DirEntry>| {
-        fs::read_link(entry.unwrap().path()).is_ok_and(|link| link.to_string_lossy().ends_with("bpf_link"))
+    let is_probe = |entry: &std::io::Result<fs::DirEntry>| {
+        fs::read_link(entry.as_ref().unwrap().path()).is_ok_and(|link| link.to_string_lossy().ends_with("bpf_link"))
     };
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !fs::read_dir(&descriptors).unwrap().any(is_probe) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    // A check of the kernel has one, the recording two.
+    servers::wait_until("the probe", || fs::read_dir(&descriptors).unwrap().filter(is_probe).count() >= 2);
+    std::thread::sleep(Duration::from_secs(1));
     server.psql("SELECT count(body) FROM u");
     let film = Output::from(child.wait_with_output().unwrap()).ok().json();
     assert!(number(&film, "/totals/fetched_blocks") >= 900, "{film:#}");

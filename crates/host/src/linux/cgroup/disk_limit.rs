@@ -116,9 +116,15 @@ impl DiskLimit {
     }
 
     pub fn enforce(&self) -> Result<(), Error> {
+        for DeviceLimit { number, reads, writes } in &self.devices {
+            self.files.write_all(limit_lines(self.files.version, *number, *reads, *writes))?;
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), Error> {
         let files = &self.files;
         for DeviceLimit { number, reads, writes } in &self.devices {
-            files.write_all(limit_lines(files.version, *number, *reads, *writes))?;
             let in_force = read_limits(files.version, *number, |file| files.read(file))?;
             if in_force != (*reads, *writes) {
                 let asked = (reads, writes);
@@ -169,11 +175,14 @@ impl DiskLimit {
         }
     }
 
-    /// Reports errors, which dropping ignores.
+    /// Reports errors, which dropping ignores, and a limit that is no longer in force: in version 2, `systemctl
+    /// daemon-reload` disables the controller.
     pub fn remove(self) -> Result<(), Error> {
+        let in_force = self.check();
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
         self.own.map_or(Ok(()), OwnCgroup::remove)?;
-        self.wholes.iter().try_for_each(|whole| whole.files.lift_limits(whole.device))
+        self.wholes.iter().try_for_each(|whole| whole.files.lift_limits(whole.device))?;
+        in_force
     }
 }
 

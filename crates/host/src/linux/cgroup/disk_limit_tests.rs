@@ -34,6 +34,16 @@ fn start_sleeper() -> Child {
 }
 
 #[test]
+fn a_limit_that_somebody_has_lifted_is_noticed_at_its_end() {
+    let Some(limit) = create_limit() else { return };
+    let directory = limit.procs_file().parent().unwrap().to_owned();
+    limit.lift().unwrap();
+    let error = limit.remove().unwrap_err();
+    assert!(error.to_string().contains("the kernel applied"), "{error}");
+    assert!(!directory.exists());
+}
+
+#[test]
 fn the_kernel_has_the_limit_that_was_asked_for() {
     let Some(limit) = create_limit() else { return };
     limit.enforce().unwrap();
