@@ -315,7 +315,7 @@ pub fn render_given_up(reduction: &Reduction) -> String {
         ),
         GivenUp::Looks => format!("processes are sampled {}", looks_in_words(looks)),
         GivenUp::Questions => "pgthaw queries pg_stat_activity every 2 s".to_owned(),
-        GivenUp::NothingLeft => "no cheaper method is left, so the measurement continues unchanged".to_owned(),
+        GivenUp::NothingLeft => "no cheaper method is left".to_owned(),
     }
 }
 
