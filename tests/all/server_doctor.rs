@@ -173,6 +173,11 @@ fn a_role_that_may_not_read_every_table_restores_no_buffers() {
     assert_verdict(&server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json(), BOTH, BOTH, &[]);
 }
 
+/// Nobody else's server has this port.
+fn without_server(home: &Home, arguments: &[&str]) -> servers::Output {
+    servers::output_of(home.command(arguments).env("PGPORT", "5999"))
+}
+
 #[test]
 fn only_what_was_asked_for_decides_the_status() {
     let home = Home::new();
@@ -183,18 +188,18 @@ fn only_what_was_asked_for_decides_the_status() {
     assert!(refused.stdout.contains("pgthaw doctor -p 5999 --data-dir DIRECTORY"), "{}", refused.stdout);
     home.pgthaw(&["doctor", "--require", "nothing-like-it"]).ends_with(2);
     // Whatever else this machine lacks, and whichever servers it has.
-    let text = home.pgthaw(&["doctor", "--require", "evict", "-p", "5999"]).ok().stdout;
+    let text = without_server(&home, &["doctor", "--require", "evict"]).ok().stdout;
     assert!(text.contains("✓ yes  evict") && text.contains("✗ no:  buffers"), "{text}");
 }
 
 #[test]
 fn every_line_can_be_required() {
     let home = Home::new();
-    let lines = home.pgthaw(&["doctor", "--json", "-p", "5999"]).ends_with(3).json();
+    let lines = without_server(&home, &["doctor", "--json"]).ends_with(3).json();
     for line in lines.as_array().unwrap() {
         let name = line["name"].as_str().unwrap();
         let expected = if line["ok"] == true { 0 } else { 3 };
-        home.pgthaw(&["doctor", "--require", name, "-p", "5999"]).ends_with(expected);
+        without_server(&home, &["doctor", "--require", name]).ends_with(expected);
         assert_eq!(line["remedy"].is_null(), line["ok"] == true, "{line:#}");
     }
 }

@@ -157,10 +157,10 @@ fn quote(option: &str) -> String {
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
-    // A FIFO among the configuration files would block it forever.
+    // A FIFO among the configuration files would block it forever, as it blocks SIGTERM.
     let mut command = Command::new("timeout");
-    command.arg("10").arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path).current_dir("/");
-    command.args(read_options(&directory.files));
+    command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path);
+    command.args(read_options(&directory.files)).current_dir("/");
     // The owner's file can hold this process up, and its environment is visible to the owner.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
