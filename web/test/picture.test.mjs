@@ -58,10 +58,14 @@ test("the first chart is a picture of its own", () => {
 
 const stored = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
-for (const [name, guide] of [["map", "after-a-restart"], ["top", "three-in-the-morning"]]) {
-  test(`the labelled screen of ${name} is the guide's, and drawn`, () => {
-    const [screen, shown] = [stored(`lab/picture/${name}.txt`), stored(`docs/guides/${guide}.md`).split("\n")];
-    for (const line of screen.trimEnd().split("\n")) assert.ok(shown.includes(line), line);
+test("the labelled map is the guide's", () => {
+  const shown = stored("docs/guides/after-a-restart.md").split("\n");
+  for (const line of stored("lab/picture/map.txt").trimEnd().split("\n")) assert.ok(shown.includes(line), line);
+});
+
+for (const name of ["map", "top"]) {
+  test(`the labelled screen of ${name} is drawn`, () => {
+    const screen = stored(`lab/picture/${name}.txt`);
     assert.equal(stored(`docs/pictures/${name}.svg`), labelScreen(screen, stored(`lab/picture/${name}-labels.txt`)), "make pictures");
   });
 }
