@@ -26,7 +26,7 @@ const QUOTED: &str =
 
 /// Short options that take a password, their programs, and whether the value may be the next word.
 const OPTIONS: [(&str, &str, bool); 4] = [
-    ("-u", "curl", true),
+    ("-u --user", "curl", true),
     ("-p", "sshpass mongosh", true),
     ("-a -w", "redis-cli ldapsearch", true),
     ("-p", "mysql mysqldump mariadb", false),
@@ -108,7 +108,10 @@ pub fn keep_words(words: &[String]) -> Vec<String> {
         if let Some(option) = option.filter(|option| word != option) {
             return format!("{option}{NOT_KEPT}");
         }
-        let takes_next = option.is_some() && program.is_some_and(|(.., takes_next)| *takes_next);
+        // `-su` is `-s -u`.
+        let ends_with = |option: &str| option.len() == 2 && !word.starts_with("--") && word.ends_with(&option[1..]);
+        let is_joined = word.starts_with('-') && program.is_some_and(|(options, ..)| options.split(' ').any(ends_with));
+        let takes_next = (option.is_some() || is_joined) && program.is_some_and(|(.., takes_next)| *takes_next);
         is_next_secret = is_before_secret(word) || takes_next;
         is_rest_secret = word.eq_ignore_ascii_case("password");
         keep_word(word)
@@ -170,10 +173,13 @@ fn keep_list(values: &mut [Value]) {
     {
         return hide_all(value);
     }
-    let words: Option<Vec<String>> = values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
-    let Some(words) = words else { return values.iter_mut().for_each(keep_document) };
-    for (value, kept) in values.iter_mut().zip(keep_words(&words)) {
-        *value = kept.into();
+    let words: Vec<String> = values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let mut kept = keep_words(&words).into_iter();
+    for value in values {
+        match value {
+            Value::String(text) => *text = kept.next().unwrap_or_default(),
+            value => keep_document(value),
+        }
     }
 }
 
@@ -290,6 +296,8 @@ mod tests {
             &["curl", "-u", "lab:geheim", "https://x"],
             &["/usr/bin/curl", "-s", "-u", "lab:geheim"],
             &["curl", "-ulab:geheim"],
+            &["curl", "-su", "lab:geheim"],
+            &["curl", "--user", "lab:geheim"],
             &["mysql", "-pgeheim", "shop"],
             &["nice", "sshpass", "-p", "geheim", "ssh", "x"],
             &["sh", "-c", "sshpass -p geheim ssh x"],
@@ -410,6 +418,7 @@ mod tests {
             "pairs": [["x.api_key", ["geheim"]], ["y.token", "geheim"]],
             "command": ["sh", "-c", "PGPASSWORD=geheim psql", "--password", "geheim", "--clients", "4"],
             "login": ["curl", "-u", "me:geheim", "ftp://host"],
+            "mixed": ["--password", "geheim", 4],
             "seed": 7,
         });
         keep_document(&mut study);

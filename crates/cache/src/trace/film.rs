@@ -735,7 +735,7 @@ mod film_file_tests {
         file.set_len(1 << 20).unwrap();
         file.write_all_at(&film, 1 << 20).unwrap();
         for read in [FilmHeader::read_unverified(&path).map(drop), Film::open(&path).map(drop)] {
-            assert!(read.unwrap_err().to_string().contains("holes"));
+            assert!(read.unwrap_err().to_string().contains("sparse"));
         }
     }
 

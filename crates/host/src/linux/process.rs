@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
+use nix::unistd::{Gid, Uid, User, chdir, getgrouplist, setgid, setgroups, setuid};
 use procfs::process::{MountInfo, ProcState, Process, Stat, Task, all_processes};
 use procfs::{CurrentSI as _, FromRead as _, KernelStats, ProcError, ProcResult};
 
@@ -36,17 +36,22 @@ pub fn stand_behind_others() {
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-/// Makes the command run as another user, with all groups of that user (initgroups(3)). Requires root.
+/// Makes the command run as another user, with that user's groups (initgroups(3)). Requires root. `gid` is for a user
+/// without an entry in the user database.
 ///
-/// A Debian server's SSL key is readable through such a group (`ssl-cert`).
+/// A Debian server's SSL key is readable through such a group (`ssl-cert`). The command's directory must be set before.
 pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    let name = User::from_uid(uid).ok().flatten().and_then(|user| CString::new(user.name).ok());
+    let (uid, user) = (Uid::from_raw(uid), User::from_uid(Uid::from_raw(uid)).ok().flatten());
+    let gid = user.as_ref().map_or(Gid::from_raw(gid), |user| user.gid);
+    let name = user.and_then(|user| CString::new(user.name).ok());
     let groups = name.and_then(|name| getgrouplist(&name, gid).ok()).unwrap_or_else(|| vec![gid]);
+    let directory = command.get_current_dir().map(Path::to_owned);
     let become_user = move || {
         setgroups(&groups)?;
         setgid(gid)?;
-        Ok(setuid(uid)?)
+        setuid(uid)?;
+        // The standard library has entered it as root.
+        Ok(directory.as_deref().map_or(Ok(()), chdir)?)
     };
     // SAFETY: system calls only.
     unsafe { command.pre_exec(become_user) };
@@ -435,9 +440,15 @@ mod process_tests {
             let printed = String::from_utf8(command.arg("-G").output().unwrap().stdout).unwrap();
             printed.split_whitespace().map(str::to_owned).collect()
         };
+        // A directory's group may be another one.
+        let run_as_postgres = |command: &mut Command| run_as(command, user.uid.as_raw(), 0);
         let mut command = Command::new("id");
-        run_as(&mut command, user.uid.as_raw(), user.gid.as_raw());
+        run_as_postgres(&mut command);
         assert_eq!(groups(&mut command), groups(Command::new("id").arg("postgres")));
+        let closed = tempfile::tempdir().unwrap();
+        let mut command = Command::new("true");
+        run_as_postgres(command.current_dir(closed.path()));
+        assert!(command.status().is_err(), "it entered a directory of root");
     }
 
     #[test]

@@ -131,7 +131,10 @@ impl DiskLimit {
                 return Err(Error::Unavailable {
                     what: "this disk limit",
                     reason: format!("requested {asked:?} on device {number}, but the kernel applied {in_force:?}"),
-                    remedy: "use whole numbers above 0, and operations per second below 2³²".into(),
+                    remedy:
+                        "use whole numbers above 0, and operations per second below 2³²; if systemd or another program \
+                             changed the cgroup, repeat this"
+                            .into(),
                 });
             }
         }
