@@ -55,12 +55,13 @@ test_every_version! {
         let _hanging = hang(&server);
         let pid: u64 = server.psql("SELECT pid FROM pg_stat_activity WHERE application_name = 'forgetful'").parse().unwrap();
         for source in sources() {
-            let report = server.pgthaw(&["waits", "--json", "--source", source, "--seconds", "2"]).ok().json();
+            let report = server.pgthaw(&["waits", "--json", "--source", source, "--seconds", "4"]).ok().json();
             let blockers = report["blockers"].as_array().unwrap();
             assert_eq!(blockers.len(), 1, "{blockers:#?}");
             assert_culprit(&blockers[0], pid, version);
             let waited = blockers[0]["held_up_ns"].as_u64().unwrap();
-            assert!((6_000_000_000..13_000_000_000).contains(&waited), "{waited}");
+            // Six processes for four seconds, seen late on a crowded machine.
+            assert!((6_000_000_000..26_000_000_000).contains(&waited), "{waited}");
             let text = server.pgthaw(&["waits", "--source", source, "--seconds", "1"]).ok().stdout;
             let told = text.lines().find(|line| line.starts_with(&format!("{pid} "))).unwrap_or_else(|| panic!("{text}"));
             for part in ["@postgres forgetful, idle in transaction for ", ", holds t: 6 processes wait behind it"] {

@@ -76,10 +76,10 @@ test_every_version! {
 fn what_a_film_cannot_tell_is_refused(server: &TestServer) {
     for (arguments, message) in [
         (vec!["--film", "nobody"], "no film in"),
-        (vec!["--film", "passes", "--what-if", "riops=500"], "but not riops=500"),
+        (vec!["--film", "passes", "--what-if", "riops=500"], "only the memory, not riops=500"),
         (vec!["--film", "passes", "--what-if", "memory=1kB"], "1 MB or more"),
         (vec!["--film", "passes", "--what-if", "memory=4MB"], "shared_buffers of 8 MB do not fit into 4 MB"),
-        (vec!["--film", "passes", "clients=4"], "but not clients=4"),
+        (vec!["--film", "passes", "clients=4"], "only the memory, not clients=4"),
     ] {
         let told = server.pgthaw(&[&["predict"], &arguments[..]].concat()).ends_with(2).stderr;
         assert!(told.contains(message), "{message}: {told}");
