@@ -187,7 +187,7 @@ fn reference() -> BTreeMap<String, String> {
             }
             let name = path.split(' ').next().unwrap();
             if !path.contains(' ') {
-                rows += &format!("| [{name}]({name}.md) | {} |\n", one.get_about().unwrap());
+                rows += &format!("- [{name}]({name}.md): {}\n", one.get_about().unwrap());
             }
             *pages.entry(format!("{name}.md")).or_insert(WRITTEN.to_owned()) += &section(path, one);
         });
@@ -195,8 +195,8 @@ fn reference() -> BTreeMap<String, String> {
     let common = OutputArguments::augment_args(Command::new(""));
     let index = format!(
         "{WRITTEN}# Options\n\n`pgthaw COMMAND --help` describes each option in full.\n\n\
-         | command | purpose |\n|---|---|\n{rows}\n## Options of every command\n\n{}",
-        table(common.get_arguments())
+         {rows}\n## Options of every command\n\n{}",
+        list(common.get_arguments())
     );
     pages.insert("README.md".into(), index);
     pages.into_iter().map(|(name, page)| (name, format!("{}\n", page.trim_end()))).collect()
@@ -217,20 +217,17 @@ fn section(path: &str, command: &mut Command) -> String {
         .filter(|one| !(path.contains(' ') && one.is_global_set()))
         .collect();
     if !own.is_empty() {
-        text += &table(own.into_iter());
+        text += &list(own.into_iter());
         text.push('\n');
     }
     if !is_topic && command.get_arguments().any(|one| is_of(&connection, one)) {
         text += "Also the [connection options](connection.md).\n\n";
     }
-    let examples = command.get_after_help().unwrap().to_string();
-    examples.lines().skip(1).for_each(|line| text += &format!("  {line}\n"));
-    text + "\n"
+    text
 }
 
-fn table<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
-    let rows: String = arguments.map(|one| format!("| {} | {} |\n", names(one), meaning(one))).collect();
-    format!("| option | meaning |\n|---|---|\n{rows}")
+fn list<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
+    arguments.map(|one| format!("- {}: {}\n", names(one), meaning(one))).collect()
 }
 
 fn names(argument: &Arg) -> String {
@@ -244,7 +241,7 @@ fn names(argument: &Arg) -> String {
     });
     let positional = argument.is_positional().then_some(value.clone());
     let words: Vec<String> = [short, long, positional].into_iter().flatten().map(|word| format!("`{word}`")).collect();
-    words.join(", ").replace('|', "\\|")
+    words.join(", ")
 }
 
 fn meaning(argument: &Arg) -> String {
@@ -261,5 +258,5 @@ fn meaning(argument: &Arg) -> String {
     if let Some(variable) = argument.get_env() {
         text += &format!(" [{}]", variable.to_string_lossy());
     }
-    text.replace('|', "\\|").replace('\n', " ")
+    text.replace('\n', " ")
 }
