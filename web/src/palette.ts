@@ -102,14 +102,14 @@ const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
 /** Orange is reserved for pgthaw. */
 const FREE = SERIES.filter((hue) => hue !== ORANGE);
 
-/** Other strategies take a hue with dashes that are otherwise unused. */
+/** Other strategies get a hue with dashes that are otherwise unused. */
 export function strategyStyle(strategy: string, others: string[], isDark: boolean): SeriesStyle {
   const unknown = others.filter((name) => !(name in STRATEGIES));
   const [hue, dash] = STRATEGIES[strategy] ?? [FREE[Math.max(0, unknown.indexOf(strategy)) % FREE.length] as Hue, CHAIN];
   return styleOf(hue, isDark, dash, strategy === "pgthaw" ? 3 : 1.6);
 }
 
-/** Stacked waits, each with the same hue in every trial and no other meaning. */
+/** Hues of stacked waits, the same in every trial and used for nothing else. */
 export const WAITS = {
   "on a processor": { light: "#007f5e", dark: "#00cfa1", symbol: SYMBOLS.circle },
   "waiting for pgbench": { light: "#787e84", dark: "#6c7278", symbol: SYMBOLS.square },

@@ -16,7 +16,7 @@ pub const NEARLY: f64 = 0.95;
 /// Below this share of a tier, a snapshot is clearly colder. Smaller differences are normal.
 pub const CLEARLY: f64 = 0.8;
 
-/// A reboot of the host counts as a start.
+/// Start of the server, or reboot of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastStart {
     At(Timestamp),
@@ -31,7 +31,7 @@ pub struct Situation {
     pub start: LastStart,
     pub tiers: Tiers,
     pub now: Timestamp,
-    /// `None` if unknown: all count as existing.
+    /// `None` if unknown: all databases then count as existing.
     pub databases: Option<Databases>,
 }
 
@@ -44,7 +44,7 @@ impl Situation {
         Situation { databases, ..self }
     }
 
-    /// Subtracts the blocks of dropped databases.
+    /// Omits the blocks of dropped databases.
     pub fn count(&self, headers: &[SnapshotHeader]) -> Vec<SnapshotHeader> {
         self.databases.as_ref().map_or_else(|| headers.to_vec(), |databases| databases.count(headers))
     }
@@ -56,26 +56,26 @@ impl Situation {
 pub enum Reason {
     /// The user named it.
     Named,
-    /// The newest readable one: `newest` is unreadable.
+    /// The newest readable snapshot, because `newest` is unreadable.
     NewestReadable,
-    /// The warmest from before the server's start, or the newest with 0.95 of its tiers.
+    /// From before the server's start: the newest with at least 95 % of the warmest one's blocks per tier.
     WarmestBeforeStart,
-    /// Newer than the start, with 0.95 of the tiers of the warmest from before it.
+    /// From after the server's start, with at least 95 % of the blocks per tier of the warmest before.
     AsWarmSinceStart,
-    /// The newest non-empty one: all from before the start are empty.
+    /// The newest non-empty snapshot, because all from before the server's start are empty.
     NewestSinceStart,
-    /// The warmest: no server runs.
+    /// The warmest snapshot, because no server runs.
     WarmestOfAll,
-    /// The warmest: the start time is unknown.
+    /// The warmest snapshot, because the server's start time is unknown.
     WarmestStartUnknown,
 }
 
 /// Chooses the snapshot to restore. `None` if all are empty in the requested tiers.
 ///
-/// Finds the warmest from before the server's last start, and takes the newest that is nearly as warm (`NEARLY`).
-/// Without any from before, takes the newest.
+/// Takes the newest that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. Without any
+/// from before, takes the newest.
 ///
-/// `headers` are counted by `Situation::count`. They are newest first in the store's order, which clock changes do not
+/// `headers` come from `Situation::count`. They are newest first in the store's order, which clock changes do not
 /// affect. An unreliable timestamp (`says_nothing`) counts as before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now, .. } = *situation;
@@ -126,7 +126,7 @@ pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tie
     Warmth::of(one, tiers).is_none_or(|one| !one.reaches(than, CLEARLY))
 }
 
-/// True if the clock was set back later: the timestamp is in the future or after a later snapshot's.
+/// True if the clock was set back since: the snapshot's time is in the future or after a newer snapshot's.
 fn says_nothing(headers: &[SnapshotHeader], at: usize, now: Timestamp) -> bool {
     is_to_come(&headers[at], now) || headers[..at].iter().any(|later| later.taken_at < headers[at].taken_at)
 }
@@ -167,7 +167,7 @@ fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Op
     warm.iter().max_by(by_score).map(|(at, _)| *at)
 }
 
-// ---- standing ----
+// ---- existing databases ----
 
 /// FirstNormalObjectId in PostgreSQL's src/include/access/transam.h.
 const FIRST_USER_OID: u32 = 16_384;
@@ -177,7 +177,7 @@ const FIRST_USER_OID: u32 = 16_384;
 pub struct Databases(BTreeSet<u32>);
 
 impl Databases {
-    /// `None` for an empty list: it could not be read.
+    /// `None` if `oids` is empty: the list could not be read.
     pub fn of(oids: impl IntoIterator<Item = u32>) -> Option<Databases> {
         let oids: BTreeSet<u32> = oids.into_iter().collect();
         (!oids.is_empty()).then_some(Databases(oids))
@@ -203,15 +203,14 @@ impl Databases {
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// A recreated database is restored by name: later snapshots know its name and existing oid. An existing database
-    /// in no snapshot may be any missing one, so none counts as dropped.
+    /// Dropped databases. A recreated one has a new oid, but its name is `known`: a restore finds it by name.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// `None` if a user's database is in none of these snapshots.
+    /// `None` if a user's database is in no snapshot: it may be any missing one.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();

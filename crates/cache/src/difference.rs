@@ -9,11 +9,10 @@ use postgres::{PartitionedTable, Relation};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference<'a> {
-    /// In the order of the later map, then removed ones.
+    /// In the order of the later map. Removed relations come last.
     pub relations: Vec<RelationDifference<'a>>,
-    /// Empty relations of either map, because others belong to them.
+    /// Empty relations of either map, because indexes may belong to them.
     pub empty: Vec<&'a Relation>,
-    /// From either map.
     pub partitioned: Vec<PartitionedTable>,
     /// Both maps measured this tier.
     pub has_os: bool,
@@ -28,7 +27,7 @@ pub struct RelationDifference<'a> {
     pub forks: Vec<ForkDifference>,
 }
 
-/// The first that applies.
+/// The first change that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {
@@ -46,7 +45,7 @@ host::named!(Change);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkDifference {
     pub fork: Fork,
-    /// 0 if missing.
+    /// 0 if the fork did not exist.
     pub blocks_before: u64,
     pub blocks_after: u64,
     pub os: TierDifference,

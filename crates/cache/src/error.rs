@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// True if another snapshot may be good.
+    /// True if damaged: another snapshot may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
@@ -138,7 +138,7 @@ impl Explain for Error {
     }
 }
 
-/// Command for snapshots that the server's owner keeps.
+/// Hint on snapshots that the server's owner keeps.
 pub fn kept_elsewhere(directory: &Path) -> String {
     let directory = postgres::quote_argument(&directory.display().to_string());
     format!("the server's owner keeps snapshots in {directory}: `pgthaw … --dir {directory}`")

@@ -20,7 +20,7 @@ pub struct Files<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub blocks: u64,
-    /// Only blocks before the requested end.
+    /// Cached blocks of segments that begin before the requested end.
     pub resident: RoaringBitmap,
 }
 
@@ -31,7 +31,7 @@ pub struct Dropped {
     pub after_bytes: Bytes,
     /// Dirty bytes that stayed; 0 if the kernel does not report them.
     pub unwritten_bytes: Bytes,
-    /// Runs with remaining cached pages.
+    /// Blocks of runs with pages that stayed cached.
     pub stayed: RoaringBitmap,
     /// The first error; its blocks are not counted.
     pub error: Option<linux::Error>,
@@ -43,12 +43,11 @@ impl<'a> Files<'a> {
         Files { cache, directory: &directory.path, geometry }
     }
 
-    /// `None` if the file does not exist.
     pub fn open(&self, path: &RelationPath, fork: Fork, segment: u32) -> linux::Result<Option<Box<dyn CachedFile>>> {
         self.cache.open(&path.segment_file(self.directory, fork, segment))
     }
 
-    /// `None` without a file. Residency covers segments that begin before block `end`.
+    /// Examines residency only in segments that begin before block `end`.
     pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> linux::Result<Option<Found>> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let mut found: Option<Found> = None;
@@ -64,7 +63,7 @@ impl<'a> Files<'a> {
         Ok(found)
     }
 
-    /// `None` without a file. Skips residency from block `end` on.
+    /// Examines residency only if the segment begins before block `end`.
     pub fn read_segment(
         &self,
         path: &RelationPath,

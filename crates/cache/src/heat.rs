@@ -93,7 +93,6 @@ impl Counts {
     }
 }
 
-/// `None` with too few snapshots.
 fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
     let forks = map.forks().enumerate();
     let places: HashMap<(&RelationPath, Fork), usize> =
@@ -120,7 +119,7 @@ fn read_generations(map: &Map, earlier: &[PathBuf]) -> Option<HeatOfForks> {
             break;
         }
     }
-    // Each snapshot counts twice: cached, and in shared_buffers.
+    // Each snapshot added two sets: cached, and in shared_buffers.
     let levels =
         counts.into_iter().zip(map.forks()).map(|(counts, (_, fork))| tidy(counts.into_levels(2 * snapshots), fork));
     (snapshots >= SNAPSHOTS_MIN).then(|| levels.collect())
@@ -153,7 +152,6 @@ fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
 /// The kernel's locks prevent any gain from more threads.
 const THREADS_MAX: usize = 8;
 
-/// `None` without privilege or kernel support.
 fn read_page_flags(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let directory = inputs.data_directory?;
     inputs.page_cache.test_activity().ok()?;
@@ -198,7 +196,6 @@ fn read_activity(files: &Files<'_>, relation: &Relation, fork: &ForkMap) -> linu
 //
 // All blocks of a relation have the same heat.
 
-/// `None` without a server or without counted reads.
 async fn read_statistics(map: &Map, inputs: &MapInputs<'_>) -> Option<HeatOfForks> {
     let server = inputs.server?;
     let mut reads: HashMap<(String, u32), u64> = HashMap::new();

@@ -18,13 +18,12 @@ pub const USAGE_COUNTS: usize = 6;
 /// Cluster of a map and its WAL position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MapSource {
-    /// A string in JSON, because numbers there lose the last digits.
+    /// A string in JSON, because JSON numbers lose the last digits.
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub system_identifier: u64,
     /// `server_version_num`; major version × 10,000 for a stopped server.
     pub version_num: u32,
-    /// Bytes of a block.
     pub block_size: u32,
     /// Blocks of a full segment file.
     pub segment_blocks: u32,
@@ -60,8 +59,8 @@ pub enum HeatSource {
     /// All blocks have heat 0.
     #[default]
     None,
-    /// Reads since the page was loaded, by the kernel: 0 (only read ahead), 1, 2 (active list), 3 (more). A large folio
-    /// has one count.
+    /// The kernel's count of reads since it loaded the page: 0 (only read ahead), 1, 2 (active list), 3 (more). A large
+    /// folio has one count.
     PageFlags,
     /// Presence in up to 7 earlier snapshots, 0 to 8: 4 if in all, 8 if also in shared_buffers in all.
     Snapshots,
@@ -160,7 +159,7 @@ impl Map {
 
 // ---- residency ----
 
-/// In blocks.
+/// Numbers of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     pub blocks: u64,
@@ -275,8 +274,8 @@ fn compute_ratio(part: u64, whole: u64) -> f64 {
 
 // ---- lookups ----
 
-/// Blocks looked up since the statistics began, by database and `pg_class.oid`. Residency does not show the cause: a
-/// bulk load fills buffers but looks nothing up.
+/// Lookups of blocks since the statistics began, by database and `pg_class.oid`. A bulk load fills buffers without
+/// lookups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Lookups(pub(crate) BTreeMap<String, BTreeMap<u32, u64>>);
@@ -294,7 +293,6 @@ impl Lookups {
         lookups
     }
 
-    /// `None` if the database's statistics were not read.
     pub fn of(&self, relation: &Relation) -> Option<u64> {
         let of_database = self.0.get(&relation.name.database)?;
         Some(of_database.get(&relation.oid).copied().unwrap_or(0))

@@ -345,7 +345,7 @@ pub struct MapInputs<'a> {
     pub page_cache: &'a dyn PageCache,
     /// The shared catalogs are always read.
     pub databases: &'a [Database],
-    /// Databases whose catalogs are queried, without partitioned tables. Lists only files of the others. `None`: all.
+    /// Databases to query, without partitioned tables. Lists only files of the others. `None`: all.
     pub named: Option<&'a [String]>,
     /// Source of names without a server.
     pub names: Option<&'a Snapshot>,
@@ -354,7 +354,7 @@ pub struct MapInputs<'a> {
 }
 
 impl<'a> MapInputs<'a> {
-    /// All databases, without a source, names of a snapshot or progress.
+    /// Inputs for all databases, without a server, data directory, snapshot or progress.
     pub fn of(page_cache: &'a dyn PageCache, databases: &'a [Database]) -> MapInputs<'a> {
         MapInputs {
             server: None,
@@ -432,7 +432,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // If the directory is refused, so is a segment that no fork has.
+                // Opening a segment that no fork has fails only if the directory is inaccessible.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);

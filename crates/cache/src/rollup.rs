@@ -45,7 +45,7 @@ enum Head {
     Partitioned(usize),
 }
 
-/// Indexes join their table only if `places` has it. Partitions join only if `places` has all.
+/// Indexes join their table only if `places` has the table. Partitions join only if `places` has all partitions.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -103,7 +103,7 @@ struct Owners<'a> {
     map: &'a Map,
     /// Empty ones last.
     relations: Vec<&'a Relation>,
-    /// For an empty relation: whether all that belongs to it is selected.
+    /// Whether the relation is selected. An empty one is if everything that belongs to it is.
     is_meant: Vec<bool>,
     is_whole: Vec<bool>,
     by_name: HashMap<(&'a str, String), usize>,
@@ -165,7 +165,7 @@ impl<'a> Owners<'a> {
 
     /// Follows owners of indexes and TOAST.
     fn find_table(&self, place: usize) -> usize {
-        // An empty TOAST table's index would be its only member.
+        // An empty TOAST table is no head: its index would be its only member.
         let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
         self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
     }

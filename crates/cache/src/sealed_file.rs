@@ -39,7 +39,6 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Does not verify the checksum.
     pub fn read_unverified(source: &impl ChunkReader) -> Result<Sealed, Flaw> {
         Ok(Sealed { parquet: decode_footer(&Footer::read(source)?)?, digest: None })
     }
@@ -128,16 +127,13 @@ pub enum Flaw {
     Damaged(String),
     /// Impossible or inconsistent values.
     Contradiction(String),
-    /// From another version of pgthaw.
     OtherFormat { found: u32, known: u32 },
-    /// Would need too much memory.
     TooLarge(String),
     /// `action` is a verb, such as "read".
     Failed { action: &'static str, source: io::Error },
 }
 
 impl Flaw {
-    /// `what` is the expected kind of file.
     pub fn told(&self, what: &str, path: &Path) -> String {
         let path = path.display();
         match self {
@@ -152,7 +148,7 @@ impl Flaw {
         }
     }
 
-    /// True if another file may be good.
+    /// True if damaged: another file may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Flaw::NotOne(_) | Flaw::Damaged(_) | Flaw::Contradiction(_))
     }
@@ -397,10 +393,9 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 /// Delta encoding pads its blocks, so even a page of a few rows needs this much.
 const PAGE_BYTES_MIN: u64 = 1024;
 
-/// Upper bound.
 const PAGE_HEADER_BYTES: u64 = 64;
 
-/// No writer makes larger ones.
+/// Limit of a delta block. No writer makes larger ones.
 const BLOCK_MAX: u64 = 1 << 16;
 
 /// Uncompressed limits of a row group's pages.
@@ -408,7 +403,6 @@ const BLOCK_MAX: u64 = 1 << 16;
 pub struct PageLimits {
     /// Limit per row for columns without their own limit.
     pub row_bytes: u64,
-    /// Limit of the last column.
     pub last_page_bytes: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ const NEAR_NAMES: usize = 3;
 /// The default selects all relations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// As in psql (`NamePattern`). Includes their indexes, TOAST and partitions.
+    /// As in psql (`NamePattern`), with indexes, TOAST and partitions of the matching relations.
     pub relations: Vec<String>,
     /// Includes TOAST tables.
     pub schema: Option<String>,
@@ -45,7 +45,7 @@ impl Selection {
         if candidates().next().is_none() {
             return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
         }
-        // A schema alone includes only its own partitions.
+        // A schema without patterns includes only its own partitions.
         let mut meant: HashSet<Key<'_>> = match patterns.as_slice() {
             [] => relations.iter().map(|one| &one.name).filter(is_in_schema).map(key_of).collect(),
             _ => candidates().filter(|name| patterns.iter().any(|one| one.matches(name))).map(key_of).collect(),
@@ -191,7 +191,8 @@ fn compile(part: &str) -> Option<Regex> {
 // ---- identity ----
 
 /// Stable across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own name contains
-/// an oid. The index of a system TOAST table keeps its name: those oids stay, and snapshots omit the table while empty.
+/// an oid. The index of a catalog's TOAST table keeps its name. The catalog's oid is fixed, and snapshots omit the
+/// table while empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,
@@ -223,7 +224,7 @@ pub fn compute_identities<'a>(relations: impl Iterator<Item = &'a Relation> + Cl
     relations.map(identify).collect()
 }
 
-/// `owner` stays whole: both parts of its name may contain dots.
+/// Does not split `owner`: schema and name may contain dots.
 fn owned(relation: &Relation, owner: &str, part: Part) -> Identity {
     let name = RelationName { database: relation.name.database.clone(), schema: String::new(), name: owner.to_owned() };
     Identity { name, part }

@@ -33,7 +33,7 @@ pub struct SnapshotHeader {
     /// Number of relations with rows.
     #[serde(rename = "relation_count")]
     pub relations: u64,
-    /// `Map::empty` without system relations.
+    /// Relations without blocks, except system relations.
     #[serde(skip)]
     pub empty: Vec<Relation>,
     #[serde(skip)]

@@ -124,7 +124,7 @@ impl ConnectionArguments {
         self.parse_databases().map(|(names, _)| names)
     }
 
-    /// `None` if all are database names.
+    /// Connection string in `-d`; `None` if all are database names.
     fn connection_string(&self) -> Result<Option<Parameters>, Error> {
         self.parse_databases().map(|(_, string)| string)
     }
@@ -207,7 +207,7 @@ impl ConnectionArguments {
     }
 
     pub fn complete_printed_commands(&self) {
-        // Connecting reports invalid options.
+        // Ignores invalid options: connecting reports them.
         let options = self.connect_options();
         let address = options.as_ref().ok().and_then(|options| options.describe().ok()).unwrap_or_default();
         let address = self.told_address(address);
@@ -234,7 +234,7 @@ impl ConnectionArguments {
             self.data_dir.as_ref().map(|path| render("-D", &path.display().to_string())).unwrap_or_default();
         let system_user = self.system_user.as_ref().map(|user| render("--as", user)).unwrap_or_default();
         let databases: String = match self.connection_string() {
-            // The string overrides host, port and role, and may contain more.
+            // The connection string overrides host, port and role, and may contain more.
             Ok(Some(string)) => render("-d", &string.render_without_password()),
             _ => self.databases.iter().map(|database| render("-d", database)).collect(),
         };

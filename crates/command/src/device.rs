@@ -23,7 +23,6 @@ pub fn find_profile_of(directory: Option<&Path>) -> Result<Option<DeviceRecord>,
     }
 }
 
-/// The device and the source of its figures.
 pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,

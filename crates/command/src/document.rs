@@ -112,7 +112,7 @@ fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
             }
             Ok(())
         }
-        // For a directory, open(2)'s error; for a pipe or device, pgthaw's own.
+        // A directory gets open(2)'s error; a pipe or device, pgthaw's own.
         other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(io::ErrorKind::Other.into()))),
     }
 }

@@ -24,7 +24,7 @@ pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (found.kind(), full.or_else(|| found.hint()))
 }
 
-/// More free space means that some was freed since, or that a quota was reached.
+/// If a full disk has more free space, some was freed since, or a quota was reached.
 const FREE_OF_FULL_DISK: Bytes = Bytes(1 << 30);
 
 fn describe_full_disk(full: &FullDisk) -> String {
@@ -47,7 +47,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut is_told_whole = false;
     for cause in error.chain() {
-        // It already ends with the server's message.
+        // The text already ends with the server's message.
         if is_told_whole && cause.is::<sqlx::Error>() {
             break;
         }

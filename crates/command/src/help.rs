@@ -20,13 +20,13 @@ pub fn connection_topic() -> Command {
     topic.mut_args(|argument| argument.hide_short_help(false)).override_usage("pgthaw COMMAND [OPTIONS]")
 }
 
-/// Completes a program's commands for help. Without words that it needs, a command shows its short help.
+/// Completes the help of all commands. Without required arguments, a command shows its short help.
 pub fn with_help(command: Command) -> Command {
     let usual = ConnectionArguments::augment_args(Command::new(TOPIC));
     fold_connection(with_examples(command.bin_name("pgthaw"), ""), &usual)
 }
 
-/// Adds the examples to the command with these words, and to those below.
+/// Adds examples to the command named `words`, and to its subcommands.
 pub fn with_examples(command: Command, words: &str) -> Command {
     let needs_more = command.is_arg_required_else_help_set() || command.get_arguments().any(Arg::is_required_set);
     let examples = EXAMPLES.split("\n\n").find_map(|section| section.strip_prefix(words)?.strip_prefix('\n'));

@@ -203,7 +203,7 @@ enum Verdict {
 
 struct Ambiguous;
 
-/// A request to a proxy also names the host in its first line; both must match. HTTP/1.0 may name none.
+/// Host of a request. A request to a proxy also names it in the first line; both must match. HTTP/1.0 may name none.
 fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
     let mut named = headers.get_all(HOST).iter();
     let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
@@ -336,7 +336,7 @@ impl LastMoved {
         LastMoved(Arc::new(Mutex::new(Some(Instant::now()))))
     }
 
-    /// The client does not cause the delay of an answer.
+    /// Now while pgthaw prepares an answer, because the client does not cause that delay.
     fn at(&self) -> Instant {
         lock(&self.0).unwrap_or_else(Instant::now)
     }
@@ -410,7 +410,6 @@ const STILL_MIN: Duration = Duration::from_secs(1);
 /// Time limit for pending answers at the end.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Prometheus's text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Pause after a failed accept; file descriptors may be free by then.
@@ -502,7 +501,6 @@ where
                 let moved = LastMoved::now();
                 open.push((moved.clone(), connections.spawn(talk(stream, moved))));
             }
-            // Serving continues.
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }

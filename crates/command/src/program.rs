@@ -99,7 +99,7 @@ pub fn start_runtime() -> Result<Runtime, NoThreads> {
 }
 
 /// Turns a write beyond `ulimit -f` into an error, as on a full disk: the signal would end pgthaw. Child processes
-/// still get it.
+/// still get the signal.
 fn survive_file_limit(runtime: &Runtime) {
     if !is_ignored(FILE_TOO_LARGE) {
         let _within = runtime.enter();

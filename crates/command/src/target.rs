@@ -106,7 +106,6 @@ impl Target {
         page_cache_of(self.data_directory.as_ref())
     }
 
-    /// Inputs for a map of this cluster.
     pub fn map_inputs<'a>(&'a self, page_cache: &'a SystemPageCache, databases: &'a [Database]) -> MapInputs<'a> {
         let (server, data_directory) = (self.server.as_ref(), self.data_directory.as_ref());
         MapInputs { server, data_directory, ..MapInputs::of(page_cache, databases) }
@@ -288,7 +287,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;
         if let Some(owner) = server.closed_owner() {
-            // A grant would only lead to the next refusal.
+            // After a GRANT, the files would still be inaccessible.
             let owner = printable(&owner.name);
             let why = format!(
                 "only {owner}, the owner of the server's files, and root can see which of them are cached (run pgthaw as {owner} or as root)"

@@ -181,7 +181,7 @@ const WRITE_BLOCKS: f64 = 8.0;
 
 const SHORTEST_RANGE: f64 = 1.2;
 
-/// More descents per transaction may be a join's, which visits neighbours in turn.
+/// More index descents per transaction may be a join's, which visits adjacent rows in turn.
 const MANY_DESCENTS: f64 = 8.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -200,7 +200,7 @@ impl Accesses {
         self.begins += begins;
     }
 
-    /// Removes repeats: first blocks of ranges, and further blocks.
+    /// Subtracts repeated reads: first blocks of ranges, and further blocks.
     fn take_back(&mut self, begins: f64, more_blocks: f64) {
         self.begins = (self.begins - begins).max(0.0);
         self.blocks = (self.blocks - begins - more_blocks).max(self.begins);
@@ -231,8 +231,8 @@ impl<'a> Counts<'a> {
         self.activity.relations.iter().filter(move |one| one.table == Some(oid))
     }
 
-    /// Rows looked up twice in a transaction, and scans that repeat. A transaction is assumed to read a row before
-    /// changing it.
+    /// Rows looked up twice in a transaction, and index scans that repeat. A transaction is assumed to read a row
+    /// before changing it.
     fn repeated(&self, table: &RelationActivity) -> (f64, f64) {
         let fetching = || self.indexes(table).filter(|index| index.rows.fetched > 0);
         let rows = self.per(fetching().map(|index| index.rows.fetched).sum::<u64>() + table.rows.fetched);
@@ -241,8 +241,6 @@ impl<'a> Counts<'a> {
         (again, again.min(scans / 2.0))
     }
 
-    /// # Errors
-    /// If the counted scans do not explain the table's requests.
     pub fn of_table(&self, table: &RelationActivity, name: &str) -> Result<Accesses, Error> {
         let mut accesses = Accesses::default();
         let scanned = self.add_scans(table, name, &mut accesses);
@@ -252,7 +250,7 @@ impl<'a> Counts<'a> {
         let left = (self.per(table.requests) - scanned).max(0.0);
         self.check_explained(table, name, left - looked)?;
         let left = left - WRITE_BLOCKS * self.per(table.rows.changed);
-        // A row needs one block; further requests are repeated.
+        // A row needs one block; requests beyond one per row are repeats.
         let least: f64 = lookups.iter().map(|one| one.least).sum();
         let more = ((left.min(looked) - least) / (looked - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         for one in &lookups {
@@ -408,9 +406,9 @@ impl Lookups {
 // ---- origin ----
 //
 // Heat is computed from buffers by Che's approximation (`crates/cache/src/warm/heat.rs`), which assumes lookups. A load
-// also leaves buffers: COPY its last blocks (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE INDEX
-// those of a small table. Buffers alone cannot identify a load, as many workloads read a table's end. But a load looks
-// nothing up. If lookups exceed buffers several times, loaded blocks were evicted or are hardly hotter.
+// also leaves blocks in buffers: COPY its last ones (GetAccessStrategy in PostgreSQL's freelist.c), INSERT all, CREATE
+// INDEX those of a small table. Buffers alone cannot identify a load, as many workloads read a table's end. But a load
+// does no lookups. If the lookups are several times the buffers, loaded blocks were evicted or are hardly hotter.
 
 /// Lookups per buffer from which heat is attributed to readers. If equally popular blocks all fit, 4 lookups per buffer
 /// leave e^-4 (2 %) of them without a request; one leaves 37 %.

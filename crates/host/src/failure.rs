@@ -14,13 +14,13 @@ pub const NO_THREADS: &str = "raise the limit on processes and threads (ulimit -
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// 1
+    /// Exit status 1.
     Failed = 1,
-    /// 2
+    /// Exit status 2.
     Usage = 2,
-    /// 3
+    /// Exit status 3.
     Privilege = 3,
-    /// 130 after Ctrl-C, 128 plus the number of another signal.
+    /// Exit status 130 after Ctrl-C, otherwise 128 plus the signal's number.
     Interrupted = 130,
 }
 
@@ -112,7 +112,7 @@ pub fn is_too_few_files(error: &io::Error) -> bool {
 
 pub(crate) const AS_OWNER: &str = "run pgthaw as the owner of the data directory (usually postgres) or as root";
 
-/// `Tree` has its own message for foreign files.
+/// An inner error is `Tree`'s, about another user's file.
 pub fn permission_hint(error: &io::Error) -> Option<&'static str> {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     is_denied.then_some(match error.get_ref() {
@@ -133,7 +133,7 @@ pub struct Capability {
     /// Heading, such as `server`, `extensions` or `page cache`.
     pub group: &'static str,
     pub ok: bool,
-    /// Finding, or reason.
+    /// Finding, or why the check failed.
     pub detail: String,
     /// `None` if `ok`.
     pub remedy: Option<String>,
@@ -189,8 +189,8 @@ impl Capability {
 
 // ---- quoting ----
 
-/// Control characters make all but plain bytes octal, which bash, zsh and ksh read within `$'…'`. NUL cannot be quoted,
-/// and the server's names have none.
+/// Text with control characters becomes `$'…'`, for bash, zsh and ksh, with all but plain bytes octal. NUL cannot be
+/// quoted, and no server name has one.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(|one| one == '`' || is_treacherous(one)) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();
@@ -221,7 +221,6 @@ impl Tiers {
     pub const BOTH: Tiers = Tiers { os: true, buffers: true };
 }
 
-/// An obstacle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct Missing {
     /// Name of the check.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
 
-/// Schema of a document of this name.
 pub fn schema_of<T: JsonSchema>(name: &str, version: u32, title: &str) -> (String, Value) {
     let generated = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
     let mut schema = generated.to_value();

@@ -83,7 +83,7 @@ pub enum Fork {
     Init = 3,
 }
 
-// Also PostgreSQL's names, as pg_prewarm takes them.
+// The names are also PostgreSQL's, as pg_prewarm takes them.
 crate::named!(Fork);
 
 impl Fork {

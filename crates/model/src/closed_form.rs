@@ -16,13 +16,13 @@ pub struct WarmUp {
 /// Where throughput rises most steeply.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, crate::JsonSchema)]
 pub struct Knee {
-    /// Number of the transaction.
+    /// Number of transactions before the knee.
     pub transaction: f64,
-    /// Time of the transaction.
+    /// Time until the knee.
     pub seconds: f64,
     /// Cached share of the pages, 0 to 1.
     pub cached_share: f64,
-    /// Transactions per second then.
+    /// Transactions per second at the knee.
     pub throughput: f64,
 }
 
@@ -53,7 +53,7 @@ impl WarmUp {
         Ok(WarmUp { hit_seconds, miss_seconds: read_seconds - hit_seconds, pages: pages.to_vec() })
     }
 
-    /// d(i) of the article.
+    /// d(i) of Coelho's article.
     pub fn seconds_per_transaction(&self, i: f64) -> f64 {
         self.hit_seconds + self.pages.iter().map(|pages| self.miss_seconds * (-i / pages).exp()).sum::<f64>()
     }
@@ -66,7 +66,7 @@ impl WarmUp {
         1.0 / self.hit_seconds
     }
 
-    /// t(i) of the article.
+    /// t(i) of Coelho's article.
     pub fn seconds_after(&self, i: f64) -> f64 {
         let misses = |pages: &f64| pages * self.miss_seconds * -(-i / pages).exp_m1();
         self.hit_seconds * i + self.pages.iter().map(misses).sum::<f64>()
@@ -76,7 +76,7 @@ impl WarmUp {
         find_rise(|i| self.seconds_after(i), seconds, self.greatest_pages()).unwrap_or(f64::INFINITY)
     }
 
-    /// p(i) of the article, 0 to 1.
+    /// p(i) of Coelho's article, 0 to 1.
     pub fn cached_share(&self, i: f64) -> f64 {
         let cached: f64 = self.pages.iter().map(|pages| pages * -(-i / pages).exp_m1()).sum();
         cached / self.pages.iter().sum::<f64>()
@@ -176,7 +176,8 @@ pub fn find_rise(f: impl Fn(f64) -> f64, target: f64, guess: f64) -> Option<f64>
 
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// As in Greg Smith's pgbench slides: at scale 100, 10 million rows in 1240 MB are 8064 rows per MB.
+/// Rows per unit of space, as in Greg Smith's pgbench slides. At scale 100, 10 million rows in 1240 MB are 8064 rows
+/// per MB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct RowDensity {
     /// Bytes of the table per row.
@@ -187,7 +188,6 @@ pub struct RowDensity {
 }
 
 impl RowDensity {
-    /// Both `rows` and `bytes` must be above 0.
     pub fn new(rows: f64, bytes: f64, page_bytes: f64) -> Result<RowDensity, Error> {
         let rows = Error::check_positive("the number of rows", rows)?;
         let bytes_per_row = Error::check_positive("the size of a table in bytes", bytes)? / rows;
@@ -202,16 +202,16 @@ impl RowDensity {
 /// Time to read a table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct FillTime {
-    /// Rows that these reads deliver.
+    /// Rows that random reads deliver.
     pub rows_per_second: f64,
     /// `rows` ÷ `rows_per_second`.
     pub fill_seconds: f64,
-    /// Until warm, by the model: one client reads random rows by an index.
+    /// Time until warm, by the model: one client reads random rows by an index.
     pub warm_after_seconds: f64,
 }
 
 impl FillTime {
-    /// `pages` are those of the table and its index. All numbers must be above 0.
+    /// `pages` are those of the table and its index.
     pub fn new(
         rows: f64,
         density: RowDensity,

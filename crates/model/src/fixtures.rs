@@ -1,5 +1,3 @@
-//! Test helpers.
-
 use crate::{Judgement, PageClass, Verdict, WarmStep, Warmer, Workload};
 
 const SAME_SECONDS: f64 = 1e-6;
@@ -49,7 +47,6 @@ fn is_no_later(seconds: Option<f64>, than: f64) -> bool {
     seconds.is_some_and(|seconds| seconds <= than + SAME_SECONDS)
 }
 
-/// Reports times to 50, 90 and 95 % that are out of order.
 pub fn find_disorder(times: [Option<f64>; 3]) -> Option<String> {
     let in_order = |pair: &[Option<f64>]| match (pair[0], pair[1]) {
         (Some(less), Some(more)) => less <= more,

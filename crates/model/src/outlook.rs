@@ -33,9 +33,7 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Outlook {
     pub name: String,
-    /// Transactions per second at first.
     pub cold_tps: f64,
-    /// Transactions per second when warm.
     pub steady_tps: f64,
     /// Until 50 % of `steady_tps`. `None` for never.
     pub to_50_seconds: Option<Span>,
@@ -47,9 +45,8 @@ pub struct Outlook {
     pub warm_after_seconds: Option<Span>,
     /// Share of transactions that read from the device when warm, 0 to 1.
     pub steady_reading_share: f64,
-    /// End of the warmer.
     pub warmer_ends_seconds: Option<f64>,
-    /// Lost until warm, compared with a warm server.
+    /// Transactions lost until warm, compared with a warm server.
     pub lost_transactions: Option<f64>,
     pub points: Vec<ForecastPoint>,
 }
@@ -92,7 +89,7 @@ fn scale_device(device: &Device, factor: f64) -> Device {
     }
 }
 
-/// Keeps points that differ visibly in time or throughput.
+/// Keeps points that differ visibly.
 fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let highest = points.iter().map(|point| point.tps).fold(0.0, f64::max);
@@ -114,7 +111,7 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
 /// From the first second on.
 pub const AT_ONCE: &str = "at once";
 
-/// For a computed instant after the start.
+/// Text for a time just after the start.
 pub const VERY_SOON: &str = "<0.1 s";
 
 pub fn is_at_once(seconds: f64) -> bool {
@@ -129,7 +126,7 @@ pub fn tell_from(seconds: f64, shown: &str) -> String {
     tell("from", seconds, shown)
 }
 
-/// Only exactly 0 is shown as `AT_ONCE`, because figures of the very start stand beside it.
+/// Shows only exactly 0 as `AT_ONCE`, because figures of the very start stand beside it.
 pub fn show_computed(seconds: f64, shown: String) -> String {
     match seconds {
         ..=0.0 => AT_ONCE.to_owned(),

@@ -26,8 +26,8 @@ const RESTORE_READ_BYTES: f64 = 262_144.0;
 /// Seconds before the first read: program start, snapshot and planning.
 pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
-/// A restore is late if slower by both this factor and this difference. Smaller differences are within the forecast's
-/// steps.
+/// A restore is late if slower than no restore by both this factor and this difference. Smaller differences are within
+/// the forecast's steps.
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
@@ -120,7 +120,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// `None` if anything else changes.
+    /// Changed memory; `None` if more changes.
     pub fn memory_alone(&self) -> Option<Bytes> {
         let alone = Numbers { text: self.text.clone(), memory: self.memory, ..Numbers::default() };
         self.memory.filter(|_| *self == alone)
@@ -288,7 +288,6 @@ impl ColdRestart {
 /// Time to read each page once, in sequence, as in Coelho's "Postgres Warm-up": 191,360 × 4.7 ms = 899 s.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct RoughEstimate {
-    /// Number of pages.
     pub pages: f64,
     /// Seconds of a transaction with one read, alone on the device.
     pub read_seconds: f64,
@@ -336,7 +335,7 @@ impl Knees {
     }
 }
 
-/// Explains restores that delay half of the throughput.
+/// Explains restores that reach half of the throughput later than no restore.
 pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_of_snapshot: bool) -> Vec<String> {
     let half = |outlook: &Outlook| outlook.to_50_seconds.map(|span| span.seconds);
     let explain = |(scenario, outlook): (&Scenario, &Outlook)| {

@@ -8,7 +8,7 @@ use crate::compute_median;
 /// Share of the usual rate below which a step is low.
 const STALLED: f64 = 0.5;
 
-/// In bursty throughput, low steps are also among this lowest share of earlier steps.
+/// In bursty throughput, a low step must also be among this lowest share of earlier steps.
 const LOWEST: f64 = 0.05;
 
 /// Hardly any work for this long is always a stall.
@@ -66,7 +66,7 @@ impl StallFinder {
         StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
     }
 
-    /// Returns a stall when the second better second ends it.
+    /// Returns the stall once more than `BETTER_SECONDS` better seconds have ended it.
     pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
         let place = self.told;
         self.told += 1;

@@ -12,7 +12,7 @@ use host::failure::Explain as _;
 use host::linux::clock::{read_monotonic, read_own_cpu_time};
 use host::linux::count_cores;
 
-/// The cost of this span is compared with the budget.
+/// Length of a span, whose cost is compared with the budget.
 const SPAN_NS: u64 = 1_000_000_000;
 
 /// Consecutive spans above the budget that cause a reduction: one may be chance.
@@ -22,11 +22,11 @@ const SPANS: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
-    /// Counting of receives.
+    /// Counts of received commands.
     Receives,
     /// Sampling replaces the kernel programs.
     Programs,
-    /// Every other sample.
+    /// Sampling: every other sample.
     Looks,
     /// Most queries: one every 2 s instead of four a second.
     Questions,
@@ -71,7 +71,7 @@ pub struct BudgetedSource {
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
-    /// Last check of the cost: kernel programs, this process.
+    /// Last check: time, cost of kernel programs and of this process.
     looked_at_ns: u64,
     kernel_ns: u64,
     own_ns: u64,
@@ -109,7 +109,7 @@ impl BudgetedSource {
         budgeted
     }
 
-    /// Continues after a restart with all reductions.
+    /// Continues after a server restart.
     pub fn follow(&mut self, mut source: Box<dyn TimeSource>, postmaster_pid: Option<u32>) -> Result<(), Error> {
         if self.reductions.iter().any(|reduction| reduction.given_up == GivenUp::Receives) {
             source.drop_receives();
@@ -147,7 +147,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        // Otherwise sampling would cost more than the programs.
+        // Below this, sampling would cost more than the kernel programs.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
@@ -172,8 +172,8 @@ impl BudgetedSource {
         }
         let Some(postmaster_pid) = self.postmaster_pid else { return Ok(self.ask_seldom()) };
         let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
-        // With many processes, sampling costs more than the programs. It gets half the budget; the reader gets the
-        // rest.
+        // With many processes, sampling costs more than the kernel programs. It gets half the budget, pgthaw's other
+        // work the rest.
         let looks_per_second = looks.look_within(self.budget / 2.0 * count_cores().max(1.0));
         self.put_aside()?;
         self.begins_from = Some(Box::new(looks.read()?));
@@ -181,7 +181,7 @@ impl BudgetedSource {
         Ok(Some((GivenUp::Programs, Some(looks_per_second))))
     }
 
-    /// `None` if they already are.
+    /// Reduces queries. `None` if already reduced.
     fn ask_seldom(&mut self) -> Option<(GivenUp, Option<f64>)> {
         let was_seldom = std::mem::replace(&mut self.asks_seldom, true);
         (!was_seldom).then_some((GivenUp::Questions, None))

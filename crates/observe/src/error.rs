@@ -1,5 +1,3 @@
-//! Errors of this crate.
-
 use std::io;
 use std::path::PathBuf;
 

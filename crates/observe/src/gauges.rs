@@ -20,38 +20,36 @@ use host::linux::process::{
 use host::linux::{Memory, clock, process};
 use host::units::Bytes;
 
-/// One second of the machine, in which processor seconds are processors in use.
+/// Use of the machine in one second. Processor seconds equal the mean number of processors in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct OsSample {
     /// End of the second since the workload's start, from 1.
     pub second: u32,
-    /// pgbench's threads in order of creation, of hosts with `is_seen`. Empty in `top`.
+    /// pgbench's threads on hosts with `is_seen`, in order of creation. Empty in `top`.
     pub generator_threads: Vec<TaskShare>,
     /// Processes of the server by kind: `client backend`, `parallel worker`, `io worker`, `checkpointer`, `background
     /// writer`, `walwriter`, `autovacuum`, `observer` (backend of pgthaw), `other`. Empty in `top`.
     pub server: BTreeMap<String, TaskShare>,
     pub pgthaw_cpu_seconds: f64,
-    /// All processors, used by any process.
+    /// Used by all processes.
     pub processors_busy_seconds: f64,
-    /// Idle while a task waited for a disk.
+    /// Processors idle while a task waited for a disk.
     pub processors_iowait_seconds: f64,
     /// Taken by the hypervisor.
     pub processors_steal_seconds: f64,
-    /// The device of the data directory. With several devices it is their sum, with the highest `busy_ratio`.
+    /// Use of the data directory's device. For several devices, their sum with the highest `busy_ratio`.
     pub device: Option<DeviceUse>,
     /// Each device by part (`data`, `wal`), if there are two.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, DeviceUse>,
-    /// Available memory.
     pub available_bytes: Bytes,
     /// The page cache.
     pub cached_bytes: Bytes,
-    /// Dirty memory.
     pub dirty_bytes: Bytes,
-    /// Memory that is being written.
+    /// Memory that is being written to disk.
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
-    /// Account of client backends, if there is one.
+    /// Time account of client backends, if available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeUse>,
     /// Seconds that client backends waited, by `class::event`.
@@ -62,9 +60,7 @@ pub struct OsSample {
 /// Processor use of one or several tasks within a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TaskShare {
-    /// Number of tasks.
     pub tasks: u32,
-    /// On a processor.
     pub cpu_seconds: f64,
     /// Ready, waiting for a processor; 0 if not counted.
     pub run_delay_seconds: f64,
@@ -214,7 +210,7 @@ pub(crate) fn kind_of_title(title: &str) -> &'static str {
     }
 }
 
-/// Includes ended ones.
+/// Includes ended processes.
 #[derive(Debug)]
 struct ServerProcesses {
     postmaster_pid: u32,
@@ -280,7 +276,7 @@ pub(crate) struct GaugeReading {
     pub memory_pressure: Option<Pressure>,
 }
 
-/// Late readings are scaled; seconds without a reading share the next one's.
+/// Scales late readings. Seconds without a reading share the next one.
 fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     let mut samples = Vec::new();
     for pair in readings.windows(2) {
@@ -439,7 +435,7 @@ impl MachineReading {
     pub fn others_since(&self, earlier: &MachineReading, known_read_bytes: Option<Bytes>) -> OthersUse {
         let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
         let grown = |of: &dyn Fn(&MachineReading) -> Duration| of(self).saturating_sub(of(earlier)).as_secs_f64();
-        // Interrupts belong to nobody, and kernel threads work for everybody.
+        // Interrupts and kernel threads serve all, so they count for none.
         let ran = grown(&|one| one.processors.busy.saturating_sub(one.processors.interrupts));
         let accounted = grown(&|one| one.families.own_cpu) + grown(&|one| one.families.kernel_cpu);
         let per_second = |time: f64| if seconds > 0.0 { time.max(0.0) / seconds } else { 0.0 };

@@ -13,7 +13,7 @@ pub struct WatchedFile {
     /// As in stat.
     pub device: u64,
     pub inode: u64,
-    /// Current and maximum number.
+    /// Current and maximum number of units.
     pub units: u64,
     pub most_units: u64,
     /// Added to a unit's number before hashing.
@@ -33,7 +33,7 @@ pub struct PagesRoom {
 pub enum PageEventKind {
     /// First request.
     Requested,
-    /// Repeated request, for selected units. Until the process is `Role::Wanted`, also for all fetched ones.
+    /// Repeated request for a unit with a selected hash. Until the process is `Role::Wanted`, also for fetched units.
     Again,
     /// First fetch into the page cache.
     Fetched,
@@ -49,21 +49,21 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// In order of addition, from 0.
     pub file: u32,
-    /// Unit of bit 0, a multiple of 64; the units; and those fetched since the beginning, so not cached before.
+    /// Number of bit 0's unit, a multiple of 64. Bits of the units, and of those fetched since the probe opened.
     pub first_unit: u64,
     pub units: u64,
     pub fetched: u64,
     pub pid: u32,
-    /// Pages requested by the process, and pages fetched for it again, briefly too low during a unit's fetch. Both are
-    /// 0 for fetches.
+    /// Totals of the process: pages requested, and pages fetched again. The latter is briefly too low during a fetch.
+    /// Both are 0 for fetches.
     pub pages: u64,
     pub pages_again: i64,
 }
 
-/// Owner of a process. By default all activity is reported.
+/// Kind of process. Without a role, all its activity is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Reports only requests for units fetched by others, as `PageEventKind::Again`, once each.
+    /// Reports only requests for units that processes of other roles fetched, as `PageEventKind::Again`, once each.
     Other = 1,
     /// This process: reports only its fetches.
     Own,
@@ -75,7 +75,7 @@ pub trait PageWatch: Send {
     /// Why only fetches are visible; `None` if requests are too.
     fn blind_to_requests(&self) -> Option<&str>;
 
-    /// Adds a file. Returns false if there is no room.
+    /// Returns false if there is no room.
     fn add(&mut self, file: WatchedFile) -> Result<bool, Error>;
 
     /// Extends a file's room to its maximum. Returns false if there is not enough.
@@ -94,14 +94,14 @@ pub trait PageWatch: Send {
     /// Reports the next request of these units as the first.
     fn clear(&mut self, file: u32, first_unit: u64, units: u64);
 
-    /// Hash limit of units reported every time: 0 for none, 2^32 for all.
+    /// All requests of units with a hash under `below` are reported: 0 for none, 2^32 for all.
     fn tell_again_below(&mut self, below: u64) -> Result<(), Error>;
 
     fn lost(&self) -> u64;
 
     fn has_lost_others(&self) -> bool;
 
-    /// By the kernel's own count, if any.
+    /// Cost of the programs, if the kernel counts it.
     fn cost(&self) -> Option<ProbeCost>;
 }
 

@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// First ticks that search for new backends. Later only full seconds do.
 const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
-/// Readings cost processor time.
+/// Trades precision for processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     /// For a warming server: reads by tenths of a second, residency every second.
@@ -338,7 +338,7 @@ impl BackendReads {
         Ok(self.totals())
     }
 
-    /// Cheap, and sufficient for short-lived ones.
+    /// Rereads known backends cheaply, to follow short-lived ones.
     pub fn read_known(&mut self) {
         for (pid, backend) in &mut self.seen {
             backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);

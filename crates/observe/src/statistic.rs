@@ -13,14 +13,13 @@ const FIRST_BUCKET_BITS: u32 = 10;
 /// Statistic of waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Statistic {
-    /// 0 if only the time is known, as from sampling.
+    /// Number of waits; 0 if only their time is known, as from sampling.
     pub count: u64,
-    /// Sum of the times.
     pub total_ns: u64,
-    /// Shortest. In `top` it can be a lower limit. `None` if lengths are unknown.
+    /// Shortest wait. In `top` it can be a lower limit. `None` if lengths are unknown.
     pub min_ns: Option<u64>,
-    /// Longest, at most `total_ns` and the length of the observation. In `top` it is a whole wait that ended in the
-    /// step; it may be the upper limit of a bucket, at most twice too large.
+    /// Longest wait, at most `total_ns` and the length of the observation. In `top` it includes time before the step.
+    /// It may be a bucket's upper limit, at most twice too large.
     pub max_ns: Option<u64>,
     /// Counts by bucket n from 0: the first is below 1024 ns, bucket n begins at 2^(9+n) ns, and the last is unlimited.
     #[ts(skip)]
@@ -33,7 +32,7 @@ impl Statistic {
         Statistic { count, total_ns, ..Statistic::default() }
     }
 
-    /// The length may already be in the total.
+    /// Counts a length without adding it to the total.
     pub fn count(&mut self, length_ns: u64) {
         self.min_ns = Some(self.min_ns.map_or(length_ns, |min| min.min(length_ns)));
         self.max_ns = self.max_ns.max(Some(length_ns));
@@ -49,7 +48,7 @@ impl Statistic {
         self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| *sum += more);
     }
 
-    /// Extremes from before the increase are estimated by their buckets.
+    /// Increase since `earlier`. Unchanged extremes are estimated by their buckets.
     pub fn since(&self, earlier: &Statistic) -> Statistic {
         let mut histogram = self.histogram;
         histogram.iter_mut().zip(earlier.histogram).for_each(|(sum, before)| *sum = sum.saturating_sub(before));
@@ -82,7 +81,7 @@ impl Statistic {
         self.histogram[bucket_of(length_ns)] += 1;
     }
 
-    /// Limits all lengths.
+    /// Caps all lengths.
     pub fn bound(&mut self, longest_ns: u64) {
         let (told, longer) = self.histogram.split_at_mut(bucket_of(longest_ns) + 1);
         if let Some(last) = told.last_mut() {

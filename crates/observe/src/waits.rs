@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use host::linux::clock;
 use postgres::{Wait, WaitLook, read_waits};
 
-/// Samples of a second.
+/// Samples of server processes in one second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct WaitSample {
     /// End of the second since the workload's start, from 1.
@@ -37,9 +37,8 @@ pub struct Waits {
 /// Samples with the wait event `WALSync`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
-    /// Number of these samples.
     pub looks: u32,
-    /// Other transactions then, as counted for `commit_siblings`.
+    /// Sum over these samples of other transactions, as counted for `commit_siblings`.
     pub others: u32,
 }
 
@@ -54,7 +53,7 @@ impl Flushes {
 pub struct ObservedWait {
     #[serde(flatten)]
     pub wait: Wait,
-    /// How often it was seen.
+    /// Number of processes seen in this wait, summed over all samples.
     pub observed: u32,
 }
 

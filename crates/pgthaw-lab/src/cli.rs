@@ -9,7 +9,7 @@ use command::{ExitStatus, OutputArguments, completions, keep_private, read_comma
 use crate::bench::apply_read_ranges;
 use crate::laboratory::{bench, judge, report, results, serve};
 
-/// Commands of pgthaw, whose settings the laboratory ignores.
+/// Commands of pgthaw. The laboratory ignores their settings in `pgthaw.toml`.
 const TOOL: &str = "doctor map snapshot restore evict hydrate run film predict waits top connection";
 
 /// Measures PostgreSQL, cold and warm. pgthaw runs it for its commands bench, results, report, serve and judge.

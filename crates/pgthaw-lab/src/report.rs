@@ -34,7 +34,7 @@ pub struct StudyData {
     pub ratios: Vec<WarmerRatio>,
     /// Effects of warmers on the traffic, if only the warmer varies.
     pub traffic: Traffic,
-    /// Objections to a study of warmers, known before its trials.
+    /// Doubts about a study of warmers that were known before its trials.
     pub remarks: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct ExactNumbers {
 /// A trial and its curves.
 #[derive(Clone, Debug, Serialize, crate::JsonSchema, crate::TS)]
 pub struct TrialData {
-    /// Without seconds, samples and tenths.
+    /// The trial without its series.
     pub trial: SweepTrial,
     pub series: TrialSeries,
 }
@@ -135,7 +135,7 @@ const STYLE: &str = include_str!("../../../web/dist/report.css");
 /// Base64; the security policy allows only this script.
 const SCRIPT_SHA256: &str = include_str!("../../../web/dist/report.js.sha256");
 
-/// Embeds its data. Other kinds request it from their server.
+/// Kind of page that embeds its data. Others request data from their server.
 const ALONE: &str = "studies";
 
 fn render_page(kind: &'static str, title: &str, studies: &[StudyInPage]) -> Result<String, Error> {

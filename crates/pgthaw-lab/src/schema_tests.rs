@@ -85,12 +85,11 @@ struct StudyListed {
     /// null while trials are missing.
     ended_at: Option<Timestamp>,
     question: String,
-    /// Number of points.
     points: u32,
     repeats: u32,
     /// Axes with several values.
     varied: Vec<String>,
-    /// Number of stored trials.
+    /// Stored trials.
     trials: u64,
     /// The answer in a sentence.
     headline: String,
@@ -118,7 +117,7 @@ struct StudyNoise {
 /// A dropped study.
 #[derive(Serialize, JsonSchema)]
 struct StudyDropped {
-    /// Its id.
+    /// Id of the study.
     dropped: String,
 }
 
@@ -161,7 +160,6 @@ struct Report {
     run: Option<String>,
     /// Ids of all studies.
     runs: Vec<String>,
-    /// Number of trials.
     trials: u64,
     /// The HTML file.
     report: PathBuf,

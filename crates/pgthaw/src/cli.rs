@@ -20,7 +20,7 @@ const LABORATORY: [(&str, &str); 5] = [
     ("judge", "Judge whether a throughput curve is steady and warm"),
 ];
 
-/// All commands are on one screen.
+/// commands.txt lists all commands on one screen.
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
 
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub fn find_command(arguments: &[OsString]) -> Option<String> {
     Some(words[command].clone())
 }
 
-/// Handles a laboratory command or its help.
+/// Executes pgthaw-lab for its commands and their help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
     let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {
@@ -89,13 +89,12 @@ enum Command {
 }
 
 impl Cli {
-    /// Precedence: command line, environment, `pgthaw.toml`.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
         run_laboratory(arguments)?;
         Ok(read_command_line(arguments, &LABORATORY.map(|(name, _)| name))?)
     }
 
-    /// Failures are JSON too.
+    /// Whether results and failures are JSON.
     pub fn as_json(&self) -> bool {
         self.output.json
     }

@@ -97,7 +97,7 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     })?;
     Ok(match receipt {
         EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
-        // A cold start was requested and is impossible.
+        // shared_buffers stay warm: the server cannot evict them.
         EvictReceipt { buffers_stay: true, .. } => ExitStatus::Because(ErrorKind::Privilege),
         _ => ExitStatus::Done,
     })

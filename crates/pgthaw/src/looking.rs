@@ -19,7 +19,7 @@ pub struct Looking<'a> {
     /// Sessions for sampling, and for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
-    /// Backends of pgthaw's sessions.
+    /// Backend pids of pgthaw's own sessions.
     pub own_pids: Vec<u32>,
     /// May change when the server restarts.
     pub version_num: u32,
@@ -47,7 +47,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnectio
     Ok(connection)
 }
 
-/// `tell` gets the last failure before each attempt, and `None` before the first.
+/// Retries `open`. `tell` gets the last failure before each attempt, and `None` before the first.
 pub async fn open_again<T, F: Future<Output = Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),

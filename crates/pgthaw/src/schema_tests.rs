@@ -156,13 +156,10 @@ struct MapFork {
 /// Numbers of blocks. null means that the tier was not measured.
 #[derive(Serialize, JsonSchema)]
 struct ResidencyOutput {
-    /// Size on disk in blocks.
     blocks: u64,
-    /// Size on disk in bytes.
     bytes: u64,
     /// Blocks with all their pages in the page cache.
     os_blocks: Option<u64>,
-    /// Blocks in shared_buffers.
     buffers_blocks: Option<u64>,
     /// Dirty blocks in shared_buffers.
     dirty_blocks: Option<u64>,
@@ -209,7 +206,6 @@ struct SnapshotListed {
     file_bytes: Option<u64>,
     /// null if the file is unreadable.
     header: Option<SnapshotHeader>,
-    /// Why the file is unreadable.
     error: Option<String>,
     /// Set only for the snapshot of a cluster that `pgthaw restore` uses.
     restore: Option<Selected>,
@@ -231,9 +227,8 @@ struct SnapshotVerified {
 /// A dropped snapshot.
 #[derive(Serialize, JsonSchema)]
 struct SnapshotDropped {
-    /// Its name.
     dropped: [String; 1],
-    /// The snapshot of the cluster that `pgthaw restore` uses now.
+    /// The cluster's snapshot that `pgthaw restore` uses now.
     restore: Option<Selected>,
 }
 
@@ -327,11 +322,10 @@ struct FilmList {
 struct FilmListed {
     name: String,
     path: PathBuf,
-    /// By the directory.
+    /// From the name of the directory.
     system_identifier: String,
     /// null if the file is unreadable.
     header: Option<FilmPrinted>,
-    /// Why the file is unreadable.
     error: Option<String>,
 }
 
@@ -359,11 +353,11 @@ struct ShownCurve {
 /// Dropped films.
 #[derive(Serialize, JsonSchema)]
 struct FilmDropped {
-    /// Their names.
     dropped: Vec<String>,
 }
 
-/// Metadata of a snapshot's Parquet file. All are text. Of those that hold JSON, this schema has the parsed values.
+/// Metadata of a snapshot's Parquet file, all as text. For metadata that hold JSON, this schema describes the parsed
+/// values.
 #[derive(Serialize, JsonSchema)]
 struct SnapshotMetadata {
     /// Version of the format: `1`.
@@ -439,7 +433,7 @@ struct SnapshotRow {
     relfilenumber: i64,
     /// Name of the tablespace.
     tablespace: String,
-    /// PostgreSQL's own.
+    /// Whether the relation is PostgreSQL's own.
     is_system: bool,
     fork: Fork,
     /// Size of the fork in blocks.
@@ -447,7 +441,6 @@ struct SnapshotRow {
     tier: RowTier,
     /// 0 to 255. In `buffers` it is the usage count, in `os` it depends on the metadata `pgthaw.os_heat`.
     heat: i32,
-    /// Number of blocks in `bitmap`.
     blocks: i64,
     /// Block numbers, as a Roaring bitmap in the portable format.
     bitmap: Vec<u8>,
@@ -467,7 +460,7 @@ enum RowTier {
 /// A row of a film's Parquet file: adjacent blocks of a fork at one moment. The metadata `pgthaw.film_format_version` is 1.
 #[derive(Serialize, JsonSchema)]
 struct FilmRow {
-    /// Since the start of the film.
+    /// Time since the start of the film.
     time_us: i64,
     database: String,
     schema: String,
@@ -481,10 +474,10 @@ struct FilmRow {
     /// Number of blocks.
     blocks: i64,
     kind: FilmEvent,
-    /// The process; 0 if unknown, `recorder_pid` for preloads.
+    /// Process id; 0 if unknown, `recorder_pid` for preloads.
     pid: i64,
-    /// Bytes requested from files by the job so far. If the header's `requested_bytes` is null, bytes read; without `sampling`, bytes
-    /// loaded.
+    /// Bytes that the job requested from files so far. If the header's `requested_bytes` is null, bytes read; without
+    /// `sampling`, bytes loaded.
     job_bytes: i64,
 }
 
@@ -497,7 +490,7 @@ enum FilmEvent {
     Fetched,
     /// Repeated request for a sampled block.
     Again,
-    /// In shared_buffers at the start; use not proven.
+    /// In shared_buffers at the start, perhaps not used by the job.
     Buffers,
 }
 
@@ -507,26 +500,27 @@ enum FilmEvent {
 #[derive(Serialize, JsonSchema)]
 struct WaitsRow {
     kind: WaitsRowKind,
-    /// Number of the second, from 1. Only of a `second`.
+    /// Number of the second, from 1. Only for `second`.
     second: Option<i64>,
-    /// End of the second. Only of a `second`.
+    /// End of the second. Only for `second`.
     until_ns: Option<i64>,
-    /// First part of the name, by `--by`. Not of a `second`.
+    /// First part of the name, by `--by`. Not for `second`.
     who: Option<String>,
-    /// Second part of the name. Not of a `second`.
+    /// Second part of the name. Not for `second`.
     part: Option<String>,
-    /// Third part of the name. Not of a `second`.
+    /// Third part of the name. Not for `second`.
     detail: Option<String>,
-    /// `who::part::detail`. Of a `second` it is `lived` or one of its kinds: `running`, `ready`, `client`, `idle`, `waiting`, `no_event`,
-    /// `unknown`; also `commands`, `handled`.
+    /// `who::part::detail`. For `second` it is `lived` or one of its kinds: `running`, `ready`, `client`, `idle`,
+    /// `waiting`, `no_event`, `unknown`; also `commands`, `handled`.
     name: String,
-    /// 0 if unknown. Of a `second` processes (`lived`), switches to a processor (`running`) or commands (`commands`, `handled`).
+    /// Number of waits or commands, 0 if unknown. For `second`, processes (`lived`), switches to a processor
+    /// (`running`) or commands (`commands`, `handled`).
     count: Option<i64>,
-    /// Time. null for `commands`.
+    /// Total time. null for `commands`.
     total_ns: Option<i64>,
-    /// Shortest.
+    /// Shortest wait or command.
     min_ns: Option<i64>,
-    /// Longest.
+    /// Longest wait or command.
     max_ns: Option<i64>,
 }
 

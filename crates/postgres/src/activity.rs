@@ -130,13 +130,11 @@ pub struct Session {
     pub query: Option<String>,
     /// Such as `LWLock`; `None` if not waiting.
     pub event_type: Option<String>,
-    /// Wait event.
     pub event: Option<String>,
-    /// Microseconds since 1970; 0 if not visible.
+    /// Start of the process, in microseconds since 1970; 0 if not visible.
     pub started_us: u64,
     /// Such as `idle`; `None` for a background process.
     pub state: Option<String>,
-    /// Time in this state.
     pub state_ms: Option<u64>,
 }
 
@@ -154,14 +152,12 @@ impl Session {
     }
 }
 
-/// Since 15, the server counts this query as soon as it ends.
 pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>> {
     let row = sqlx::query_scalar(telling!(connection, "sql/named_sessions_13.sql")).bind(name).fetch_one(connection);
     let pids: Vec<i32> = in_time("find the job's sessions", row).await?;
     Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
-/// Since 15, the server counts this query as soon as it ends.
 pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>> {
     let question = telling!(connection, "sql/sessions_13.sql");
     let decode = |row: &PgRow| Session::decode(row).map(Some);
@@ -178,7 +174,7 @@ const KINDS: &str = "checkpointer,background writer,walwriter,autovacuum launche
 
 const PARALLEL_WORKER: &str = "parallel worker";
 
-/// Contains a client's address.
+/// A walsender's title contains the client's address.
 pub const WALSENDER: &str = "walsender";
 
 /// Parses a title such as `postgres: 15/main: checkpointer`. `None` for a client session, whatever names it contains.
@@ -282,21 +278,21 @@ pub async fn read_waits(connection: &mut PgConnection) -> Result<WaitLook> {
 
 // ---- locks ----
 
-/// A process that waits for a lock, blocks others, or both. Of a prepared transaction only the locks are known.
+/// A process that waits for a lock, blocks others, or both. For a prepared transaction, only the locks are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LockProcess {
     #[serde(flatten)]
     pub session: Session,
-    /// Directly blocked processes.
+    /// Number of directly blocked processes.
     pub waiters: u32,
-    /// Their process ids, from pg_blocking_pids.
+    /// Process ids of its blockers, from pg_blocking_pids.
     pub blocked_by: Vec<u32>,
-    /// Mode of the lock that it waits for, such as `ShareLock`.
+    /// Mode of the awaited lock, such as `ShareLock`.
     pub mode: Option<String>,
-    /// Table of the lock that it waits for, such as `accounts`; `relation 16385` in another database. Otherwise the
-    /// kind of lock, such as `advisory lock`.
+    /// Table of the awaited lock, such as `accounts`; `relation 16385` in another database. Otherwise the kind of lock,
+    /// such as `advisory lock`.
     pub relation: Option<String>,
-    /// Time that it has waited. `None` before PostgreSQL 14.
+    /// Time waited so far. `None` before PostgreSQL 14.
     pub waited_ms: Option<u64>,
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn ask_all<T: Answer>(
     ask_rows(connection, action, || sqlx::query(question), |row| T::of(row).map(Some)).await
 }
 
-/// A server whose database is not UTF-8 converts texts, and may fail. Then requests unconverted texts.
+/// If the server cannot convert a text to UTF-8, requests unconverted texts.
 pub(super) async fn ask_rows<T>(
     connection: &mut PgConnection,
     action: &'static str,
@@ -157,7 +157,7 @@ fn counted(count: Option<i64>) -> u64 {
     count.unwrap_or(0).max(0) as u64
 }
 
-/// Explicit fields follow.
+/// Reads columns into fields of the same name; explicit fields follow.
 macro_rules! columns {
     ($row:expr => $type:ident { $($field:ident),+ $(; $($others:tt)+)? }) => {
         $type { $($field: $row.try_get(stringify!($field))?,)+ $($($others)+)? }

@@ -72,7 +72,7 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     summary.map_err(|source| Error::Query { action: ACTION, source })
 }
 
-/// There may be millions of rows.
+/// A tuple, because there may be millions of rows.
 type BufferRow = (i32, Oid, Oid, Oid, i16, i64, i16, bool);
 
 /// `None` for an unknown fork.
@@ -110,7 +110,7 @@ pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> 
     Ok(true)
 }
 
-/// Later writes of dirty buffers would refill evicted files.
+/// Dirty buffers, if written later, would refill the page cache.
 pub async fn apply_checkpoint(connection: &mut PgConnection) -> Result<()> {
     let done = sqlx::query("CHECKPOINT").execute(connection).await;
     done.map_err(|source| Error::Query { action: "write a checkpoint", source })?;

@@ -290,7 +290,6 @@ async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presen
             match looked {
                 Ok(()) => {}
                 Err(error) if *database == server.database => *presence = Err(error),
-                // An error of one database does not affect the others.
                 Err(error) => found.unreachable.push(format!("{database}: {error}")),
             }
         }

@@ -36,7 +36,7 @@ pub struct BlockReads {
     pub reads: u64,
 }
 
-/// At the last ANALYZE.
+/// Row count of a table at the last ANALYZE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowCount {
     pub relation_oid: u32,
@@ -175,7 +175,6 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
 
 // ---- relation ----
 
-/// Kind of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, EnumString, IntoStaticStr, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -183,7 +182,6 @@ pub async fn read_database_comment(connection: &mut PgConnection, name: &str) ->
 pub enum RelationKind {
     Table,
     Index,
-    /// A TOAST table.
     Toast,
     MaterializedView,
     Sequence,
@@ -244,11 +242,10 @@ pub struct Relation {
     pub oid: u32,
     /// First segment of the main fork, below the data directory.
     pub path: RelationPath,
-    /// Name of its tablespace.
     pub tablespace: String,
     /// Table of an index, owner of a TOAST table, or partitioned table of a partition, as `schema.name`.
     pub parent: Option<String>,
-    /// PostgreSQL's own: in pg_catalog, information_schema or their TOAST.
+    /// Whether the relation is PostgreSQL's own: in pg_catalog, information_schema or their TOAST.
     pub is_system: bool,
 }
 
@@ -257,7 +254,7 @@ pub struct Relation {
 pub struct PartitionedTable {
     #[serde(flatten)]
     pub name: RelationName,
-    /// Its partitioned table, as `schema.name`.
+    /// Partitioned table that contains this one, as `schema.name`.
     pub parent: Option<String>,
 }
 

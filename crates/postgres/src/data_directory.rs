@@ -82,8 +82,8 @@ impl DataDirectory {
         read_postmaster_of(&self.files)
     }
 
-    /// Finds also a server in a container, and returns its pid on this host, where its addresses are unusable. Requires
-    /// the server's user or root.
+    /// Also finds a server in a container. The pid is valid on this host; the addresses are not. Requires the server's
+    /// user or root.
     pub fn find_postmaster(&self) -> Option<Postmaster> {
         let server = read_postmaster_file(&self.files)?;
         let path = self.files.path();
@@ -172,7 +172,7 @@ impl DataDirectory {
     }
 }
 
-/// Other directories are still read.
+/// Adds the error to `refused`; other directories are still read.
 fn found_or_refused<T>(found: Result<Vec<T>>, refused: &mut Vec<Error>) -> Vec<T> {
     found.unwrap_or_else(|error| {
         refused.push(error);
@@ -323,7 +323,7 @@ pub(super) fn is_child(postmaster: u32, number: i32) -> bool {
         let is_direct = process.stat().is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(postmaster));
         is_direct && number_of(process) == Some(number)
     };
-    // Sufficient outside of containers.
+    // Outside of containers, `number` is also the pid here.
     Process::new(number).is_ok_and(|process| is_it(&process))
         || all_processes()
             .is_ok_and(|mut processes| processes.any(|process| process.is_ok_and(|process| is_it(&process))))

@@ -185,7 +185,8 @@ impl Error {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 
-    /// Settings and pg_hba.conf may differ per database. But a wrong password would count twice, and a timeout double.
+    /// Whether another database may accept the connection. Excludes wrong passwords, which would count twice, and
+    /// timeouts.
     pub(super) fn may_spare_another_database(&self) -> bool {
         let is_of_database = self.is_about_database() || self.is_closed_database() || self.is_about_identity();
         is_of_database || matches!(self, Error::ForeignPath { .. })
@@ -218,7 +219,7 @@ pub const LOCK_NOT_AVAILABLE: &str = "55P03";
 const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
 const UNTRANSLATABLE_CHARACTER: &str = "22P05";
 
-/// For a message that is not UTF-8. sqlx drops the SQLSTATE; the session stays usable.
+/// sqlx's error for a message that is not UTF-8. sqlx drops the SQLSTATE; the session stays usable.
 const UNREADABLE_ERROR: &str = "non-UTF-8 string for its error message";
 
 impl Explain for Error {

@@ -24,18 +24,19 @@ const CURSOR: &str = "pgthaw_answer";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     name: &'static str,
-    /// Quoted for SQL; as a literal.
+    /// The schema quoted for SQL, and as a literal.
     schema: String,
     schema_literal: String,
     pub version: String,
     /// A role other than a superuser may rename or drop the schema.
     is_movable: bool,
-    /// This session could prevent that.
+    /// This session may lock pg_namespace to prevent that.
     is_holdable: bool,
 }
 
 impl Extension {
-    /// Drops comments, because a name may contain a line end. Does not expand inserted text, which may have braces.
+    /// Replaces `{name}` by a value or the schema, and keeps their braces. Drops comments, because a value may contain
+    /// a line end.
     pub(super) fn place(&self, question: &str, values: &[(&str, String)]) -> String {
         let lines = question.lines().filter(|line| !line.trim_start().starts_with("--"));
         let question = lines.collect::<Vec<_>>().join("\n");
@@ -79,7 +80,7 @@ pub(super) async fn ask_extension(
     Ok(if extension.is_kept() { rows.split_off(rows.len().min(1)) } else { rows })
 }
 
-/// `None` without a statement. Errors name the missing privilege.
+/// `None` if `statement` returns none. Errors name the missing privilege.
 pub(super) async fn ask_where_it_is(
     connection: &mut PgConnection,
     name: &'static str,
@@ -304,7 +305,7 @@ impl Prewarmer {
     }
 }
 
-/// Cuts longer ranges.
+/// Batches of `BATCH_BLOCKS`; cuts longer ranges.
 fn batches(ranges: &[BlockRange]) -> Vec<Vec<BlockRange>> {
     let mut batches: Vec<Vec<BlockRange>> = Vec::new();
     let mut room = 0;

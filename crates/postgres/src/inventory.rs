@@ -52,13 +52,11 @@ async fn read_configured_path(connection: &mut PgConnection) -> Option<String> {
     row.try_get(0).ok()?
 }
 
-/// Value and source.
 fn describe_path(path: Option<String>) -> (Option<String>, String) {
     let source = if path.is_some() { "configuration file" } else { "default" };
     (Some(path.unwrap_or_else(|| USUAL_SEARCH_PATH.to_owned())), source.to_owned())
 }
 
-/// A setting of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ConfiguredSetting {
     pub name: String,
@@ -91,7 +89,6 @@ pub async fn read_installable_extensions(connection: &mut PgConnection) -> Resul
     Ok(names.into_iter().map(|(name,)| name).collect())
 }
 
-/// shared_preload_libraries.
 pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String> {
     let question = "SELECT pg_catalog.current_setting('shared_preload_libraries')";
     ask_one(connection, "read a setting", question).await.map(|(libraries,)| libraries)
@@ -102,12 +99,10 @@ pub struct SettingState {
     pub name: String,
     /// `postmaster`: changes at a start; `internal`: never; others: at run time.
     pub context: String,
-    /// Such as `configuration file`.
     pub source: String,
     pub pending_restart: bool,
     /// `bool`, `integer`, `real`, `enum` or `string`.
     pub kind: String,
-    /// Such as `8kB` or `ms`.
     pub unit: Option<String>,
     /// Only for `enum`.
     pub allowed: Option<Vec<String>>,
@@ -229,7 +224,7 @@ fn simplify(text: &str) -> String {
 impl SettingState {
     /// Whether new sessions start with the value `asked`. `None` if unknown.
     pub fn holds(&self, asked: &str) -> Option<bool> {
-        // pgthaw's own value hides the original one.
+        // A value set by pgthaw's session hides the original.
         let value = self.value.as_deref().filter(|_| self.source != "client")?;
         match self.kind.as_str() {
             "bool" => Some(parse_switch(asked)? == parse_switch(value)?),

@@ -41,7 +41,7 @@ impl Lender {
         let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
         let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };
-        // Restarts it even if it stops after pg_ctl has given up.
+        // Set before the stop: the drop restarts the server even if pg_ctl gives up.
         lender.was_running = postmaster.is_some();
         if lender.was_running {
             run(lender.pg_ctl("stop")?.args(["-m", "fast"]))?;
@@ -92,7 +92,7 @@ impl Lender {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
-        // pgthaw handles Ctrl-C.
+        // Keeps Ctrl-C from the server.
         command.process_group(0);
         keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
@@ -116,7 +116,7 @@ pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
     let mut kept = Vec::new();
     while let Some(option) = options.next() {
         match option.as_str() {
-            // pg_ctl sets it.
+            // pg_ctl sets -D.
             "-D" => drop(options.next()),
             joined if joined.starts_with("-D") => {}
             _ => kept.push(option),
@@ -157,11 +157,11 @@ fn quote(option: &str) -> String {
 pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<String> {
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
-    // A FIFO among the configuration files would block it forever, as it blocks SIGTERM.
+    // A FIFO among the configuration files would block postgres forever. SIGKILL, because postgres blocks SIGTERM.
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "10"]).arg(programs.path("postgres")?).args(["-C", name, "-D"]).arg(path);
     command.args(read_options(&directory.files)).current_dir("/");
-    // The owner's file can hold this process up, and its environment is visible to the owner.
+    // The owner can delay this process by a file, and meanwhile read its environment.
     keep_plain_environment(&mut command);
     if rustix::process::geteuid().is_root() {
         Owner::of(directory)?.run(&mut command);
@@ -202,7 +202,7 @@ impl SettingJudge<'_> {
         let mut command = Command::new(self.programs.path("postgres")?);
         // All users can see arguments.
         let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
-        // With -C as first argument, it also runs as root.
+        // With -C as first argument, postgres also runs as root.
         command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
         match run(command.env("LC_ALL", "C").current_dir("/").env_remove("PGDATA")) {
             Ok(_) => Ok(None),

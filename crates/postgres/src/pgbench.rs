@@ -32,7 +32,7 @@ impl Pgbench {
         Ok(Pgbench { program, connection })
     }
 
-    /// Program for another machine's command line.
+    /// For a command line on another machine: PATH there has pgbench.
     pub fn in_path(connection: ConnectOptions) -> Pgbench {
         Pgbench { program: "pgbench".into(), connection }
     }
@@ -233,7 +233,6 @@ const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
 pub struct NoSuchScript(PathBuf);
 
 impl Script {
-    /// Name of the built-in script or file.
     pub fn name(&self) -> String {
         match self {
             Script::Builtin(name) => (*name).to_owned(),
@@ -246,7 +245,7 @@ impl Script {
         *self == Script::Builtin("select-only")
     }
 
-    /// May pause by other means than pg_sleep. True for an unreadable file.
+    /// Whether a meta-command may pause, such as `\sleep`. True for an unreadable file.
     pub fn may_pause(&self) -> bool {
         match self {
             Script::Builtin(_) => false,

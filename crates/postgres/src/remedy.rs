@@ -73,7 +73,6 @@ fn quote_database(name: &str) -> String {
     }
 }
 
-/// Quotes a value in a connection string.
 pub fn quote_value(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }

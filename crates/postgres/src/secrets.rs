@@ -20,7 +20,7 @@ const SECRET_WORDS: &str = concat!(
     "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
 );
 
-/// Nested in quotes of a shell or of SQL, in its own quotes, or unclosed.
+/// Quoted value: nested in quotes of a shell or of SQL, in its own quotes, or unclosed.
 const QUOTED: &str =
     r#"(?:'\\''[^']*'\\''|''[^']+''|'(?:[^'\\]|\\.|'')*'|'[^']*'?|\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|"[^"]*)"#;
 
@@ -32,7 +32,7 @@ const OPTIONS: [(&str, &str, bool); 4] = [
     ("-p", "mysql mysqldump mariadb", false),
 ];
 
-/// Rest of a word.
+/// Part of an unquoted value.
 const BARE: &str = r#"(?:\\.|'[^'\s]*'|"[^"\s]*"|[^\s'",;&(){}\[\]\\])"#;
 
 static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
@@ -61,7 +61,7 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
         // Signed URLs and self-describing tokens.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
-        // An encoded name may be any.
+        // A percent-encoded name may stand for any of these.
         r"([?&][a-z0-9_]*%[a-z0-9_%]*=)[^\s&'\x22]+",
         // Long and case-sensitive, because tables may have similar names.
         r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",

@@ -18,7 +18,6 @@ use host::units::Bytes;
 /// First untested version.
 const UNTESTED_VERSION_NUM: u32 = 200_000;
 
-/// Facts about the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct ServerFacts {
     /// Such as 150018.
@@ -28,22 +27,20 @@ pub struct ServerFacts {
     /// A 64-bit number; browsers round it.
     pub system_identifier: u64,
     pub cluster_name: String,
-    /// Bytes of a block.
     pub block_size: u32,
     /// Blocks of a full segment file.
     pub segment_blocks: u32,
     pub shared_buffers_bytes: Bytes,
     /// `None` without the privilege.
     pub data_directory: Option<PathBuf>,
-    /// `debug_io_direct` (since 16): data files bypass the page cache.
+    /// Whether data files bypass the page cache (`debug_io_direct`, since PostgreSQL 16).
     pub io_direct: bool,
-    /// Since 18.
+    /// Set since PostgreSQL 18.
     pub io_method: Option<String>,
     pub in_recovery: bool,
-    /// Written or replayed; empty before the first replay.
+    /// WAL position, written or replayed; empty before the first replay.
     pub lsn: String,
     pub timeline: u32,
-    /// Role of the connection.
     pub role: String,
     pub is_superuser: bool,
     /// Set if the server is on this host with a readable data directory.
@@ -55,7 +52,6 @@ pub struct ServerFacts {
 pub struct Server {
     reached: Reached,
     pub facts: ServerFacts,
-    /// For messages.
     pub address: String,
     /// Database of the first connection.
     pub database: String,
@@ -262,7 +258,7 @@ fn has_data(debug_io_direct: &str) -> bool {
 
 // ---- telling ----
 //
-// A session's statistics are flushed after about a second, or on request (since 15).
+// A session flushes its statistics after about a second, or on request (since 15). pgthaw subtracts its own.
 
 /// Query that also flushes the session's statistics, if supported.
 macro_rules! telling {

@@ -5,7 +5,7 @@ const VALUE: &str = "?";
 
 const LOOKED_AT_BYTES: usize = 4096;
 
-/// A sign after these belongs to the number. Other words may be names.
+/// A plus or minus after these words belongs to the number. Other words may be names.
 const BEFORE_A_SIGN: &str = "and as between by case default else from in like limit not offset on or return returning \
                              select then when where";
 

@@ -26,12 +26,12 @@ pub struct ServerStatistics {
 /// View, and names and values of its `KEYS`.
 type RowKey = (String, Vec<(String, String)>);
 
-/// Changed rows of statistics views, by view.
+/// Rows of statistics views that changed, by view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(transparent)]
 pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 
-/// A changed row.
+/// A row that changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RowDelta {
     /// Identity of the row: `backend_type`, `object`, `context`, `datname`, `schemaname`, `relname`. Empty for views
@@ -100,7 +100,7 @@ impl ServerStatistics {
         Ok(statistics)
     }
 
-    /// Keyed by the last key part, the name for tables.
+    /// Values by the last part of a row's key, the name for tables.
     pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
         let rows = self.rows.iter().filter(|((name, _), _)| name == view);
         rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
@@ -146,7 +146,6 @@ struct Counted {
     table: Option<u32>,
     scans: u64,
     read: u64,
-    /// By plain index scans, or from a table by any index scan.
     fetched: u64,
     /// `None` before the first ANALYZE.
     rows_per_block: Option<f64>,
@@ -275,7 +274,7 @@ pub struct CheckpointPulse {
     pub max_wal_bytes: u64,
 }
 
-/// `own_pids` are pgthaw's sessions. Since 15, the server counts this query as soon as it ends.
+/// `own_pids` are pgthaw's sessions.
 pub async fn read_pulse(connection: &mut PgConnection, own_pids: &[u32]) -> Result<ServerPulse> {
     let own: Vec<i32> = own_pids.iter().map(|pid| *pid as i32).collect();
     let question = sqlx::query(telling!(connection, "sql/pulse_13.sql")).bind(own);

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use host::failure::quote_argument;
 
-/// Stands for the running command as typed.
+/// Placeholder for the running command as typed.
 const TYPED: &str = "pgthaw …";
 
 /// After `TYPED`: the command without its user.
@@ -85,7 +85,7 @@ pub fn pasted_path(path: &Path) -> String {
     quote_argument(&path.display().to_string())
 }
 
-/// No command in it is completed.
+/// Keeps printing from completing commands in the text.
 pub fn without_advice(text: &str) -> String {
     text.replace('`', &format!("`{NO_ADVICE}"))
 }

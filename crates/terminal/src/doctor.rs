@@ -1,4 +1,4 @@
-//! `doctor`'s answer, and its checks by heading.
+//! `doctor`'s verdict, and its checks by heading.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub fn render_doctor(capabilities: &[Capability], readiness: &Readiness) -> Stri
     format!("{}{rest}\n\n{}", style(first).bold(), render_capabilities(&all))
 }
 
-/// The answer as first object of `--json`, with the same fields as the checks.
+/// The verdict as first object of `--json`, with the same fields as the checks.
 pub fn render_readiness_json(readiness: &Readiness) -> Value {
     let tiers = |tiers: Tiers| -> Vec<&str> {
         [(tiers.os, "os"), (tiers.buffers, "buffers")].into_iter().filter(|one| one.0).map(|one| one.1).collect()
@@ -39,7 +39,7 @@ pub fn render_readiness_json(readiness: &Readiness) -> Value {
     })
 }
 
-/// The answer's name for `--require`.
+/// The verdict's name for `--require`.
 pub const VERDICT: &str = "verdict";
 
 fn render_readiness(readiness: &Readiness) -> String {

@@ -1,5 +1,3 @@
-//! Durations and shares in words.
-
 use jiff::Timestamp;
 
 use host::units::counted;

@@ -115,7 +115,7 @@ fn step_parts(state: State) -> Vec<Part> {
 //
 // A line redrawn while something runs. In a narrow terminal the least important parts are dropped.
 
-/// Cells, and minimum before it is dropped.
+/// Widths of a bar in cells: long and short.
 const BAR: usize = 16;
 const SHORTEST_BAR: usize = 6;
 

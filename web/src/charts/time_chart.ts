@@ -199,9 +199,9 @@ const ends = ({ min, max }: Point<number | null>, render: (value: number) => str
 function listAt(at: number, { panels, renderInstant, toldAt }: TimeChart): HTMLElement {
   const isLone = panels.length === 1;
   const found = panels.flatMap(({ lines, render, isStack }) => lines.flatMap(({ name, points, style, isSubject }) => {
-    // Panels have different instants.
+    // Panels have points at different instants.
     const point = points.find((one) => (isLone ? one.at === at : one.at >= at - 1e-9));
-    // Many stacked values are 0.
+    // Omits zeros, which are frequent in stacks.
     if (!point || point.median === null || (isStack && point.median < 0.05)) return [];
     const label = isSubject ? element("span", { class: "subject" }, name) : name;
     return [{ value: point.median, row: [style, label, render(point.median), ends(point, render)] as [SeriesStyle, Child, string, string] }];

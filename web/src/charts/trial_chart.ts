@@ -131,7 +131,7 @@ function waitCurves({ series: { waits }, trial }: TrialData): TrialCurve[] {
   for (const { kind, event, processes: values } of waits) {
     const wait = kind === null ? "on a processor" : kind === "Client" ? "waiting for pgbench" : event === null ? "other waits" : `${kind} ${event}`;
     const known = curves.get(wait);
-    // Merges several events.
+    // Sums events that share a curve.
     if (known) known.values = known.values.map((value, span) => (value === null ? null : value + (values[span] ?? 0)));
     else {
       const hue = (WAITS as Record<string, Hue>)[wait] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"];
@@ -161,7 +161,7 @@ function measured(measures: Measure[], panel: string): (data: TrialData) => Tria
 }
 
 function makePanels(measures: Measure[]): TrialPanel[] {
-  // An idle server serves no transactions.
+  // Hides the load's curves for an idle server.
   const ofLoad = (curves: (series: TrialSeries) => TrialCurve[]) => ({ series, trial }: TrialData): TrialCurve[] => (looksOf(trial).length > 0 ? [] : curves(series));
   const own: TrialPanel[] = [
     { id: "looks", title: "Wanted data, and its resident part", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },

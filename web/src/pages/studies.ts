@@ -1,5 +1,3 @@
-// The list of studies.
-
 import { type Child, element, paragraph, table } from "../element";
 import type { Appearance } from "../appearance";
 import { count, time, unbroken } from "../format";

@@ -39,7 +39,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
       : [...warmUpSections(await WarmersStage.read(source, study, appearance), state), fold("pictures", "The points, figure by figure", ...pictures)]),
     // Warmers have no order, so they have no curves.
     ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
-    // For ways to warm the first chart shows time.
+    // In a study of warmers, the first chart already shows time.
     ...(!isOfWarmUp && isServing && study.points.length > 1 && hasCurves ? [overTime(new PointsStage(study, source, appearance))] : []),
     ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not everything", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) || isOfWarmUp ? [] : [fold("warmers", "Warmers compared", figure(ratios, state))]),

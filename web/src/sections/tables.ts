@@ -1,5 +1,3 @@
-// Tables of a study.
-
 import { readAddress, remember, linkTo } from "../address";
 import { cell, type Child, code, element, folded, ofPoints, type Option, paragraph, part, select, table } from "../element";
 import { count, percent, ratio, ratioText } from "../format";
@@ -61,7 +59,7 @@ const WRITES: [keyof BackgroundWrites, string][] = [
   ["buffers_clean", "buffers by background writer"], ["buffers_backend", "buffers by backends"], ["maxwritten_clean", "writer held back (times)"], ["buffers_alloc", "buffers allocated"],
 ];
 
-/** Writers of buffers, as in the slides. */
+/** Writers of buffers, as in Greg Smith's slides. */
 export function background({ study: { points } }: StudyState): HTMLElement {
   // The median of an even number may be fractional.
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));

@@ -12,12 +12,11 @@ const SOURCES: Record<string, string> = {
   sql: "samples of pg_stat_activity: estimates",
 };
 
-/** Formats nanoseconds. */
 const length = (ns: number): string => (ns < 1000 ? `${ns.toFixed(0)} ns` : latency(ns / 1000));
 
 const exactShare = (share: number): string => `${(100 * share).toFixed(2)} %`;
 
-/** As in the slides: updates, commands, waits for LWLocks and their sums. */
+/** As in Greg Smith's slides: updates, commands, waits for LWLocks and their sums. */
 export function timeTable({ study }: StudyState): HTMLElement {
   const counted = ["updates", "commands read", "commands handled", "LWLock waits"].flatMap((title, place) => [title, place === 0 ? "waited (s)" : "in all (s)", "mean"]);
   const titles = ["users", ...counted, "per minute", "response", "explained", "of", "least–most of a second", "processors used", "cost"];

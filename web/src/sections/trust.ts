@@ -5,7 +5,7 @@ import { count } from "../format";
 import { isRefused } from "../pivot";
 import type { MeasurementVerdict, StudyData } from "../../generated/record";
 
-/** Doubts shown unfolded. */
+/** Number of doubts shown unfolded. */
 const SHOWN = 3;
 
 const NAMED = 4;

@@ -160,7 +160,6 @@ fn rows_of(relation: &RelationMap) -> impl Iterator<Item = Row<'_>> {
 
 // ---- columns ----
 
-/// Columns in file order.
 const COLUMNS: [(&str, Kind); 16] = [
     ("database", Kind::Text),
     ("schema", Kind::Text),
@@ -235,7 +234,6 @@ impl Snapshot {
     }
 }
 
-/// `path` names the file in messages.
 pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
     let place = directory.path().to_owned();
     let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
@@ -325,7 +323,6 @@ impl SnapshotHeader {
     }
 }
 
-/// `path` names the file in errors.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (sealed, header) = verify(&source, path)?;
     let room =
@@ -425,7 +422,6 @@ pub struct Collector {
     rows: u64,
 }
 
-/// Memory in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
     rows: u64,

@@ -28,8 +28,7 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// Shared by users who may write there. Root finds snapshots of the server's user and of the units in packaging/systemd
-/// without an option.
+/// Store for all users who may write there, and for the units in packaging/systemd. Root finds it without an option.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
@@ -37,7 +36,7 @@ const EXTENSION: &str = "parquet";
 /// A greater number in a name is not pgthaw's.
 const NUMBER_MAX: u64 = 999_999_999_999;
 
-/// Attempts to lock a directory while a file is named, which takes under a millisecond.
+/// Attempts to lock a directory. Others hold the lock under a millisecond, to name a file.
 const LOCK_TRIES: u32 = 1000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -232,8 +231,8 @@ impl SnapshotStore {
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
     }
 
-    /// Keeps `just_taken` and the `keep` newest with its label; returns the removed ones. The warmest old one stays
-    /// while all kept ones are clearly colder (`CLEARLY`), as after a restart. Only `databases` count.
+    /// Keeps `just_taken` and the `keep` newest with its label, and returns the removed ones. The warmest old one stays
+    /// while all kept ones are clearly colder (`CLEARLY`), as after a restart. Only blocks of `databases` count.
     pub fn prune(&self, just_taken: &Generation, keep: usize, databases: Option<Databases>) -> Result<Vec<Generation>> {
         let generations = self.read_generations(just_taken.system_identifier)?.into_iter();
         let labelled_alike = generations.filter(|one| one.label() == just_taken.label());
@@ -255,7 +254,7 @@ impl SnapshotStore {
         Ok(dropped)
     }
 
-    /// The target of a link stays.
+    /// Removes a link, but not its target.
     pub fn forget(&self, generation: &Generation) -> Result<()> {
         match self.drop_if_there(generation)? {
             true => Ok(()),
@@ -263,7 +262,6 @@ impl SnapshotStore {
         }
     }
 
-    /// `false` if already gone.
     pub fn drop_if_there(&self, generation: &Generation) -> Result<bool> {
         as_owner_of(&self.root, || -> io::Result<bool> {
             let root = Directory::open(&self.root)?;
@@ -300,7 +298,6 @@ impl Generation {
         SnapshotHeader::read(self.require_file()?)
     }
 
-    /// Reads only the footer. The file may be damaged.
     pub fn read_unverified(&self) -> Result<SnapshotHeader> {
         SnapshotHeader::read_unverified(self.require_file()?)
     }
@@ -332,7 +329,7 @@ impl Generation {
 /// Index in `old` of a snapshot worth more than all kept ones. Reads footers first, and verifies files only if it
 /// matters.
 fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
-    // All snapshots are old, so the server's start does not matter.
+    // All snapshots precede the next start, so the last start does not matter.
     let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
     let is_whole = |one: &Generation| one.read_header().is_ok();
     let claims = old.iter().chain(kept).enumerate();
@@ -391,7 +388,6 @@ fn lock_briefly(directory: &Directory) -> Option<OwnedFd> {
     None
 }
 
-/// `None` if the directory does not exist.
 fn found(opened: io::Result<Directory>, path: &Path) -> Result<Option<Directory>> {
     match opened {
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -418,9 +414,9 @@ pub struct Selected {
     pub reason: Reason,
     /// Start of the server. `None` if it is not running, or its start is unknown.
     pub server_started_at: Option<Timestamp>,
-    /// The warmest snapshot, if this one has less than 0.8 of one of its tiers.
+    /// The warmest snapshot, if the selected one has less than 80 % of its blocks in a tier.
     pub warmer: Option<Holding>,
-    /// Databases that no longer exist. They do not count, and had over 5 % of this snapshot or the alternative.
+    /// Dropped databases with over 5 % of this snapshot or the alternative. The choice ignored their blocks.
     pub dropped_databases: Vec<String>,
 }
 
@@ -468,13 +464,12 @@ impl Candidates {
         self.headers.push(header);
     }
 
-    /// `None` if all are empty.
     pub fn select(&self, situation: &Situation) -> Option<Selected> {
         let (at, reason) = self.choose(situation)?;
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
-    /// Only if a restore prefers the result over `other` of another store.
+    /// `None` unless a restore prefers the result over `other` of another store.
     pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
         let selected = self.select(situation)?;
         let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;
@@ -506,7 +501,7 @@ impl Candidates {
         }
     }
 
-    /// Dropped databases without which a snapshot is not nearly as warm.
+    /// Dropped databases, if the snapshot is not nearly as warm without their blocks.
     fn much_dropped<'a>(&self, header: &'a SnapshotHeader, situation: &Situation) -> Vec<&'a str> {
         let Some(databases) = &situation.databases else { return Vec::new() };
         let all = [&self.headers, std::slice::from_ref(header)].concat();
@@ -539,7 +534,7 @@ impl SnapshotStore {
             let header = snapshot.header();
             let holding = Holding::of(stem.unwrap_or_else(|| name.to_owned()), &path, &header, situation.now);
             let reason = if passed_over.is_empty() { Reason::Named } else { Reason::NewestReadable };
-            // Another cluster has other oids, and its relations are matched by name.
+            // Oids of another cluster differ, so `databases` does not apply.
             let is_own = header.source.system_identifier == system_identifier;
             let situation = situation.clone().among(situation.databases.clone().filter(|_| is_own));
             let selected = candidates.describe(holding, &header, reason, &situation);

@@ -48,7 +48,7 @@ pub struct Assist {
     pub device: DeviceProfile,
     /// Memory in which preloaded pages can stay; `None` if unknown.
     pub room: Option<Bytes>,
-    /// Part of `room` that shared memory will still occupy.
+    /// Part of `room` that shared memory does not occupy yet.
     pub untouched: Bytes,
     /// Server start, which emptied shared_buffers; `None` if unknown.
     pub started_at: Option<Timestamp>,
@@ -85,7 +85,7 @@ pub struct Means {
 host::debug_by!(Means: directory);
 
 impl Assist {
-    /// Decides how to preload. If a label's films cannot be used, the error becomes the reason.
+    /// Decides how to preload. If a label's films cannot be used, the error becomes the decision's reason.
     ///
     /// # Errors
     /// If the named film is damaged or belongs to another cluster.
@@ -149,7 +149,7 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // All blocks came from the device. The time for lost relations would count as own work.
+            // Most blocks must come from the device. The time for lost relations would count as own work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -159,7 +159,7 @@ impl Assist {
         })
     }
 
-    /// Looks for newer films if the best one lost many blocks; older ones lost the same.
+    /// Looks for a newer film if the best one lost many blocks. Older films lost the same.
     fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
@@ -273,7 +273,7 @@ pub struct RunReceipt {
     pub seconds: f64,
     /// Time to store the film and to restore the caches.
     pub after_seconds: f64,
-    /// Name of the film that was used.
+    /// Name of the film that the run used.
     pub film: Option<String>,
     pub decision: Decision,
     /// `None` if nothing was preloaded.
@@ -339,10 +339,10 @@ pub struct Judged {
     pub forecast_seconds: f64,
     /// Time of the command, with the preload before it.
     pub took_seconds: f64,
-    /// 0.1 is a tenth longer than forecast.
+    /// `took_seconds` ÷ `forecast_seconds` − 1.
     pub error_ratio: f64,
-    /// `wall_seconds` against the forecast without a preload. `None` without a preload, with the film of another
-    /// command, or with an assumed device and no cold film.
+    /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with the film of another command, or
+    /// with an assumed device and no cold film.
     pub saved_seconds: Option<f64>,
 }
 
@@ -364,8 +364,8 @@ impl Judged {
     }
 }
 
-/// Transactions per second of all databases (pg_stat_database), without pgthaw's. The job's are included, because the
-/// server does not count by session. Before PostgreSQL 15 they lag by up to a second.
+/// Transactions per second of all databases (pg_stat_database), without pgthaw's. They include the job's, because the
+/// server does not count by session. Before PostgreSQL 15 the counts lag by up to a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct OthersSeen {
     /// Before the job. `None` if no client was active.
@@ -379,15 +379,15 @@ pub struct OthersSeen {
 pub struct KeptFilm {
     pub path: PathBuf,
     pub totals: Totals,
-    /// Loaded into the page cache by the job or others meanwhile.
+    /// Bytes loaded into the page cache during the job, also by others.
     pub fetched_bytes: Bytes,
-    /// Loaded by pgthaw for the job, without gaps.
+    /// Bytes that pgthaw loaded for the job, without gaps.
     pub preloaded_bytes: Bytes,
     /// Reads of the device, by all processes.
     pub device_reads: Option<u64>,
     /// Bytes read from the device, by all processes.
     pub device_bytes: Option<Bytes>,
-    /// Events that the kernel had no room for.
+    /// Events lost because the kernel's buffer was full.
     pub lost_events: u64,
 }
 
@@ -417,12 +417,11 @@ pub const JOB_ENDED: &str = "the job had ended";
 /// Data that pgthaw loaded for the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Preloaded {
-    /// Number of issued reads.
     pub reads: u64,
     /// Bytes read that were not cached, gaps included.
     pub bytes: Bytes,
     pub seconds: f64,
-    /// Bytes evicted behind the job, whose film does not use them again.
+    /// Bytes evicted after use, because the film does not use them again.
     pub dropped_bytes: Bytes,
     /// Why the preload ended early. `None` if it is complete.
     pub stopped: Option<String>,
@@ -474,7 +473,7 @@ impl Means {
         self.room.read_room().is_some_and(|room| is_small(room.bytes))
     }
 
-    /// Bytes that were not cached.
+    /// Returns the bytes that were not cached.
     fn bring(&self, of: &TouchedFork, read: Read, open: &OpenFiles<'_>, buffer: &mut Vec<u8>) -> linux::Result<Bytes> {
         let segment_blocks = u64::from(self.geometry.segment_blocks);
         let number = read.range.start / segment_blocks;
@@ -497,14 +496,14 @@ impl Means {
 
 const POSITION_LOOK: Duration = Duration::from_millis(20);
 
-/// Time without requests after which windows stop. An idle job may pause for hours.
+/// If the job requests nothing for so long, loading stops. An idle job may pause for hours.
 const STUCK: Duration = Duration::from_secs(30);
 
 /// Time limit to find the job's session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that fetches a larger share of its requests itself does not follow its film. Checked from `JUDGED_FROM` bytes
-/// on.
+/// A job that fetches a larger share of its requests itself does not follow its film. Checked after `JUDGED_FROM`
+/// requested bytes.
 const FETCHED_SHARE_MAX: f64 = 0.5;
 const JUDGED_FROM: Bytes = Bytes(64 << 20);
 
@@ -611,7 +610,8 @@ impl Windowed<'_> {
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
             state.ahead.pop_front();
             state.ahead_bytes -= self.decision.windows[at].bytes.0;
-            // Dirty pages, as by hint bits, can be dropped once written. Retry once; the kernel evicts the rest later.
+            // Pages that hint bits made dirty can be dropped once written. Retries once; the kernel evicts the rest
+            // later.
             for (fork, blocks) in std::mem::take(&mut state.behind) {
                 self.drop_blocks(fork, &blocks, &mut state.done);
             }

@@ -21,13 +21,13 @@ use postgres::{DataDirectory, leader_of};
 /// Interval between looks for new sessions and workers.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// A session finishes its statement after its client has ended. pgthaw waits this long while the session reads,
-/// `QUIET_FOR` while it does not, and reports waits from `TOLD_FROM` on.
+/// Maximum wait for a session after its client's end: it finishes its statement first. If the session reads nothing,
+/// pgthaw waits only `QUIET_FOR`. It reports waits from `TOLD_FROM` on.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Looks between checks for waits, choices of the share, and choices of the bound.
+/// Looks per check for waiting processes, per choice of the share, and of the cache bound.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
@@ -35,7 +35,7 @@ const LOOKS_PER_BOUND: u32 = 40;
 const OTHERS_MAX: usize = 64;
 
 /// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
-/// limit. That minimum is within `CACHE_MIN` (for read-ahead) and `CACHE_MAX` (others lose it).
+/// memory limit. That minimum is `CACHE_MIN` (for read-ahead) to `CACHE_MAX` (others lose it).
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
@@ -44,11 +44,11 @@ const UNUSED_SHARE: f64 = 0.6;
 /// Limits of an isolated job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Isolated {
-    /// Final limit of its page cache. `None` without a limit.
+    /// Final limit of the job's page cache. `None` without a limit.
     pub cache_bytes: Option<Bytes>,
-    /// Mean share of the disk, 0 to 1.
+    /// The job's mean share of the disk, 0 to 1.
     pub share_mean: f64,
-    /// Least share of the disk, 0 to 1.
+    /// The job's least share of the disk, 0 to 1.
     pub share_min: f64,
     /// Reads from the disk, with those of the preload.
     pub reads: u64,
@@ -59,7 +59,7 @@ pub struct Isolated {
 /// The job's processes in the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Attended {
-    /// Number of sessions of the command.
+    /// Sessions of the command.
     pub sessions: usize,
     /// Number of parallel workers. It may miss those that ran for less than 25 ms.
     pub workers: usize,
@@ -82,20 +82,19 @@ impl Attended {
 pub struct Progress {
     /// Bytes requested from files by the job's sessions.
     pub requested_bytes: AtomicU64,
-    /// Bytes that they read from the device.
+    /// Bytes read from the device by the job's sessions.
     pub fetched_bytes: AtomicU64,
     pub sessions_seen: AtomicUsize,
     pub workers_seen: AtomicUsize,
     /// Page cache bound; 0 without isolation.
     pub cache_bytes: AtomicU64,
-    /// Ended, or will not start.
+    /// The job ended, or will not start.
     pub is_over: AtomicBool,
-    /// Do not wait for sessions that outlive the job.
+    /// pgthaw should not wait for sessions that outlive the job.
     pub goes_on: AtomicBool,
 }
 
 impl Progress {
-    /// `None` if no session is known.
     pub fn requested(&self) -> Option<Bytes> {
         let is_known = self.sessions_seen.load(Ordering::Relaxed) > 0;
         is_known.then(|| Bytes(self.requested_bytes.load(Ordering::Relaxed)))
@@ -266,7 +265,7 @@ impl Apart {
 
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
-        // A server with a limit competes only with itself, any other with all users of the device.
+        // If the server has a limit, only its own reads compete. Otherwise all users of the device do.
         let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
@@ -335,13 +334,13 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
     }
 }
 
-/// Minimum share: the job must end.
+/// Minimum share, so that the job ends.
 const SHARE_MIN: f64 = 0.1;
 
 /// Share while the reads of others are unknown.
 const SHARE_FIRST: f64 = 0.7;
 
-/// Maximum rise per step. It falls at once.
+/// Maximum rise per step. A fall is not limited.
 const STEP: f64 = 0.1;
 
 /// Ignores smaller shares of others.
@@ -420,7 +419,7 @@ impl Share {
     }
 
     fn limit(&self) -> ReadLimit {
-        // The whole device needs no limit, and an unknown device can have none.
+        // The whole device needs no limit. A device of unknown capacity can have none.
         let is_free = self.ratio >= 1.0 && !self.has_ceiling;
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
@@ -433,7 +432,7 @@ impl Share {
     }
 }
 
-/// Prefix of a set process title. A new process still has the postmaster's title.
+/// Prefix of a backend's title, once set. A new process still has the postmaster's title.
 const TITLE: &str = "postgres: ";
 
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
@@ -452,7 +451,7 @@ pub struct Sessions {
 struct Child {
     since: Instant,
     kind: Kind,
-    /// Counters when it joined the job, and now.
+    /// Counters when the process joined the job, and the latest.
     first: Asked,
     last: Asked,
 }

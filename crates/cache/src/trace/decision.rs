@@ -31,24 +31,23 @@ const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// Share of the device's reads. A job whose small reads take it leaves none for others.
+/// A job whose small reads take this share of the device leaves none for a preload.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
-/// Mean read in bytes above which a cold job has read-ahead. In TPC-H, preloads gained at 11 to 23 kB and lost at 47 kB
-/// and more (docs/films.md).
+/// Mean read in bytes above which the kernel reads ahead of a cold job (docs/films.md).
 const READ_AHEAD_MEAN: f64 = 40960.0;
 
-/// Multiple of the job's bytes above which the device also read for others.
+/// A device that delivered a larger multiple of the job's bytes also read for others.
 const OWN_BYTES_MAX: f64 = 1.5;
 
-/// Factors on a read's price when pricing gaps. The best plan wins.
+/// Factors of a read's price, for plans with different gaps. The best plan wins.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Tried until a plan fits in memory. At 0 no gap is read over.
+/// Tried in turn if no such plan fits in memory. At 0 no gap is read over.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
-/// A film that lost a larger share is useless.
+/// A film is useless if a larger share is lost.
 const LOST_MAX: f64 = 0.9;
 
 /// Minimum gain of loading before the job over loading beside it.
@@ -88,9 +87,7 @@ pub struct Decision {
     /// Completes a sentence after "because".
     pub reason: String,
     pub forecasts: Option<Forecasts>,
-    /// Planned number of reads.
     pub planned_reads: u64,
-    /// Planned bytes.
     pub planned_bytes: Bytes,
     /// Empty for `Windowed`.
     #[serde(skip)]
@@ -120,7 +117,6 @@ pub struct Circumstances {
     pub room: Option<Bytes>,
 }
 
-/// `cut` cuts the film into windows.
 pub fn decide(
     touched: &Touched,
     now: Circumstances,
@@ -157,7 +153,6 @@ pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> 
     Some(format!("{told} {:.0} kB", mean / 1024.0))
 }
 
-/// `None` if the film is useful.
 pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
     (touched.lost_share() > LOST_MAX).then_some("almost none of the film's blocks exist any more")
 }
@@ -329,7 +324,7 @@ fn mean_read(now: &Circumstances) -> Option<f64> {
     Some(now.device_bytes?.0 as f64 / reads as f64)
 }
 
-/// Reads/s of the film's job, if small and nearly saturating the device.
+/// Reads/s of the film's job, if they are small and nearly saturate the device.
 fn saturating_reads(now: &Circumstances) -> Option<f64> {
     let reads = now.run.device_reads? as f64;
     let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
@@ -357,11 +352,11 @@ pub struct Window {
     pub bytes: Bytes,
     /// Bytes requested from files when the job has finished the window.
     pub until: Bytes,
-    /// Blocks of each fork of `Touched::forks` that are not touched later.
+    /// Blocks of each fork of `Touched::forks` that no later window touches.
     pub last_touched: Vec<RoaringBitmap>,
 }
 
-/// A window ends with the event that reaches `most`. Excludes unproven and lost blocks.
+/// A window ends with the event that reaches `most` bytes. Excludes unproven and lost blocks.
 pub fn cut_windows<S: ChunkReader + 'static>(
     film: &Film<S>,
     touched: &Touched,
@@ -378,7 +373,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
     }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
-    // A sample of repeated requests cannot fill windows.
+    // A sample has too few repeated requests to fill windows.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
         let is_asked = match event.kind {

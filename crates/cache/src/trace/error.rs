@@ -64,7 +64,7 @@ impl From<cache::Error> for Error {
 host::file_error!(Error);
 
 impl Error {
-    /// Whether another film may do.
+    /// True if damaged: another film may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
@@ -87,7 +87,6 @@ impl Error {
         }
     }
 
-    /// Kind and hint.
     fn explain(&self) -> (ErrorKind, Option<String>) {
         use ErrorKind::{Failed, Privilege, Usage};
         let quote = |path: &Path| postgres::quote_argument(&path.display().to_string());

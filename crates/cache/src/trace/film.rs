@@ -81,7 +81,7 @@ pub struct Event {
     pub kind: EventKind,
     /// 0 if unknown.
     pub pid: u32,
-    /// Bytes the job had read, with these and cached blocks; fetched bytes if requests are not visible.
+    /// Bytes that the job had requested, these blocks included; fetched bytes if requests are not visible.
     pub job_bytes: Bytes,
 }
 
@@ -113,13 +113,12 @@ pub struct FilmHeader {
     pub recorder: String,
     /// pid of pgthaw, also in events that it caused.
     pub recorder_pid: u32,
-    /// Length of the film.
     pub seconds: f64,
-    /// Events that the kernel had no room for.
+    /// Events lost because the kernel's buffer was full.
     pub lost_events: u64,
-    /// The blocks of which every request is recorded. `None` if requests were not visible.
+    /// The sample of blocks whose requests are all recorded. `None` if requests were not visible.
     pub sampling: Option<Sampled>,
-    /// Cost of the BPF programs. `None` if the kernel does not count.
+    /// Cost of the BPF programs. `None` if the kernel does not count it.
     pub probe: Option<ProbeShare>,
     pub totals: Totals,
     /// Reads of the cluster's device, by all processes. `None` without a device.
@@ -163,21 +162,20 @@ pub struct Recorded {
     pub header: FilmHeader,
 }
 
-/// The sample of blocks of which every request is recorded.
+/// A sample of blocks whose requests are all recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Sampled {
     /// One block in 2 to this power is in the sample.
     pub shift: u32,
-    /// So many adjacent blocks count as one.
+    /// Number of adjacent blocks that the sample counts as one.
     pub unit_blocks: u32,
 }
 
 /// Cost of the BPF programs, by the kernel's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ProbeShare {
-    /// How often they ran.
     pub runs: u64,
-    /// Their time.
+    /// Total run time.
     pub total_ns: u64,
 }
 
@@ -193,7 +191,7 @@ pub struct Totals {
     pub again_blocks: u64,
     /// Blocks loaded by pgthaw for the job.
     pub preloaded_blocks: u64,
-    /// Blocks in shared_buffers at the start; use not proven.
+    /// Blocks in shared_buffers at the start, perhaps not used by the job.
     pub buffers_blocks: u64,
 }
 
@@ -221,7 +219,7 @@ impl Totals {
         self.buffers_blocks > 0
     }
 
-    /// Blocks fetched by pgthaw and then requested are recorded as both.
+    /// Blocks that the job needed. Those that pgthaw fetched first are recorded twice.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
@@ -240,7 +238,7 @@ impl Totals {
 }
 
 impl FilmHeader {
-    /// Fetches by the recorder prove nothing if requests are visible.
+    /// If requests are visible, a fetch by pgthaw does not prove a need of the job.
     pub fn is_brought(&self, event: &Event) -> bool {
         self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
@@ -278,7 +276,7 @@ fn decode(sealed: &Sealed, is_verified: bool) -> Result<FilmHeader, Flaw> {
     }
 }
 
-/// Rows per group: about 30 MB in memory. The footer of 10⁹ events takes about 8 MB.
+/// Rows per group: about 30 MB in memory.
 const ROWS_PER_GROUP: usize = 131_072;
 
 const COLUMNS: [(&str, Kind); 12] = [
@@ -377,7 +375,6 @@ impl std::fmt::Debug for FilmWriter {
 }
 
 impl FilmWriter {
-    /// `path` names the file in messages.
     pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
         let failed = |error| Error::file("write", path, as_io_error(error));
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
@@ -410,7 +407,7 @@ impl FilmWriter {
         written.map_err(|error| Error::file("write", &self.path, as_io_error(error)))
     }
 
-    /// The file is ready to be placed. Replaces totals, recorder and databases of `header`.
+    /// Completes the draft. Replaces totals, recorder and databases of `header`.
     pub fn finish(mut self, header: FilmHeader) -> Result<Recorded, Error> {
         if self.columns.len() > 0 {
             self.write_group()?;
@@ -472,7 +469,6 @@ impl Film<File> {
 }
 
 impl<S: ChunkReader + 'static> Film<S> {
-    /// `path` names the file in errors.
     pub fn new(source: S, path: &Path) -> Result<Film<S>, Error> {
         let opened = Sealed::read(&source).and_then(|sealed| {
             let header = decode(&sealed, true)?;
@@ -503,6 +499,7 @@ impl<S: ChunkReader + 'static> Film<S> {
 
     /// Passes each event in order to `visit`, with one row group in memory.
     ///
+    /// # Errors
     /// If a value is invalid or totals contradict the header. Events visited before are not trustworthy either.
     pub fn visit(&self, mut visit: impl FnMut(Event)) -> Result<(), Error> {
         self.visit_checked(&mut visit).map_err(|flaw| Error::of_flaw(flaw, &self.path))

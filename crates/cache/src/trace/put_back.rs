@@ -34,7 +34,7 @@ use postgres::{
 
 const CONNECTIONS: usize = 4;
 
-/// Maximum loads. Each may evict blocks that stayed or were just loaded.
+/// Maximum rounds of loads. A load may evict blocks that stayed or were just loaded.
 const ROUNDS: usize = 3;
 
 const DETAILS_MAX: usize = 3;
@@ -42,7 +42,7 @@ const DETAILS_MAX: usize = 3;
 /// Restored caches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct PutBack {
-    /// Number of covered runs: above 1 if others ended or were killed before.
+    /// Number of runs whose effects were undone: above 1 if earlier runs left theirs.
     pub runs: usize,
     /// Bytes loaded by the job, requested by no other process, and cached at its end.
     pub brought_bytes: Bytes,
@@ -50,7 +50,7 @@ pub struct PutBack {
     pub stayed_bytes: Bytes,
     /// Dirty bytes of `stayed_bytes`; 0 before Linux 6.5.
     pub unwritten_bytes: Bytes,
-    /// Loaded bytes that are dirty in shared_buffers. Writing them caches them again. `None` if not visible.
+    /// Bytes loaded by the job that are dirty in shared_buffers. Writing them caches them again. `None` if not visible.
     pub buffers_unwritten_bytes: Option<Bytes>,
     /// Newly cached bytes that are perhaps not the job's alone. They stay cached.
     pub unread_bytes: Bytes,
@@ -119,10 +119,10 @@ impl PuttingBack<'_> {
             if gone.relations.is_empty() || (round > 0 && missing == 0) {
                 break;
             }
-            // Blocks that did not fit in the page cache will not fit later.
+            // Blocks that did not fit in the page cache at first will not fit later.
             let forks = gone.relations.iter_mut().flat_map(|one| &mut one.forks);
             forks.filter(|_| round > 0).for_each(|fork| fork.os.clear());
-            // Loads, and dirty buffers that they evict, add pages to the page cache.
+            // Blocks for shared_buffers, and dirty buffers that they evict, pass through the page cache.
             let passing = compute_brought(before, &compute_passing(&brought, &gone, &now));
             if missing > 0 {
                 self.make_room(before, &brought, missing, &mut done).await;
@@ -169,8 +169,8 @@ impl PuttingBack<'_> {
         gone
     }
 
-    /// Evicts the job's least used buffers, as many as `missing` needs, because the load would evict others that
-    /// stayed. Does nothing before PostgreSQL 17.
+    /// Evicts the job's least used buffers, as many as `missing` needs. Otherwise the load would evict buffers from
+    /// before the job. Does nothing before PostgreSQL 17.
     async fn make_room(&self, before: &Map, brought: &Came, missing: u64, done: &mut PutBack) {
         let Some(server) = &self.server else { return };
         let made = async {
@@ -254,7 +254,7 @@ impl PutBack {
     }
 }
 
-/// Adds blocks of `gone` that are loaded into shared_buffers and not in the page cache `now`.
+/// Adds to `brought` the blocks of `gone` for shared_buffers that are not in the page cache `now`.
 fn compute_passing(brought: &Came, gone: &Map, now: &Map) -> Came {
     let (mut passing, now) = (brought.clone(), forks_of(now));
     for (relation, fork) in gone.forks() {
@@ -278,7 +278,7 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
     came.iter().filter_map(own).collect()
 }
 
-/// Raises usage counts from 0, because the clock sweep may replace such blocks before it uses free ones.
+/// Raises usage counts from 0. Otherwise, a load may replace these blocks before it uses free buffers.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
@@ -343,7 +343,7 @@ fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>
     map.relations.iter().filter_map(relation).collect()
 }
 
-/// Minimum pause. It is also as long as an attempt, so attempts take half a processor at most.
+/// Minimum pause. A pause is at least as long as an attempt, so attempts take half a processor at most.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Time without progress after which unwritten pages are given up.
@@ -363,9 +363,9 @@ struct Gone {
     remarks: Vec<String>,
 }
 
-/// Drops blocks until no more are evicted. `own` filters the blocks that are still the job's. Even reads dirty pages,
-/// by hint bits, and the kernel only starts to write such a page. Never calls fsync, which could hide a write error
-/// from the server.
+/// Drops blocks until no more are evicted. `own` filters the blocks that are still the job's. Even reads make pages
+/// dirty, by hint bits, and the kernel only starts to write such a page. Never calls fsync, which could hide a write
+/// error from the server.
 async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
     let mut gone = try_once(files, own(brought), control);
@@ -409,20 +409,20 @@ fn try_once(files: Files<'_>, all: Came, control: &Control) -> Gone {
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
-/// Suffix of active restores; the name starts with the pid.
+/// Suffix of files of active restores. Their names start with the pid.
 const RESTORE: &str = ".restore";
 /// Maximum file size. pgthaw writes two cgroups at most, one per cgroup version.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
-/// Older state is not restored for a killed run.
+/// Older state of a killed run is not restored.
 const STALE: SignedDuration = SignedDuration::from_hours(24);
 
 /// Attempts to become the process that cleans up.
 const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Each run holds a lock and stores the prior cache contents, so that another run can restore them if it is killed.
-/// Pages of a killed run's job stay cached: others may use them.
+/// Each run holds a lock and stores the cache contents before it. If it is killed, another run can restore them. Pages
+/// of a killed run's job stay cached: others may use them.
 #[derive(Debug)]
 pub struct Journals {
     directory: Directory,
@@ -436,7 +436,7 @@ pub struct Journal {
     lock: File,
 }
 
-/// State left by ended runs. No other process cleans up while it is held.
+/// State left by ended runs. While it exists, no other process cleans up.
 #[derive(Debug)]
 pub struct Left {
     /// Cache contents before the first run; `None` if no run protects them.
@@ -451,7 +451,7 @@ impl Journals {
     /// Opens a cluster's journals.
     ///
     /// # Errors
-    /// If the directory cannot be created, or root finds another owner: journals decide where processes move and which
+    /// If the directory cannot be created, or root finds another owner. Journals decide where processes move and which
     /// pages are dropped.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals> {
         let path = Journals::place(state, system_identifier);
@@ -494,7 +494,7 @@ impl Journals {
         }
     }
 
-    /// Removes entries of killed restores. Also returns the pids of other restores.
+    /// Also removes marks of killed restores, and returns the pids of other restores.
     pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>)> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();
@@ -604,7 +604,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Unreadable state is only reported: the directory is this user's own.
+    /// Unreadable state is only reported, because this user owns the directory.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,

@@ -37,7 +37,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Blocks of `map` in shared_buffers come first. `progress` has the job's position, if attended.
+    /// First writes the blocks of `map` in shared_buffers. `progress` has the job's position, if attended.
     pub fn begin(
         mut writer: FilmWriter,
         source: Box<dyn Source>,
@@ -65,12 +65,12 @@ impl Recording {
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
-    /// Removes the name: a failed command's other reads are unknown, so no run may follow this film.
+    /// Removes the label. The command failed, so its remaining reads are unknown, and no run may follow this film.
     pub fn without_name(self) -> Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// The account keeps noting requests of others.
+    /// The returned account keeps noting requests of others.
     pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
@@ -216,7 +216,7 @@ impl Looking {
                 self.account.note(&touch);
             }
             let Touch { event, is_of_film: true, .. } = touch else { continue };
-            // Requests of sessions pace a preload, so the film uses their bytes if known.
+            // A preload follows the bytes that sessions request, so the film records these if known.
             self.job_bytes = self.job_bytes.max(requested.unwrap_or(event.job_bytes));
             // A late event, or one of another processor, must not precede earlier rows.
             self.last = event.time.saturating_sub(self.begun).max(self.last);
@@ -279,7 +279,7 @@ pub trait Source: Send {
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum interval in durations of a look: a twentieth of a processor at most.
+/// Minimum interval, in durations of a look. So looks take a twentieth of a processor at most.
 const INTERVAL_LOOKS: u32 = 20;
 
 /// Blocks that pgthaw reads, by index of the map's relation.
@@ -316,7 +316,7 @@ struct Segment {
     relation: usize,
     fork: Fork,
     number: u32,
-    /// Cached and evicted pages. If unchanged, nothing was fetched.
+    /// Numbers of cached and evicted pages. If unchanged, nothing was fetched.
     seen: Option<(u64, u64)>,
     /// Cached blocks, numbered in the fork.
     known: RoaringBitmap,
@@ -331,7 +331,7 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
-    /// Bytes fetched by others.
+    /// Bytes that pgthaw did not fetch.
     fetched: Bytes,
 }
 

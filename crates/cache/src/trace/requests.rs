@@ -33,7 +33,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between checks for ended processes and grown files.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
-/// Events held for undecided processes, 56 bytes each. Beyond this number, every process is recorded.
+/// Maximum `pending` events, 56 bytes each. Beyond this number, every process is recorded.
 const PENDING_MAX: usize = 1 << 20;
 
 /// Adjacent blocks requested within this time are one event.
@@ -48,9 +48,9 @@ pub struct Requests {
     whose: Whose,
     own: Arc<Own>,
     sampling: Sampling,
-    /// Events of undecided processes.
+    /// Events of processes not yet attributed to the job or others.
     pending: Vec<PageEvent>,
-    /// Blocks fetched by this process, so others found them cached.
+    /// Blocks fetched by pgthaw, which other processes then found cached.
     brought: BTreeMap<(usize, Fork), RoaringBitmap>,
     /// Pages requested, by process and in total.
     pages_of: HashMap<u32, u64>,
@@ -91,8 +91,8 @@ impl Requests {
         Requests::new(probe, files, Whose::new(wanted, postmaster_pid), own)
     }
 
-    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Tablespaces
-    /// elsewhere may need more.
+    /// Size of the probe that `open` will need; `None` if the file system does not report its use. Tablespaces on other
+    /// file systems may need more.
     pub fn room_ahead(directory: &DataDirectory, page_bytes: u64) -> Option<PagesRoom> {
         let DataDirectory { block_size, segment_blocks, .. } = *directory;
         let unit_pages = Units { geometry: Geometry { block_size, segment_blocks }, page_bytes }.unit_pages();
@@ -105,7 +105,7 @@ impl Requests {
         let sampling = Sampling::default();
         watch.tell_again_below(below(sampling.shift))?;
         whose.refresh();
-        // With a command, `Whose` notes earlier processes.
+        // For a command, `Whose` notes earlier processes itself.
         let postmaster_pid = whose.postmaster_pid.filter(|_| whose.is_decided());
         for pid in postmaster_pid.map(read_listed_children).transpose()?.unwrap_or_default() {
             if whose.of_listed(pid) == Verdict::Other {
@@ -133,7 +133,7 @@ impl Requests {
         })
     }
 
-    /// The kernel then reports few events of others.
+    /// Attributes processes, so that the kernel reports few events of others.
     fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>> {
         let was_decided = self.whose.is_decided();
         let own_pid = std::process::id();
@@ -150,13 +150,13 @@ impl Requests {
         }
         verdicts.iter().try_for_each(|(pid, verdict)| self.say(*pid, *verdict))?;
         if self.whose.is_decided() && !was_decided {
-            // Those of earlier looks too.
+            // Includes others from earlier looks.
             self.whose.others().try_for_each(|pid| self.watch.set_role(pid, Role::Other))?;
         }
         Ok(verdicts)
     }
 
-    /// Sets a role that is certain. Until the wanted processes are known, others are followed too.
+    /// Sets a process's role in the kernel if certain. Until the wanted processes are known, others are followed too.
     fn say(&mut self, pid: u32, verdict: Verdict) -> Result<()> {
         match verdict {
             Verdict::Wanted if self.whose.is_certain(pid) => self.watch.set_role(pid, Role::Wanted)?,
@@ -250,7 +250,7 @@ impl Requests {
         }
     }
 
-    /// If requests are visible, only this process's fetches for the job belong to the film.
+    /// If requests are visible, only pgthaw's own fetches for the job belong to the film.
     fn add_fetched(&mut self, event: &PageEvent, segment: Segment) {
         if event.pid != std::process::id() {
             let is_of_film = self.watch.blind_to_requests().is_some();
@@ -288,7 +288,7 @@ impl Requests {
         }
     }
 
-    /// Merges adjacent blocks.
+    /// Adds an event, or its blocks to an adjacent one.
     fn give(&mut self, event: &PageEvent, segment: Segment, blocks: BlockRange, (kind, is_of_film): (EventKind, bool)) {
         let (tick, is_job) = (TICK.as_nanos() as u64, self.whose.is_certain(event.pid));
         let claim = match event.kind {
@@ -319,7 +319,6 @@ impl Requests {
         Bytes(pages.max(0).cast_unsigned() * self.files.units.page_bytes)
     }
 
-    /// Runs once a second.
     fn keep_house(&mut self) -> Result<()> {
         if Instant::now() < self.next_housekeeping {
             return Ok(());
@@ -419,7 +418,7 @@ impl Source for Requests {
             }
             self.tell(visit)?;
         }
-        // Processes still undecided count as others.
+        // Processes not attributed until now count as others.
         for event in std::mem::take(&mut self.pending) {
             if let Some(segment) = self.files.segments.get(event.file as usize) {
                 self.put(&event, *segment, event.units, (EventKind::Again, false));
@@ -551,7 +550,7 @@ impl Files {
 /// Sampled units. Beyond this number, the sample is halved.
 const UNITS_MAX: u64 = 32_768;
 
-/// Repeated requests between halvings: a film grows with their logarithm.
+/// Repeated requests after which the sample is halved. A film grows with their logarithm.
 const AGAIN_MAX: u64 = 65_536;
 
 /// At least one block in 2^20 is sampled.

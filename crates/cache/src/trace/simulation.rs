@@ -43,7 +43,7 @@ pub enum Way {
     Windowed,
 }
 
-/// A device that holds all blocks delivers at least this share of the fetched bytes.
+/// If the device delivered a smaller share of the fetched bytes, other devices hold blocks.
 const DELIVERED_MIN: f64 = 0.5;
 
 /// Read-around lets a device deliver up to this multiple of the fetched bytes.
@@ -52,7 +52,7 @@ const AROUND_MAX: f64 = 1.5;
 /// A smaller share of refetched bytes is ignored: read-ahead of two processes can cause it.
 const AGAIN_MIN: f64 = 0.01;
 
-/// Source of the price of a missed block.
+/// Basis for the cost of a page cache miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceSource {
@@ -62,7 +62,7 @@ pub enum PriceSource {
     CountedAgain,
     /// Device reads were not counted, or other devices hold blocks.
     NotCounted,
-    /// Most blocks were cached; the few reads prove nothing.
+    /// Most blocks were cached, and the few reads do not show the cost.
     Warm,
     /// pgthaw had preloaded most blocks.
     Preloaded,
@@ -176,7 +176,6 @@ impl Job {
     }
 }
 
-/// Accepts fractions of a read.
 fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     let (of_reads, of_bytes) = (reads / device.reads_per_second, bytes / device.bandwidth.0.max(1) as f64);
     of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
@@ -202,8 +201,8 @@ pub struct Fetching {
 
 impl Fetching {
     /// From counted reads of a cold run. Short stretches get up to one read per block (fewer with read-around). Long
-    /// stretches get the fewest possible reads plus the rest. Without a count, short stretches are read singly, long
-    /// ones ahead.
+    /// stretches get the fewest possible reads plus those left over. Without a count, short stretches are read block by
+    /// block, long ones ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -298,7 +297,7 @@ impl Cold {
         DeviceProfile { alone_seconds: proven.alone_seconds.min(1.0 / reads_per_second + left), ..proven }
     }
 
-    /// Seconds of own work, spread evenly over all blocks and hidden behind read-ahead.
+    /// Seconds of own work, spread evenly over all blocks. It overlaps with read-ahead.
     fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
         let bytes = |blocks: f64| blocks * f64::from(block_size);
         let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks))
@@ -321,8 +320,8 @@ impl Job {
         // While one of several processes waits, the device serves the others.
         let device = DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device };
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
-        // Only time beyond the preload is certainly own work. A preload takes at least its bytes, because its reads are
-        // large.
+        // Only time beyond the preload is certainly own work. A preload takes at least its bytes' time, because its
+        // reads are large.
         let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
         let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
         let own_seconds = own_seconds.max(least);
@@ -341,7 +340,7 @@ impl Job {
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
-            // Single pieces cost more than together, so calibrate to the recorded run.
+            // Pieces priced singly cost more than together, so calibrate to the recorded run.
             match job.fetches_at_once() {
                 true => {
                     // Without misses, the busiest process's own work remains.
@@ -375,9 +374,9 @@ impl Job {
         job.simulate(&[])
     }
 
-    /// How many times longer the recorded run took than its simulation, at least 1. The simulation misses work of
-    /// several processes: they wait for each other, and one of them sorts and aggregates. A run that fetched nothing is
-    /// compared with one that waits for no block.
+    /// How many times longer the recorded run took than its simulation, at least 1. Several processes also wait for
+    /// each other, and one of them sorts and aggregates. A run that fetched nothing is compared with a simulation
+    /// without fetches.
     pub fn longer_than_simulated(&self, run: Run, has_fetched: bool) -> f64 {
         let simulated = self.simulate_fetching(if has_fetched { run.fetches } else { 0.0 });
         if run.is_cold && simulated > 0.0 { (run.seconds / simulated).max(1.0) } else { 1.0 }
@@ -417,7 +416,7 @@ impl Job {
         Simulation::new(self, reads).run()
     }
 
-    /// Includes the load of all blocks before the job, in seconds.
+    /// Run time in seconds with a load of all blocks before the job.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         let load_seconds: f64 = reads.iter().map(|read| self.read_seconds(read.range.blocks() as u32)).sum();
         load_seconds + self.own_seconds
@@ -577,8 +576,8 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Fetches(at, step.reads);
     }
 
-    /// Whether a process waits for a read in flight. In a parallel job every second one does; the others read ahead of
-    /// the preload, as in TPC-H's Q4, Q14 and Q15 (docs/films.md).
+    /// Whether a process waits for a preload's read in flight. In a parallel job every second one does. The others
+    /// fetch the blocks themselves (docs/films.md).
     fn waits_for_what_comes(&mut self) -> bool {
         self.met_on_its_way += 1;
         !self.job.fetches_at_once() || self.met_on_its_way.is_multiple_of(2)
@@ -592,7 +591,7 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Works(clock + own_seconds * f64::from(self.job.steps[at].piece.blocks));
     }
 
-    /// Does nothing if the preload reads it.
+    /// Fetches a step by read-ahead, unless the preload does.
     fn read_ahead(&mut self, at: usize, clock: f64) {
         let Some(step) = self.job.steps.get(at).filter(|step| step.is_ahead && step.missing_blocks > 0) else { return };
         let covering = self.covering(at);
@@ -620,7 +619,7 @@ impl<'a> Simulation<'a> {
         while self.preloads < DEPTH && self.next_read < self.reads.len() {
             let at = self.next_read;
             self.next_read += 1;
-            // The job has fetched all blocks of such a read.
+            // Skips reads whose blocks the job has all fetched.
             if u64::from(self.taken[at]) < self.reads[at].range.blocks() {
                 self.queue.push_back(Waiting::Preload(at));
                 self.states[at] = State::OnItsWay;

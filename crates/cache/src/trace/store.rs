@@ -36,8 +36,8 @@ pub enum Which {
 
 #[derive(Debug)]
 pub struct Like {
-    /// The last one was chosen. A film before it better shows the job alone: it is as large, preferably not preloaded,
-    /// and has the fewest blocks found cached.
+    /// The last one was chosen. A film before it better shows the job alone. It is as large, preferably not preloaded,
+    /// and found the fewest blocks cached.
     pub films: Vec<Film<File>>,
     /// Name of the chosen film.
     pub name: String,
@@ -49,7 +49,6 @@ impl FilmStore {
         FilmStore::at(state_directory().join(BELOW_STATE))
     }
 
-    /// The default store of the user with this home directory.
     pub fn in_home(home: &Path) -> FilmStore {
         FilmStore::at(state_in(home).join(STATE).join(BELOW_STATE))
     }
@@ -90,7 +89,6 @@ impl FilmStore {
         Ok((path, header))
     }
 
-    /// All films, newest first.
     pub fn read_all(&self) -> Result<Films> {
         let mut films = self.0.read_all()?;
         films.sort_by(|one, other| other.name.cmp(&one.name));
@@ -189,8 +187,8 @@ impl FilmStore {
         Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
-    /// Filters by the most similar command and 80 % of the largest film's blocks (a warm job leaves a small film). Then
-    /// prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`, older ones.
+    /// Considers films of the most similar command with 80 % of the largest film's blocks. A warm job leaves a small
+    /// film. Prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`, older ones.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -235,7 +233,7 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// True for a new command and nearly none of the largest film's blocks. As the newest it would stand for the job.
+    /// True for a new command with nearly none of the largest film's blocks. As the newest it would stand for the job.
     /// `lost` does not count, because most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool> {
         let films = self.labelled(header.source.system_identifier, label)?;
@@ -245,8 +243,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Keeps the newest `KEPT`, the largest, and those that best show the job alone, of all films and of the newest
-    /// command (it may contain a date). `lost` is not spared.
+    /// Keeps the newest `KEPT`, the largest, and two that best show the job alone. One is of all films, one of the
+    /// newest command (it may contain a date). `lost` is not spared.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<()> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -356,7 +354,7 @@ impl Films {
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
     }
 
-    /// Removes also films of other clusters.
+    /// Removes this film, and all of other clusters.
     fn leave_out(&mut self, path: &Path) {
         let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);
@@ -369,8 +367,8 @@ impl Films {
         labelled().filter(|one| meant.is_some_and(|meant| meant.system_identifier == one.system_identifier)).collect()
     }
 
-    /// Like `find_of`, with the number of candidates. With `alone`, chooses among films with requests the one that best
-    /// shows the job alone.
+    /// Like `find_of`, with the number of candidates. With `alone`, chooses among films that recorded requests the one
+    /// that best shows the job alone.
     pub fn find(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<Chosen> {
         let path = self.find_of(cluster, name)?;
         let mut films = read_headers(self.labelled(&path, name).into_iter());
@@ -396,7 +394,7 @@ fn largest_blocks(films: &[(Generation, FilmHeader)]) -> u64 {
     films.iter().map(|(_, header)| header.totals.wanted_blocks()).max().unwrap_or_default()
 }
 
-/// Chooses among films as large as `blocks`.
+/// Of films as large as `blocks`, the one that best shows the job alone.
 fn find_alone(films: &[(Generation, FilmHeader)], blocks: u64) -> Option<&Generation> {
     let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= blocks as f64 * WHOLE);
     let alone = alike.min_by_key(|(_, header)| (header.totals.is_preloaded(), header.totals.found_blocks()));

@@ -1,6 +1,6 @@
 //! Blocks that a job will touch, derived from films and compared with the cache; and a film's summary. An LRU cache
-//! still holds a block if it has room for all requested since (Mattson, Gecsei, Slutz, Traiger: Evaluation techniques
-//! for storage hierarchies, 1970). A hash-chosen sample suffices (SHARDS: Waldspurger and others, FAST 2015).
+//! still holds a block if it has room for all requested since (Mattson and others: Evaluation techniques for storage
+//! hierarchies, 1970). A hash-chosen sample suffices (SHARDS: Waldspurger and others, FAST 2015).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -66,7 +66,7 @@ pub struct Touched {
     /// Names of relations dropped or rewritten since.
     pub gone: Vec<String>,
     pub gone_blocks: u64,
-    /// Possibly needed, but unproven blocks, which are excluded.
+    /// Excluded blocks that may be needed, but are unproven.
     pub unproven_blocks: u64,
     /// Film blocks beyond the end of their file.
     pub truncated_blocks: u64,
@@ -77,7 +77,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads a job's films; the order of the first one counts. Relations match by file and known name. Excludes blocks
+    /// Reads a job's films; the first one determines the order. Relations match by file and known name. Excludes blocks
     /// seen only in shared_buffers, and counts them if `buffers_are_gone`. Without a map, all relations count as
     /// existing and uncached.
     pub fn read<'a, S: ChunkReader + 'static>(
@@ -156,8 +156,8 @@ impl Touched {
     }
 
     /// Counts uncached blocks of the job's relations that were in shared_buffers during all these films. Films miss
-    /// requests served there, but the blocks may serve others only. A film without them proves that the job needs none
-    /// of them. `buffers` has only films that recorded shared_buffers.
+    /// requests that shared_buffers served, but these may be others' requests. A film without a block proves that the
+    /// job does not need it. `buffers` has only films that recorded shared_buffers.
     fn count_unproven(&mut self, buffers: &[Buffers]) {
         for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
@@ -271,7 +271,7 @@ impl Fetchers {
         *number
     }
 
-    /// Mean number from the first fetch to the last.
+    /// Mean concurrent processes from the first fetch to the last.
     fn at_once(&self) -> f64 {
         let length = |first: Duration, last: Duration| last.saturating_sub(first).as_secs_f64();
         let begin = self.0.values().map(|(_, first, _)| *first).min().unwrap_or_default();
@@ -425,7 +425,7 @@ pub struct MissRatioCurve {
     pub requests: u64,
     /// Estimated number of first requests for a block. They miss with any memory.
     pub first_requests: u64,
-    /// One block in 2 to this power was followed.
+    /// One block in 2 to this power was sampled.
     pub sampling: u32,
     /// By increasing memory.
     pub points: Vec<CurvePoint>,
@@ -434,9 +434,9 @@ pub struct MissRatioCurve {
 /// Misses with a page cache of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct CurvePoint {
-    /// Size of the page cache.
+    /// Size of the page cache in blocks.
     pub blocks: u64,
-    /// Requests that miss it, first requests included.
+    /// Requests that miss this cache, first requests included.
     pub missed: u64,
 }
 
@@ -484,7 +484,7 @@ pub struct Reuse {
     /// Repeated requests since the sample last shrank.
     repeated: u64,
     first_requests: u64,
-    /// Requests by the blocks of memory that avoid the miss.
+    /// Number of requests by the blocks of memory with which they hit.
     needed: BTreeMap<u64, u64>,
 }
 
@@ -512,7 +512,7 @@ impl Reuse {
         let weight = 1 << self.shift;
         match self.last.insert(block, (self.next, hash)) {
             Some((at, _)) => {
-                // Includes this block.
+                // The distance includes this block.
                 let since = self.order.len() + 1 - self.order.rank(at);
                 self.order.remove(at);
                 self.repeated += 1;

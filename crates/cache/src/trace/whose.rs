@@ -93,13 +93,13 @@ pub struct Whose {
     ended: HashSet<u32>,
     /// The command's processes and this one.
     clients: Clients,
-    /// Processes that are not the command's: ran before it, serve another client, or work for the server.
+    /// Processes that are not the command's: they ran before it, serve another client, or work for the server.
     pub strangers: HashSet<u32>,
     /// pid of the command; 0 until earlier processes are known.
     command: u32,
     /// Unseen processes that count as the command's.
     unknown: u64,
-    /// Processes that count because no other read anything.
+    /// Processes that count as the command's because no other read anything.
     alone: u64,
     pub trouble: Option<String>,
 }
@@ -110,7 +110,7 @@ impl Whose {
         Whose { wanted, postmaster_pid, begun, ..Whose::default() }
     }
 
-    /// A reused pid must be forgotten first.
+    /// For a reused pid, call `forget` first.
     pub fn of(&mut self, pid: u32) -> Verdict {
         if !self.known.get(&pid).is_some_and(|known| *known != Verdict::NotYet) {
             self.look_at_family();
@@ -118,7 +118,7 @@ impl Whose {
         self.of_listed(pid)
     }
 
-    /// Does not look at the command's processes again.
+    /// Like `of`, without another look at the command's processes.
     pub fn of_listed(&mut self, pid: u32) -> Verdict {
         if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
             return *known;
@@ -161,7 +161,7 @@ impl Whose {
         self.strangers.extend(children.into_iter().filter(is_earlier));
     }
 
-    /// Counts processes as the command's if all started after it.
+    /// Counts processes as the command's if all are `unseen`.
     pub fn take_unseen(&mut self, pids: impl Iterator<Item = u32>) {
         let pids: HashSet<u32> = pids.collect();
         if pids.is_empty() || !pids.is_subset(&self.unseen) {
@@ -204,7 +204,7 @@ impl Whose {
         self.known.remove(&pid);
     }
 
-    /// Returns processes that had already ended at the previous call.
+    /// Forgets and returns processes that had already ended at the previous call.
     pub fn forget_ended(&mut self) -> Vec<u32> {
         let ended: HashSet<u32> =
             self.known.keys().copied().filter(|pid| read_parent(*pid).is_err() && *pid != 1).collect();
@@ -294,12 +294,12 @@ impl Whose {
         match client {
             Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
             Client::Member(_) => Verdict::Wanted,
-            // An ended process cannot be classified.
+            // Noted, because an ended process cannot be classified.
             Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other
             }
-            // It counts once another process of the command was seen.
+            // An ended process counts once another process of the command was seen.
             Client::Ended if self.strangers.contains(&pid) => Verdict::Other,
             Client::Ended => {
                 self.unseen.insert(pid);

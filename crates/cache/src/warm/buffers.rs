@@ -136,7 +136,6 @@ impl BuffersTier<'_> {
         wants
     }
 
-    /// Adds a remark on failure.
     async fn read_current(
         &self,
         wants: &[Want],
@@ -333,7 +332,7 @@ impl Want {
 //
 // Runs statements in order, over as many connections as raise throughput.
 
-/// Interval between decisions.
+/// Interval between decisions on connections.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -392,8 +391,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Runs statements until this connection is surplus. If the server refuses another one, all but the first return
-    /// their statement and end.
+    /// Runs statements until connection `nth` is surplus. If the server refuses the connection and it is not the first,
+    /// returns its statement and ends.
     async fn work(&self, nth: usize) {
         let mut open: Open = None;
         while nth < self.wanted.load(Ordering::Relaxed)
@@ -500,7 +499,7 @@ const STATEMENTS_EACH: u64 = 2;
 /// Minimum throughput gain of one more connection.
 const NOTICEABLE: f64 = 1.1;
 
-/// Interval before retrying a connection that did not help: later blocks may be stored elsewhere.
+/// Interval before retrying an addition that did not help: later blocks may be stored elsewhere.
 const RETRY: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -517,7 +516,7 @@ struct Crew {
     since: (Duration, Done),
     /// Blocks per second before the last addition.
     before: Option<f64>,
-    /// Time of the last useless addition.
+    /// Time of the last addition without gain.
     settled_at: Option<Duration>,
 }
 

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use host::linux::own_program::state_home;
 use host::units::Bytes;
 
-/// Reads cost `reads ÷ reads_per_second` and `bytes ÷ bandwidth`.
+/// Cost of reads, in seconds: `reads ÷ reads_per_second` plus `bytes ÷ bandwidth`.
 ///
-/// Beside others the prices add up (docs/plan.md): time that a plan saves serves the server's misses in the same queue.
-/// An idle device may overlap the prices.
+/// Under load both costs count (docs/plan.md), because the server's reads wait in the same queue. An idle device may
+/// overlap the costs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DeviceProfile {
     /// Random reads of 8 KiB per second, above 0.
@@ -20,9 +20,9 @@ pub struct DeviceProfile {
     pub bandwidth: Bytes,
     /// Bytes. Larger reads gain little.
     pub largest_read: Bytes,
-    /// Fewest reads in flight that reach 0.9 of the best rate.
+    /// Fewest reads in flight that reach 90 % of the highest rate.
     pub depth: u32,
-    /// Share of the smaller price (of reads or of bytes) that an idle device hides, 0 to 1.
+    /// Share of the smaller cost (reads or bytes) that an idle device overlaps with the larger, 0 to 1.
     pub overlap: f64,
     /// Median time of a small read that is alone in flight. 0 if not measured.
     pub alone_seconds: f64,
@@ -37,20 +37,20 @@ pub struct PlannedDevice {
     pub source: ProfileSource,
 }
 
-/// Source of the figures.
+/// Source of a device profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum ProfileSource {
     /// Given by the user.
     Told,
-    /// A probe of this device, under this limit.
+    /// Probed on this device, under its current read limit.
     Probed { measured_at: Timestamp },
     /// Assumed.
     #[default]
     Default,
 }
 
-/// The price of a large enough read is at most this share of its bytes' price.
+/// A read is large enough if its price is at most this share of its bytes' price.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
 /// Maximum without a probe.
@@ -91,7 +91,8 @@ impl DeviceProfile {
 }
 
 impl Default for DeviceProfile {
-    /// The cheapest common cloud volume, with separate limits. On faster devices, reads over slightly too few gaps.
+    /// The cheapest common cloud volume, with separate limits. On faster devices, plans read over slightly too few
+    /// gaps.
     fn default() -> DeviceProfile {
         DeviceProfile {
             reads_per_second: 3000.0,

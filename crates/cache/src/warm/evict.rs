@@ -1,6 +1,6 @@
 //! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint comes
-//! first, so that buffers do not return as dirty pages. Files are measured at once: the next query loads catalogs
-//! again.
+//! first, so that dirty buffers are not written into the page cache later. Files are measured immediately: the next
+//! query loads catalogs again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -131,7 +131,6 @@ impl Eviction<'_> {
         stayed
     }
 
-    /// Page cache bytes before; `None` if unknown.
     pub fn os_bytes(&self) -> Option<Bytes> {
         (self.map.os == TierState::Measured).then(|| self.bytes(self.map.os_blocks()))
     }
@@ -246,7 +245,6 @@ pub struct EvictedFork {
     pub resident_after_bytes: Option<Bytes>,
 }
 
-/// Pages that stayed in the page cache.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Stay {
     #[serde(flatten)]
@@ -274,11 +272,11 @@ pub enum StayReason {
     Dirty,
     /// Being written.
     Writeback,
-    /// The running server read it again or was using it.
+    /// The running server read the page again or was using it.
     ServerRuns,
-    /// Another process has it mapped or locked.
+    /// Another process has the page mapped or locked.
     InUse,
-    /// The kernel refused.
+    /// The kernel refused the eviction.
     Refused,
 }
 

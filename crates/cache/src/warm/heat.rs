@@ -29,7 +29,6 @@ const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
 
-/// Maximum of `usual_share`.
 const USUAL_SHARE_MAX: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
-//! Reads every block of a volume made from a volume snapshot: a first read fetches it from remote storage. Reads bypass
-//! the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. The next run continues
-//! an interrupted one.
+//! Reads every block of a volume made from a volume snapshot: a block's first read fetches it from remote storage.
+//! Reads bypass the page cache, so that warm pages stay, and start with the hot blocks of a pgthaw snapshot. The next
+//! run continues an interrupted one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -60,7 +60,7 @@ host::debug_by!(Hydration<'_>: directory);
 /// Receipt of `hydrate`. The exit status is 3 if only permissions failed, 1 after other failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct HydrationReceipt {
-    /// Number of files below the data directory.
+    /// Files below the data directory.
     pub files: u64,
     /// Size of all files below the data directory.
     pub total_bytes: Bytes,
@@ -75,9 +75,8 @@ pub struct HydrationReceipt {
     pub resumed_from: Option<Timestamp>,
     /// An earlier complete run: this run read nothing.
     pub finished_before: Option<FinishedRun>,
-    /// Time of the snapshot that defines hot blocks.
+    /// Time of the snapshot that defines the hot blocks.
     pub snapshot_taken_at: Option<Timestamp>,
-    /// Number of failed reads.
     pub failed_reads: u64,
     /// Failed reads for lack of permission.
     pub denied_reads: u64,
@@ -104,13 +103,12 @@ impl HydrationReceipt {
 /// An earlier run that read everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct FinishedRun {
-    /// Its end.
+    /// End of the run.
     pub at: Timestamp,
     /// Device name in /sys/block.
     pub device: String,
 }
 
-/// A failed read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct HydrationFailure {
     /// Relative to the data directory.
@@ -193,7 +191,7 @@ impl Work<'_> {
                 self.read_on(0);
                 return keep();
             };
-            // Without the watcher, reads yield to nobody.
+            // Without the watcher thread, reads do not yield.
             let watch = || self.governor.watch(self.hydration.traffic, &is_done);
             let _ = thread::Builder::new().spawn_scoped(scope, watch);
             let mut kept_at = Instant::now();
@@ -210,7 +208,6 @@ impl Work<'_> {
         })
     }
 
-    /// True while unclaimed chunks remain.
     fn goes_on(&self) -> bool {
         self.next.load(Ordering::Relaxed) < self.done.len() && !self.hydration.control.is_interrupted()
     }
@@ -303,18 +300,16 @@ pub struct HydrationState {
     updated_at: Option<Timestamp>,
     /// A finished run is never resumed: blocks added later were touched when written.
     is_finished: bool,
-    /// Size of a chunk.
     chunk_bytes: u64,
-    /// Chunks read, by path below the data directory: the first one, and the one after the last.
+    /// Ranges of chunks read, by path below the data directory: first chunk, and the one after the last.
     files: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
-/// Data directory that was read. Another one starts anew.
+/// Data directory that was read. With another one, `hydrate` starts anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 struct Place {
     /// Path without symbolic links.
     data_directory: String,
-    /// Name of the device.
     device: String,
 }
 
@@ -354,8 +349,8 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Device identities are not unique: many hypervisors give all disks one serial number. A copied logical volume
-    /// keeps its own. So the path, the file system's device number and the inode of PG_VERSION count too. If one
+    /// Device identities are not unique: hypervisors may give all disks one serial number. A copied logical volume
+    /// keeps the original's. So the path, the file system's device number and the inode of PG_VERSION count too. If one
     /// differs, hydration starts over.
     pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> linux::Result<StateStore> {
         let version = directory.files.root().facts_of("PG_VERSION");
@@ -411,7 +406,7 @@ impl StateStore {
 
 // ---- chunks ----
 
-/// An interrupted one is read again.
+/// An interrupted chunk is read again.
 pub const CHUNK: u64 = 8 << 20;
 
 /// 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
@@ -509,7 +504,7 @@ impl Found {
             let is_ours = below == "pg_tblspc" || path == "pg_wal";
             match entry.kind {
                 EntryKind::Directory => self.walk(root, &path)?,
-                // Links lead to directories, or nowhere useful.
+                // Only links to directories are of use.
                 EntryKind::Link if is_ours => match root.directory(&path) {
                     Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
                     _ => self.walk(root, &path)?,

@@ -45,9 +45,9 @@ pub struct Receipt {
     pub forecast: Forecast,
     /// Forecast for shared_buffers. `None` if not requested.
     pub buffers_forecast: Option<BuffersForecast>,
-    /// The page cache, contents of shared_buffers included. `None` if not requested.
+    /// Restore of the page cache, including contents of shared_buffers. `None` if not requested.
     pub os: Option<TierReceipt>,
-    /// shared_buffers. `None` if not requested.
+    /// Restore of shared_buffers. `None` if not requested.
     pub buffers: Option<TierReceipt>,
     /// Per relation, fork and tier, in snapshot order.
     pub relations: Vec<RelationReceipt>,
@@ -55,11 +55,11 @@ pub struct Receipt {
     pub skipped: Vec<Skipped>,
     pub traffic: TrafficReceipt,
     pub memory: MemoryReceipt,
-    /// With `--tier exclusive`: buffers in the page cache. `os` was measured before their eviction.
+    /// With `--tier exclusive`: bytes cached in both tiers. `os` was measured before their eviction.
     pub no_double: Option<NoDouble>,
     /// Why the restore ended early. `None` after a complete run.
     pub stopped_by: Option<StopReason>,
-    /// Sentences, also on skipped buffers of template databases.
+    /// Sentences, also about skipped buffers of template databases.
     pub remarks: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub struct TierReceipt {
     pub resident_before_bytes: Option<Bytes>,
     /// Requested bytes that are resident now. `None` if not measured.
     pub resident_after_bytes: Option<Bytes>,
-    /// Number of reads; of shared_buffers, of statements.
+    /// Number of reads; for shared_buffers, number of statements.
     pub reads: u64,
     /// Bytes read that were not cached when the read was issued; in a dry run, bytes to read.
     pub read_bytes: Bytes,
@@ -109,15 +109,15 @@ pub struct TrafficReceipt {
     pub waiting_seconds: f64,
     /// While most busy server processes ran.
     pub flowing_seconds: f64,
-    /// At a reduced rate for the server.
+    /// At a rate reduced in favour of the server.
     pub yielded_seconds: f64,
     /// The restore's final share of the bandwidth while most busy server processes ran.
     pub flowing_share: Option<f64>,
-    /// The server's work then, relative to that at a share of 93 %.
+    /// The server's work at `flowing_share`, relative to its work at a share of 93 %.
     pub flowing_gain: Option<f64>,
-    /// New plans because load began or ended.
+    /// Number of new plans after load began or ended.
     pub replanned: u32,
-    /// Lost compared with reading at the full rate.
+    /// Time lost compared with reading at the full rate.
     pub cost_seconds: f64,
 }
 
@@ -128,9 +128,9 @@ pub struct MemoryReceipt {
     pub room_bytes: Option<Bytes>,
     /// Limit that determines `room_bytes`.
     pub bound: Option<MemoryBound>,
-    /// Bytes that were evicted soon and read again.
+    /// Bytes that were evicted soon after reading, and read again.
     pub reread_bytes: Bytes,
-    /// Uncached bytes of gaps that reads loaded.
+    /// Unrequested bytes that reads loaded from gaps between requested blocks.
     pub read_over_bytes: Bytes,
     /// Bytes of `read_over_bytes` that were evicted again.
     pub let_go_bytes: Bytes,
@@ -194,8 +194,8 @@ pub struct Skipped {
     pub detail: Option<String>,
 }
 
-/// Why blocks are missing. The first word is the exit status that the reason sets: 3 before 1 before 0. Status 3
-/// ignores less than 0.1 % of the requested bytes of the tier, and less than 1 MB if under 1 % of them.
+/// Why blocks are missing. Each reason begins with its exit status; of several, 3 precedes 1 and 0. Status 3 ignores
+/// less than 0.1 % of a tier's requested bytes, and less than 1 MB below 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
@@ -311,7 +311,7 @@ impl Receipt {
         kinds.iter().map(|(_, kind)| *kind).find(|kind| *kind != ErrorKind::Privilege)
     }
 
-    /// A missing server is a failure only for shared_buffers alone: the page cache can be filled first.
+    /// A missing server is a failure only if just shared_buffers were requested: the page cache can be filled first.
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),

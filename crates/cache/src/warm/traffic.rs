@@ -1,7 +1,6 @@
 //! Observes live traffic and decides the restore's share of the device. A saturated limit delays even single blocks: 80
-//! ms at 100 % of the bandwidth under cgroup v1's limiter, 0.2 ms at 98 % (docs/decisions/below-saturation.md). A
-//! server that rarely reads is hardly hurt just below saturation. One that always waits for the disk gains most from a
-//! fast finish.
+//! ms at 100 % of the bandwidth, 0.2 ms at 98 %. A server that rarely reads is hardly hurt just below saturation. One
+//! that always waits for the disk gains most from a fast finish. See docs/decisions/below-saturation.md.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -18,24 +17,24 @@ use postgres::background_kind;
 
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Half a second.
+/// Half a second of looks.
 const LOOKS: usize = 20;
 
 /// Interval between experiments, which lower the rate to test whether the restore makes traffic wait. Until the hot
-/// blocks are read, they cost traffic time.
+/// blocks are read, experiments delay traffic.
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Interval after the hot blocks, when experiments are cheap. Each failure after the first doubles it, up to the
-/// maximum.
+/// Interval once the hot blocks are read: experiments are then cheap. Each failure after the first doubles it, up to
+/// the maximum.
 const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
-/// Time until queued reads are drained.
+/// Time for queued reads to drain before a measurement.
 const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Times right after the hot blocks, whose last reads are in flight.
+/// Times of an experiment right after the hot blocks, whose last reads are in flight.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
@@ -43,11 +42,10 @@ const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 /// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// Minimum if fewer reads reach the bandwidth. Each one delays the server's misses.
+/// Minimum if so few reads in flight reach the bandwidth. Each one delays the server's misses.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// Initial depth, while a cold server's misses take most reads. With 11, the server's worst second reached 0.33 to 0.49
-/// of its throughput without a restore. With 8 and the shares below, it reached 0.50 to 0.61, at the same restore rate
+/// Initial depth, while a cold server's misses take most reads. A larger one slows the server, at the same restore rate
 /// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_FIRST: usize = 8;
 
@@ -57,7 +55,7 @@ const FLOWING_DEPTH: usize = 4;
 /// Maximum depth: with more, others get next to nothing.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// Minimum share of reads for others: below it, the depth falls. Alone on a cold cache, they use nearly all.
+/// Minimum share of reads for others: below it, the depth falls. Alone on a cold cache, others use nearly all reads.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
 /// Above this share, the depth rises: others' misses split the restore's reads, and a faster finish ends the misses.
@@ -75,7 +73,7 @@ const FLOWS_BELOW: f64 = 0.55;
 /// ... until more than this share does.
 const WAITS_ABOVE: f64 = 0.75;
 
-/// Mean busy processes per look.
+/// Mean busy processes per look below which traffic is idle.
 const IDLE_BELOW: f64 = 0.1;
 
 /// Maximum observed processes. Of more, every nth is observed.
@@ -86,16 +84,16 @@ const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval with many titles to read.
+/// Interval of listing the processes, with many titles to read.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How a restore shares the device with traffic.
+/// How a restore shares the device with the server's traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
-    /// Ignores traffic.
+    /// Full speed, regardless of traffic.
     FullSpeed,
-    /// Full speed, unless slightly less lets traffic flow.
+    /// Full speed, or slightly less if traffic then flows.
     #[default]
     Fair,
     /// A small share beside traffic.
@@ -104,7 +102,6 @@ pub enum Sharing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// No process is busy.
     Idle,
     /// Most busy processes wait for the disk, presumably at a lower restore rate too.
     Waiting,
@@ -176,7 +173,7 @@ impl Looks {
         self.is_experiment && self.is_sure
     }
 
-    /// Starts only if traffic `may_flow` or the hot blocks are read.
+    /// Starts an experiment only if traffic `may_flow` or the hot blocks are read.
     pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);
@@ -236,8 +233,8 @@ impl Looks {
     }
 }
 
-/// Restore reads in flight beside waiting traffic. More delay the server's misses. Fewer let the misses scatter more
-/// pages over the rest.
+/// Restore reads in flight beside waiting traffic. More reads delay the server's misses. With fewer, the misses scatter
+/// more pages over the blocks left to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 

@@ -110,7 +110,7 @@ impl SettingsFile {
         Ok(SettingsFile::default())
     }
 
-    /// Reads a file of any owner; /dev/null counts as empty.
+    /// Reads a file of any owner.
     pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
         if path == Path::new("/dev/null") {
             return Ok(SettingsFile::default());

@@ -79,7 +79,7 @@ fn first_line(error: &clap::Error) -> String {
     text.lines().next().unwrap_or(&text).trim_start_matches("error: ").to_owned()
 }
 
-/// Printed commands repeat this run's options.
+/// Registers options, so that printed commands repeat this run's.
 fn know_commands(command: &Command) {
     let mut known: Vec<(String, Vec<String>)> = Vec::new();
     visit(command, &mut Vec::new(), &mut |command, path| {
@@ -130,7 +130,6 @@ fn refuse(mut error: clap::Error) -> ! {
     terminal::exit(code)
 }
 
-/// Fails on a key without an option and on an invalid value.
 pub fn apply_settings(mut command: Command, file: &SettingsFile, elsewhere: &[&str]) -> Result<Command, SettingsError> {
     // `--help` shows the file.
     command = command.mut_args(|argument| match argument.get_id() == "config" && file.path != Path::new("") {

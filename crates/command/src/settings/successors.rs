@@ -116,7 +116,6 @@ pub fn explain_refused(error: &clap::Error, arguments: &[OsString]) -> Option<Se
     find_successor(&words, Some(refused)).or_else(|| find_forgotten_dashes(&words, refused))
 }
 
-/// `refused` is the word that clap refused.
 pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<SettingsError> {
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
     let is_it = |gone: &str| match gone.split_once(" --") {
@@ -133,7 +132,7 @@ pub fn find_successor(words: &[String], refused: Option<&str>) -> Option<Setting
     Some(SettingsError::Gone { gone, instead })
 }
 
-/// clap's usage line shows neither error nor remedy.
+/// Finds a job's command without `--`; clap's usage line shows no remedy.
 fn find_forgotten_dashes(words: &[String], refused: &str) -> Option<SettingsError> {
     if refused.starts_with('-') || words.iter().any(|word| word == "--") {
         return None;

@@ -291,7 +291,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Makes the names durable.
+    /// Makes changes of names durable.
     pub fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.descriptor)?)
     }
@@ -389,13 +389,13 @@ pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// # Errors
-/// Also `InvalidData` if it is not UTF-8.
+/// As `read_at_most`; also `InvalidData` if it is not UTF-8.
 pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     read_open_text_at_most(open_regular(path)?, limit)
 }
 
 /// # Errors
-/// Also `InvalidData` if it is not UTF-8.
+/// As `read_open_at_most`; also `InvalidData` if it is not UTF-8.
 pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)

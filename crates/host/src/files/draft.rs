@@ -83,7 +83,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // The next writer removes what stays.
+            // The next writer removes a leftover.
             let _ = self.directory.remove_file(&self.name);
         }
     }

@@ -24,15 +24,14 @@ pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
 // ---- mode ----
 
-/// Mode before the umask applies.
+/// Modes before the umask applies.
 pub const FILE_MODE: u32 = 0o666;
-/// Mode before the umask applies.
 pub const DIRECTORY_MODE: u32 = 0o777;
 
 /// Umask at this process's start.
 static GIVEN: OnceLock<Mode> = OnceLock::new();
 
-/// No file may be created meanwhile.
+/// Other threads must not create files meanwhile.
 pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
     let Some(given) = GIVEN.get() else { return start() };
     let own = umask(*given);
@@ -53,7 +52,7 @@ impl FileMode {
     /// Applies to all files that this process and its children create.
     pub fn apply(self) {
         let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
-        // Later calls would see a umask of pgthaw.
+        // Keeps the first: later calls see pgthaw's own umask.
         let _ = GIVEN.set(before);
     }
 

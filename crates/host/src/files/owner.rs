@@ -54,7 +54,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
             continue;
         }
         let next = reached.join(&name);
-        // Missing parts are created there.
+        // Missing parts are created in `reached`.
         let Ok(facts) = fs::symlink_metadata(&next) else { break };
         if facts.uid() != 0 {
             return Some((Uid::from_raw(facts.uid()), group_of(facts.uid())));

@@ -35,11 +35,11 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Kernel types. Without them, a BPF program runs only on the kernel that it was built for.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// setcap replaces a file's set, so it names all three.
+/// setcap replaces a file's capabilities, so the command names all three.
 pub const BPF_REMEDY: &str =
     "run pgthaw as root, or: `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)`";
 
-/// Too fast to slow anything.
+/// A limit too high to slow anything.
 const HARMLESS: ReadLimit =
     ReadLimit { reads_per_second: Some(1_000_000_000), read_bytes_per_second: Some(Bytes(1_000_000_000_000)) };
 
@@ -112,7 +112,7 @@ fn check_residency(target: &HostTarget) -> Found {
     Ok(format!("{cachestat}: tested on {} ({file_system})", file.display()))
 }
 
-/// File systems outside the page cache, or only in it.
+/// Reason if data is outside the page cache, or only there.
 fn why_not_cached(file_system: &str) -> Option<&'static str> {
     match file_system {
         "zfs" => Some("ZFS has its own cache (ARC), which does not show cached data by file"),
@@ -161,7 +161,7 @@ fn check_activity() -> Found {
     Ok("/proc/kpageflags shows which pages were read more than once".to_owned())
 }
 
-/// Does not write to it.
+/// Opens the file, but writes nothing.
 fn check_drop_caches() -> Found {
     let remedy = "run pgthaw as root (in a container: `docker run --privileged`)";
     match OpenOptions::new().write(true).open(DROP_CACHES) {
@@ -270,7 +270,6 @@ fn check_disk_limit(target: &HostTarget) -> Found {
     Ok(format!("cgroup {} accepted a limit for {} ({})", version, disk.name, disk.number))
 }
 
-/// Loads a program that does nothing.
 fn check_bpf() -> Found {
     match load_empty_program() {
         Ok(_) if !Path::new(BTF).exists() => Err(Lack::new(

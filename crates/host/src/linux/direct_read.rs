@@ -134,7 +134,7 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            // Stops at a file system that goes backwards.
+            // Stops if extents go backwards.
             Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
                 start = last.logical.saturating_add(last.length);
             }

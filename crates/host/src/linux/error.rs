@@ -5,7 +5,7 @@ use procfs::ProcError;
 
 use crate::failure::{AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint};
 
-/// First step before something large is created.
+/// Action before something large is created.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "check the file system of";
 
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ impl Error {
         Error::Setting { action, path: path.to_owned(), source }
     }
 
-    /// Empty without one.
+    /// The file's directory, if any.
     pub fn directory(&self) -> &Path {
         match self {
             Error::File { path, .. } | Error::ResidencyHidden(path) => path.parent(),

@@ -5,7 +5,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Raises the soft limit to the hard one. Children inherit it.
 pub fn allow_all() {
     let limit = getrlimit(Resource::Nofile);
-    // If this fails, the old limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

@@ -33,7 +33,7 @@ const PLACES: u64 = 64;
 /// Absent places from which the program counts as cold.
 const MISSING_MIN: usize = 8;
 
-/// Runs in the background.
+/// Loads the program in the background.
 pub fn read_own_program() {
     let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Some(used) = find_used() else { return };

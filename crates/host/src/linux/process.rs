@@ -96,7 +96,6 @@ pub fn terminate(pid: u32) {
     signals::send(pid, libc::SIGTERM);
 }
 
-/// Makes this process the OOM killer's first choice.
 pub fn volunteer_for_oom() {
     let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, "1000");
 }
@@ -179,9 +178,9 @@ pub fn read_file_call(pid: u32) -> Option<FileCallInProgress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Lives,
-    /// Exiting; its end may have been reported.
+    /// Exiting; sched_process_exit may have fired.
     Ends,
-    /// Its end was reported; it may be a zombie.
+    /// sched_process_exit has fired; it may be a zombie.
     Ended,
 }
 
@@ -242,7 +241,7 @@ pub(super) fn read_details(pid: u32) -> Result<procfs::process::Status, Error> {
     open(pid).and_then(|process| process.status()).map_err(|error| Error::proc("read /proc/PID/status", error))
 }
 
-/// Called many times a second.
+/// Called often, so it reads in one call.
 fn read_status(pid: u32) -> Result<Stat, Error> {
     // 52 numbers, and a name of at most 64 bytes.
     let mut line = [0; 2048];

@@ -72,7 +72,7 @@ impl Drop for ReadAhead {
 struct Files {
     /// File in /sys with the disk's setting.
     setting: PathBuf,
-    /// The one that a mounted file system uses.
+    /// Setting that a mounted file system uses.
     mounted: PathBuf,
     state_directory: PathBuf,
     state: PathBuf,
@@ -156,7 +156,6 @@ impl Files {
         self.apply(asked)
     }
 
-    /// Fails if the kernel applied another value.
     fn apply(&self, asked: Bytes) -> Result<(), Error> {
         let written = fs::write(&self.setting, format!("{}\n", asked.0 >> 10));
         written.map_err(|error| Error::setting("write to", &self.setting, error))?;
@@ -191,7 +190,7 @@ impl Files {
         read_kib(&self.setting)
     }
 
-    /// `None` if a killed run had not written it, and so changed nothing.
+    /// `None` if a killed run had not written its value, and so changed nothing.
     fn read_remembered(&self) -> Result<Option<Bytes>, Error> {
         let text = self.open_state(false).and_then(|state| read_open_at_most(state, SMALL_FILE_BYTES_MAX));
         let text = text.map_err(|error| Error::setting("read", &self.state, error))?;

@@ -24,7 +24,7 @@ enum End {
     Connection(Connection),
 }
 
-/// Behind a pooler, the pooler itself.
+/// Client of a backend, perhaps a pooler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     Member(u32),
@@ -121,7 +121,6 @@ fn read_connections(members: &BTreeSet<u32>) -> HashMap<Connection, u32> {
     all.filter_map(|one| Some((ends(&one), *sockets.get(&one.inode)?))).collect()
 }
 
-/// Converts IPv4-mapped addresses.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

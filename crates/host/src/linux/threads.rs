@@ -16,7 +16,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on `count` threads, numbered from 0, the caller's. So the work is done even if no other thread starts.
+/// Runs `work` on `count` threads. Number 0 is the caller's, so the work is done even if no other thread starts.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {
@@ -75,7 +75,7 @@ pub struct Going {
 pub struct Over(PipeReader);
 
 impl Going {
-    /// Child processes do not hold it.
+    /// Child processes do not inherit the pipe.
     pub fn begin() -> io::Result<(Going, Over)> {
         let (reader, held) = pipe()?;
         Ok((Going { _held: held }, Over(reader)))

@@ -19,7 +19,7 @@ const CLOSE: f64 = 1e-3;
 
 const MARK_ROUNDS: usize = 30;
 
-/// Kernel CPU time of a further page in a read, as a share of a read's: 3.4 µs for a copy, 33 µs for a read
+/// CPU time of each further page of a read ÷ that of a single-page read: 3.4 µs for the copy, 33 µs for the read
 /// (docs/model.md).
 const PAGE_WORK: f64 = 0.1;
 
@@ -381,7 +381,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Throughput alone is not enough: a rare read may read far ahead.
+    /// Equal throughput is not enough: a rare read may read far ahead.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
@@ -518,7 +518,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
     let normal = |clients: usize| log_sum((0..=clients).map(|depth| at_device[depth] + at_cpu[clients - depth]));
     let total = normal(clients);
     let flowing = (normal(clients - 1) - total).exp();
-    // The limits are budgets: they delay no read until exhausted.
+    // The device's limits are budgets: they delay no read until exhausted.
     let tps = if warmer.is_none() { flowing.min(device.most_per_second(demand.reads, demand.bytes)) } else { flowing };
     let rate = |warmer: &Warmer| {
         let share = |depth: usize| (at_device[depth] + at_cpu[clients - depth] - total).exp();
@@ -559,7 +559,7 @@ mod curve_tests {
         compute_forecast(&workload, &server, None).unwrap()
     }
 
-    /// With a large window rare reads fetch many pages.
+    /// With a large read-ahead window, rare reads fetch many pages.
     #[test]
     fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
         let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window.is_multiple_of(37));
@@ -630,7 +630,7 @@ fn find_characteristic_time<'a>(bins: impl Iterator<Item = &'a Bin> + Clone, cap
     find_rise(occupied, capacity, 1.0).unwrap_or(f64::INFINITY)
 }
 
-/// e^(-rate × time), and 1 if the rate is 0 and the time infinite.
+/// e^(-rate × time), also for an infinite time.
 fn survival(rate: f64, time: f64) -> f64 {
     if rate == 0.0 { 1.0 } else { (-rate * time).exp() }
 }

@@ -1,4 +1,4 @@
-//! Cost of ranges of neighbouring pages, without a closed form. Simulates how Linux fills a file (mm/readahead.c, 6.16
+//! Cost of ranges of neighbouring pages, without a closed form. Simulates how Linux caches a file (mm/readahead.c, 6.16
 //! and later) and records costs by the share of missing pages.
 
 use rand::rngs::StdRng;
@@ -38,14 +38,13 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// `run`: mean length. `window`: largest read in pages. `overlap`: the client's time for a page as a share of a
+    /// `run`: mean range length in pages. `window`: largest read in pages. `overlap`: the client's time per page ÷ a
     /// read's.
     pub fn new(pages: f64, run: f64, window: f64, overlap: f64) -> Runs {
         let is_whole = run >= pages;
         let pages = (pages.ceil() as usize).clamp(1, FILE_PAGES);
         let run = if is_whole { pages as f64 } else { run.clamp(1.0, MOST_RUN_PAGES.min(pages) as f64) };
         let mut sums = vec![(Taken::default(), 0.0); STEPS];
-        // A fixed seed makes forecasts repeatable.
         let mut random = StdRng::seed_from_u64(1);
         for _ in 0..(FILE_PAGES / pages).clamp(1, MOST_FILLS) {
             let mut file = File::new(pages, window as usize);
@@ -98,7 +97,7 @@ fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
     sums.iter().map(each).collect()
 }
 
-/// Includes the state of its reader (`file_ra_state`).
+/// A file's cached pages and its reader's state (`file_ra_state`).
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) cached: Vec<bool>,
@@ -110,7 +109,7 @@ pub(super) struct File {
     start: usize,
     size: usize,
     mark: usize,
-    /// log2 of the 4 kB pages to which the next read-ahead is aligned.
+    /// The next read-ahead is aligned to 2^`order` pages of 4 kB.
     order: u32,
     /// Page that a sequential reader requests next.
     next: Option<usize>,
@@ -228,9 +227,9 @@ impl File {
 
 // ---- read ahead ----
 //
-// Linux takes a random read for sequential if more cached pages precede it than it requests. It then reads ahead by the
-// length of this run and marks the last page. A request for a marked page reads on from the next missing page, twice
-// its distance. It moves the mark there.
+// A random read with more cached pages before it than it requests looks sequential. Linux then also reads as many pages
+// ahead as precede it, and marks the last. On a read of a marked page, with the next missing page k pages away, it
+// reads 2 k + 1 pages from there and marks the first.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ahead {

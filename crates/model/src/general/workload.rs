@@ -20,7 +20,6 @@ pub struct PageClass {
     pub popularity: Popularity,
 }
 
-/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessKind {
@@ -42,10 +41,10 @@ pub struct Access {
     pub runs_per_transaction: f64,
 }
 
-/// Shorter runs count as single pages.
+/// Shorter mean runs count as single pages.
 const LONGEST_POINT: f64 = 1.05;
 
-/// Share of the class from which a run is a full scan.
+/// A run over this share of the class counts as a full scan.
 const SHORTEST_SCAN: f64 = 0.9;
 
 impl fmt::Display for Access {
@@ -164,7 +163,6 @@ impl Server {
                 let bytes = |pages: f64| Bytes((pages * self.block_bytes) as u64);
                 return Err(Error::BuffersBeyondMemory { buffers: bytes(buffers_pages), memory: bytes(memory_pages) });
             }
-            // Keeps at least one page of page cache.
             self.os_pages = (memory_pages - buffers_pages).max(1.0);
         }
         Ok(())
@@ -215,8 +213,6 @@ impl Warmer {
 }
 
 // ---- popularity ----
-//
-// Pages of similar popularity share a bin.
 
 const SMOOTH_BINS: usize = 256;
 
@@ -371,7 +367,8 @@ pub fn permuted_zipf_bins(pages: f64, rows_per_page: f64, exponent: f64) -> Vec<
     bins
 }
 
-/// Stratified sample: each row slot takes every stratum once. `weight` is that of the row at a share of all ranks.
+/// Stratified sample: each row slot draws from every stratum once. `weight` gives a row's weight by its share of all
+/// ranks.
 fn sample_pages(rows_per_page: f64, weight: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut random = StdRng::seed_from_u64(0x7468_6177);
     let drawn = (rows_per_page.round() as usize).clamp(1, SAMPLED_ROWS);

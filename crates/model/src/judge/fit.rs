@@ -27,14 +27,14 @@ impl Estimate {
 /// The fitted model (docs/model.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Fit {
-    /// Td: time of one client's transaction that reads from the device. If the number of clients is unknown, the time
-    /// between transactions.
+    /// Td: duration of one client's transaction that reads from the device. If the number of clients is unknown, the
+    /// time between transactions.
     pub cold_seconds: Estimate,
-    /// Tc: time of one client's transaction with cached pages.
+    /// Tc: duration of one client's transaction with cached pages.
     pub hit_seconds: Estimate,
-    /// P: the number of pages, as if all were equally likely.
+    /// P: number of pages, as if all were equally likely.
     pub pages: Estimate,
-    /// Typical relative deviation from the curve.
+    /// Typical relative deviation of the throughput from the fit.
     pub residual_share: f64,
     /// Number of clients; 1 if unknown. Times are per client.
     pub clients: u32,
@@ -202,7 +202,7 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     if !hit.is_finite() || !extra.is_normal() || !pages.is_normal() {
         return None;
     }
-    // Variance of ln Td = ln (Tc + A).
+    // Variance of ln Td, where Td = hit + extra.
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];
     let scale = f64::from(clients);

@@ -19,15 +19,15 @@ pub struct Judgement {
     pub level_share: Option<f64>,
     /// Start of the level, never before `to_95_seconds`. `None` unless steady or periodic.
     pub steady_from_seconds: Option<f64>,
-    /// Minimum duration of a level, besides 15 % of the run.
+    /// Minimum duration of a level, which also needs 15 % of the run.
     pub level_lasts_seconds: f64,
-    /// Time between dips.
+    /// Time between drops of throughput.
     pub period_seconds: Option<f64>,
-    /// Throughput of the level; if not reached, by the fit.
+    /// Throughput of the level; if it was not reached, the fitted throughput.
     pub steady_tps: Option<f64>,
-    /// 95 % of such levels are this near `steady_tps`, as an error of its logarithm.
+    /// Distance from `steady_tps` within which 95 % of such levels lie, as a difference of logarithms.
     pub level_error_share: Option<f64>,
-    /// Mean of the whole run.
+    /// Mean throughput of the whole run.
     pub mean_tps: f64,
     /// `mean_tps` ÷ `steady_tps` − 1.
     pub mean_error_share: Option<f64>,
@@ -37,7 +37,6 @@ pub struct Judgement {
     pub to_90_seconds: Option<f64>,
     /// Until 95 % of `steady_tps`; 0 if the run began there.
     pub to_95_seconds: Option<f64>,
-    /// Length of the run.
     pub run_seconds: f64,
     /// Length that a verdict of steady or periodic needs, if known.
     pub should_have_run_seconds: Option<f64>,
@@ -97,7 +96,7 @@ impl Judgement {
         let Some(tps) = self.steady_tps.filter(|_| self.steady_from_seconds.is_some()) else { return };
         let told =
             format!(", at {} tps where the run's steady throughput is {}", tell_rate(tps), tell_rate(tps / share));
-        // A stored judgement has it already.
+        // A stored reason has this text already.
         if !self.reason.ends_with(&told) {
             self.reason += &told;
         }
@@ -116,17 +115,16 @@ impl Judgement {
 
 // ---- verdict ----
 
-/// Verdict on a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// A level up to the end.
+    /// A level that lasts until the end of the run.
     Steady,
-    /// Still rising, or indistinguishable from a cold start.
+    /// Throughput still rises, or looks like that after a cold start.
     NotReached,
-    /// A level with dips every `period_seconds`.
+    /// A level with drops of throughput every `period_seconds`.
     Periodic,
-    /// Faster before, still falling, or silent at the end.
+    /// Throughput that was higher before, still falls, or is zero at the end.
     Degrading,
 }
 
@@ -164,11 +162,9 @@ pub(super) struct Reason {
     pub sentence: String,
 }
 
-/// Why no level is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Undecided {
-    /// The run is too short.
     TooShort,
     /// The throughput varies too much.
     Noisy,

@@ -21,15 +21,15 @@ const FALL_ERRORS: f64 = 3.5;
 const INTERVAL: f64 = 4.5;
 const LEAST_INTERVAL: f64 = 0.005;
 
-/// Maximum error of a level, in logarithms.
+/// Maximum error of a reported level, in logarithms.
 const TOLD_LEVEL: f64 = 1.0;
 
 const MOST_TOLD_VALUES: usize = 20_000;
 
 const LEVELLED_RISE: f64 = 0.08;
 
-/// A rise is over if the tail's second half rises less than `LATE_RISE`, than `LATE_SHARE` of the tail's rise (a
-/// straight rise has half), or than `LATE_ERRORS` standard errors.
+/// A rise is over if the tail's second half rises less than any of these: `LATE_RISE`, `LATE_SHARE` of the tail's rise
+/// (a straight rise has half), `LATE_ERRORS` standard errors.
 const LATE_RISE: f64 = 0.01;
 const LATE_SHARE: f64 = 0.33;
 const LATE_ERRORS: f64 = 2.0;
@@ -42,7 +42,7 @@ const PERIODS: f64 = 3.0;
 /// The steady part starts at this share of the steady throughput.
 const REACHED_SHARE: f64 = 0.95;
 
-/// Shares of the level: where a rise ends, and below which a second is slow.
+/// Shares of the level: a rise ends at `DATED_SHARE`, and a second below `SLOW_SECOND` is slow.
 const DATED_SHARE: f64 = 0.98;
 const SLOW_SECOND: f64 = 0.92;
 
@@ -56,7 +56,7 @@ const SILENT_SECONDS: f64 = 5.0;
 const STILL_SHARE: f64 = 0.1;
 const STILL_SECONDS: f64 = 2.0;
 
-/// Difference of the tail's median (in logarithms) above which the level belongs to a slower change.
+/// A tail whose median differs more from its level (in logarithms) may be part of a slow pattern.
 const UNLIKE: f64 = 0.3;
 const LEAST_COUNTED: f64 = 2.0;
 
@@ -83,7 +83,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     judgement
 }
 
-/// Reason if the closed form does not apply.
+/// Fits the closed form, or returns why it does not apply.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
         return Err("a warmer ran beside the workload");
@@ -103,10 +103,10 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
 }
 
-/// Rules that others would hide come first.
+/// Each rule precedes those that would hide it.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    // With random arrivals no other noise hides a fall.
+    // Random arrivals are the only noise, so demand a clear fall.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
@@ -161,7 +161,7 @@ fn find_unlike(tail: &Tail) -> Option<f64> {
 }
 
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
-    // A pattern seen twice needs twice the time to be seen four times.
+    // A slow pattern may have shown twice; four repetitions take twice the time.
     let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);

@@ -28,15 +28,15 @@ const WARMING_SHARE: f64 = 0.75;
 /// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Throughput leaps if half of the transactions below `LEAP_SHARE` cause less than `LEAP_PART` of the rise. Otherwise
-/// they cause at least half of it in logarithms, less noise.
+/// Throughput has leapt if the first half of the transactions below `LEAP_SHARE` caused less than `LEAP_PART` of the
+/// rise. The workload's own reads cause at least half (in logarithms), less noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
-/// A higher first share shows too little of a rise.
+/// A curve that starts higher rises too little to judge.
 const LEAP_FROM: f64 = 0.35;
 
-/// Share of values ignored at each end of the span.
+/// Share of the values that `find_span` ignores at each end.
 const FEW: f64 = 0.05;
 
 const LEAST_BEFORE_LEAP: usize = 6;
@@ -82,7 +82,7 @@ pub(super) struct Tail {
     /// Measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// The same trend, with its error by the noise of falls, and of rises.
+    /// The tail's trend. The error is from the noise of falls; for `fall`, of rises.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
@@ -181,8 +181,8 @@ impl Tail {
         self.risen.iter().position(|log| *log >= share.ln()).unwrap_or(self.risen.len())
     }
 
-    /// True if something else warmed the cache. The workload's own reads would cause half of the rise (in logarithms)
-    /// with half of the transactions.
+    /// True if something else warmed the cache. With half of the transactions, the workload's own reads would cause
+    /// half of the rise (in logarithms).
     pub fn has_leapt(&self) -> bool {
         let done = self.count_done();
         let half = self.find_risen(LEAP_SHARE);
@@ -387,7 +387,7 @@ const ERRORS: f64 = 3.0;
 const LEAST_EXPLAINED: f64 = 0.3;
 const LEAST_SPAN: f64 = 0.08;
 
-/// Length in values. `values` are shares of the level without trend.
+/// Period in values. `values` are shares of the level without trend.
 pub fn find_period(values: &[f64], fewest_dips: usize) -> Option<usize> {
     let longest = values.len() / FEWEST_PERIODS;
     let least_correlation = LEAST_AUTOCORRELATION.max(ERRORS / (values.len() as f64).sqrt());

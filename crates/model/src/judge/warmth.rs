@@ -18,7 +18,7 @@ pub(super) enum Floor {
     Falling,
 }
 
-/// `None` if the series has no reads.
+/// `None` if the series does not count device reads.
 pub(super) fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     if !series.has_reads {
         return None;
@@ -87,7 +87,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
             false => unknown(format!("its rise suggests that it ended at {share} of the warm throughput")),
         };
     }
-    // A warm hot part or a slow rise looks the same for a short time.
+    // For a short time, a warm hot part and a slow rise look like a warm server.
     if late {
         return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
     }
@@ -99,7 +99,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
     };
     let risen = series.transactions_until(tail.find_risen(RISEN_SHARE) as f64 * tail.width);
     // With P equally likely pages, a rise from share r to s of the level takes at least P ln(s ÷ r) transactions, even
-    // at the device's limit. A faster rise was a hot part's, or something else read.
+    // at the device's limit. A faster rise is a hot part's, or due to another reader.
     if has_risen && !tail.has_leapt() && risen < OWN_RISE * pages * (RISEN_SHARE / tail.first_share).ln() {
         return unknown(format!(
             "it rose to its level within {risen:.0} transactions, too few to have read most of {pages:.0} pages: the rest is \
@@ -143,7 +143,7 @@ const MISFIT: f64 = 0.015;
 /// Clamps residuals, in standard deviations.
 const FARTHEST: f64 = 4.0;
 
-/// Shares that the end may have reached, and P as shares of the transactions. Other rules judge slower rises.
+/// Tested shares of the warm level at the end, and P as shares of the transactions. Other rules judge slower rises.
 const SHARES: [f64; 14] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.89, 0.92, 0.95, 0.97, 0.985, 0.995];
 const PAGES: [f64; 16] = [0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.2, 0.3, 0.4, 0.55, 0.8, 1.2, 1.8, 2.7, 4.0, 8.0];
 

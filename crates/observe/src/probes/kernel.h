@@ -21,7 +21,6 @@ typedef long long s64;
     struct { __uint(type, MAP_RING); __uint(max_entries, bytes); } name SEC(".maps")
 // Keeps clang from merging paths that the verifier must see apart.
 #define HIDE(value) asm volatile("" : "+r"(value))
-// Compiler barrier.
 #define BARRIER() asm volatile("" : : : "memory")
 
 // include/uapi/linux/bpf.h: helper numbers, map types, flags.

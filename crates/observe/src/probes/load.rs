@@ -38,7 +38,7 @@ impl Loading {
         })
     }
 
-    /// The loader also parses the BTF and does not share it. Parses in parallel if a thread is available.
+    /// The loader parses the BTF again for itself. Both parse in parallel if a thread is available.
     fn read() -> Result<Loading, BtfError> {
         thread::scope(|scope| {
             let types = thread::Builder::new().spawn_scoped(scope, Btf::from_sys_fs);
@@ -63,7 +63,7 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
 #[derive(Debug)]
 pub struct CostCount {
     _counting: Option<OwnedFd>,
-    /// Why it does not count.
+    /// Why the kernel does not count.
     pub refusal: Option<String>,
 }
 
@@ -94,7 +94,6 @@ fn read_cost(ebpf: &Ebpf) -> ProbeCost {
         Some(ProgramCost { name: name.to_owned(), runs, total_ns })
     };
     let mut programs: Vec<ProgramCost> = ebpf.programs().filter_map(cost).collect();
-    // The library's order is arbitrary.
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     ProbeCost { programs }
 }

@@ -20,8 +20,8 @@ pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Bo
     Err(missing((postmaster_pid, options)))
 }
 
-/// Watches files in units of `unit_pages` pages, a power of two. Reads `control` to verify that the kernel and stat use
-/// the same numbers for files. Not every file system does.
+/// Watches files in units of `unit_pages` pages, a power of two. Reads `control` to verify that the kernel and stat
+/// report the same device and inode numbers. Not every file system does.
 pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<Box<dyn PageWatch>, Error> {
     #[cfg(probes)]
     return Ok(Box::new(pages::PageProbe::open(files, unit_pages, control)?));

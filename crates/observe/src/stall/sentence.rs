@@ -43,14 +43,14 @@ pub enum StallKind {
     Unexplained,
 }
 
-/// Throughput far below its surroundings.
+/// A temporary drop far below the usual throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Stall {
     /// Unix time in milliseconds.
     pub begin_ms: i64,
     /// `None` while in progress.
     pub end_ms: Option<i64>,
-    /// Length, so far if in progress.
+    /// Length so far, if in progress.
     pub length_ns: u64,
     pub kind: StallKind,
     /// The cause. It may change during the stall.
@@ -77,13 +77,13 @@ const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 /// Minimum increase of waiting backends, as a share of all.
 const VICTIMS: f64 = 0.2;
 
-/// Share of waiting among working backends that needs no increase: on a slow device, nearly all always wait.
+/// Share of waiting among working backends that counts without an increase: on a slow device, nearly all always wait.
 const NEARLY_ALL: f64 = 0.8;
 
 /// Minimum share of the stall filled by file calls.
 const FILLS: f64 = 0.4;
 
-/// Minimum increase of others' share of the processors, and minimum share of all in use.
+/// As shares of all processors: minimum increase of other processes' use, and minimum use by all.
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
@@ -118,7 +118,7 @@ const EVENTS_NAMED: usize = 3;
 /// `usual_per_second` is the command rate that the stall was judged against.
 pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
     let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
-    // A cause precedes those whose signs it produces.
+    // A cause is tested before those whose signs it produces.
     let (kind, cause) = seen
         .memory()
         .or_else(|| seen.temporary_files())
@@ -145,7 +145,7 @@ struct Seen<'a> {
     usual_per_second: f64,
 }
 
-/// Consecutive calls of one process, or of all processes for the log.
+/// Calls of one process in the stall, or of all processes for the log.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     overlap_ns: u64,
@@ -172,7 +172,7 @@ impl<'a> Seen<'a> {
         self.now.of_classes(classes) - self.then.of_classes(classes)
     }
 
-    /// True for more backends than before, or nearly all.
+    /// True if many more backends wait than before, or nearly all.
     fn keep(&self, classes: &[&str]) -> bool {
         let kept = self.now.of_classes(classes);
         self.grew(classes) >= self.many() || kept >= SOMEBODY && kept >= NEARLY_ALL * self.now.at_work()
@@ -205,8 +205,8 @@ impl<'a> Seen<'a> {
         let all = self.now.processors;
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
-        // With most backends blocked and few ready, processors are not short. If only clients are affected, others may
-        // use just the idle rest, so some task must wait for a processor.
+        // With most backends blocked and few ready, processors are not short. If only clients are affected, other
+        // processes may use just idle processors, so a task must also wait for one.
         let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
         let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {
@@ -235,7 +235,7 @@ impl<'a> Seen<'a> {
         Some((kind, format!("{what}: {waiting} of {of} backends waited for {whom}.")))
     }
 
-    /// True if most of the time. Tolerates short lock waits when all clients return at once.
+    /// True if backends mostly wait for clients. Tolerates short lock waits when all clients return at once.
     fn is_with_clients(&self) -> bool {
         let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
         with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
@@ -249,7 +249,7 @@ impl<'a> Seen<'a> {
         self.during.iter().filter(is_with_client).collect()
     }
 
-    /// Excludes the first and last steps, which contain normal traffic. One client may be an onlooker.
+    /// True if hardly any client sent anything. Ignores the first and last steps (normal traffic) and one onlooker.
     fn clients_pause(&self) -> bool {
         let steps = self.steps_with_clients();
         let inner = steps.get(1..steps.len().saturating_sub(1)).unwrap_or_default();
@@ -298,7 +298,7 @@ impl<'a> Seen<'a> {
             return Some((StallKind::BufferPin, told));
         }
         let holder = holders.iter().filter(|one| !waits_for(one, "Lock")).max_by_key(|one| one.waiters)?;
-        // File calls explain the holder's own wait.
+        // A file call explains better why the holder waits.
         if BLOCKED.iter().any(|class| waits_for(holder, class)) && self.candidate().is_some() {
             return None;
         }
@@ -387,7 +387,7 @@ impl<'a> Seen<'a> {
     fn candidate(&self) -> Option<Candidate<'a>> {
         let begin_ns = self.during.first().map(|step| step.end_ns - step.length_ns)?;
         let end_ns = self.during.last()?.end_ns;
-        // A call appears in each step until its end, and once more then.
+        // A call in progress appears in each step, and once more when it ends.
         let mut calls: BTreeMap<(u32, u64), (&SeenCall, u64)> = BTreeMap::new();
         for (step, seen) in self.during.iter().flat_map(|step| step.calls.iter().map(move |seen| (step, seen))) {
             let until = seen.call.end_ns.unwrap_or(step.end_ns);
@@ -430,7 +430,7 @@ impl<'a> Seen<'a> {
         grown.first().is_some_and(|(name, _)| name.to_ascii_uppercase().contains(":WAL"))
     }
 
-    /// On an unsaturated device, something before it delays the waits.
+    /// On an unsaturated device, something before it delays reads and writes.
     fn device(&self, is_saturated: bool) -> Option<(StallKind, String)> {
         let busiest = self.now.busiest.as_ref().filter(|(_, busy)| (*busy >= SATURATED) == is_saturated);
         let (name, busy) = busiest.filter(|_| self.keep(&["IO"]))?;

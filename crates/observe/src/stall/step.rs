@@ -133,7 +133,7 @@ impl CheckpointPhase {
 
 // ---- averages over several steps ----
 
-/// Weighted by length, in backends or processors.
+/// Means weighted by step length, in backends or processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
     pub seconds: f64,
@@ -202,7 +202,7 @@ impl Means {
         if self.seconds > 0.0 { self.commands as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Most growth first: name and current number.
+    /// Waits that grew, most growth first: name and current number.
     pub fn grown(&self, before: &Means, classes: &[&str]) -> Vec<(String, f64)> {
         let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         let growth = |(event, now): (&(String, String), &f64)| {

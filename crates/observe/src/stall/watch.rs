@@ -50,10 +50,10 @@ impl StallWatch {
         }
     }
 
-    /// Adds a reading, usually four per second, with lock waits since the last one. Looks up relations through any
-    /// connection. Without counted commands there is no throughput, and stall detection stops.
+    /// Adds a reading, with lock waits since the last one. Looks up relations through `connection`. Without counted
+    /// commands, stall detection stops.
     ///
-    /// Returns the number of transactions that it caused.
+    /// Returns the number of transactions that the lookups caused.
     pub async fn add(
         &mut self,
         reading: &Reading,

@@ -78,22 +78,21 @@ impl std::fmt::Display for StatisticName {
     }
 }
 
-/// Statistic of a kind of time, at one place.
+/// Statistic of one kind of time, for one group of processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct NamedStatistic {
     /// `where::part::detail`.
     pub name: String,
-    /// By `--by`: such as the kind of process.
+    /// Group of processes by `--by`, such as the kind of process.
     #[serde(rename = "where")]
     pub place: String,
-    /// Class of wait events, or `processor`; of commands `command`.
+    /// Class of wait events, or `processor`; for commands, `command`.
     pub part: String,
-    /// Wait event.
     pub detail: String,
     #[serde(flatten)]
     pub statistic: Statistic,
     pub average_ns: Option<u64>,
-    /// Upper bound of a bucket, or the maximum: at most twice too high.
+    /// 99th percentile: the upper bound of a bucket, or the maximum. At most twice too high.
     pub p99_ns: Option<u64>,
 }
 
@@ -142,7 +141,7 @@ pub struct TimeShares {
     pub ready_ns: Option<u64>,
     /// Waiting for a client, on read or write.
     pub client_ns: u64,
-    /// Background processes without work.
+    /// Time of background processes without work.
     pub idle_ns: u64,
     /// Waiting for any other named event.
     pub waiting_ns: u64,
@@ -152,9 +151,9 @@ pub struct TimeShares {
     pub unknown_ns: u64,
     /// Received commands. `None` if the source does not count them.
     pub commands: Option<u64>,
-    /// Ended commands. `None` if `commands` is.
+    /// Ended commands. `None` if `commands` is null.
     pub handled: Option<u64>,
-    /// Time of ended commands since their receipt, across all kinds. `None` if `commands` is.
+    /// Total time of ended commands since their receipt, of all kinds. `None` if `commands` is null.
     pub handled_ns: Option<u64>,
     /// Switches to a processor. `None` if the source does not count them.
     pub switches: Option<u64>,
@@ -236,9 +235,9 @@ impl TimeSecond {
 /// Gaps in the observation, always reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Imperfect {
-    /// Times on a processor whose start was missed; their length is from the account of the scheduler.
+    /// Times on a processor whose start was missed. Their length is from the scheduler's counters.
     pub recovered: u64,
-    /// Length of these times.
+    /// Length of the times counted in `recovered`.
     pub recovered_ns: u64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,
@@ -246,7 +245,7 @@ pub struct Imperfect {
     pub lost_processes: u64,
     /// Slow file calls that were not reported: there were too many.
     pub lost_calls: u64,
-    /// Calls and writes without a file: there were too many files.
+    /// File calls and writes not attributed to a file: there were too many files.
     pub lost_of_files: u64,
 }
 
@@ -265,7 +264,7 @@ pub struct Lasting {
     pub within_ns: u64,
 }
 
-/// Lifetime by place, and whether it has a client backend. A query may also have parallel workers, a database
+/// Lifetime by place, and whether it has a client backend. A query's place may also have parallel workers, a database's
 /// autovacuum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lived(BTreeMap<String, (u64, bool)>);
@@ -291,7 +290,7 @@ pub struct TimeSpan {
     pub clients: TimeShares,
     pub lived: Lived,
     pub statistics: BTreeMap<StatisticName, Statistic>,
-    /// Their time is in the statistics, their count is not.
+    /// Waits in progress. `statistics` include their time, but not their count.
     pub open: BTreeMap<StatisticName, Lasting>,
     pub imperfect: Imperfect,
     pub failed: FailedLooks,
@@ -311,7 +310,7 @@ impl Told {
         reading.into_iter().map(|last| ((last.pid, last.birth), told(last))).collect()
     }
 
-    /// The session's query may be older than the wait or command.
+    /// `query` may be older than the wait and command in progress.
     fn begun_in(process: &ProcessTimes, query: Option<&String>) -> [Option<String>; 2] {
         [process.open.is_some(), process.handling_ns.is_some()].map(|lasts| query.filter(|_| lasts).cloned())
     }
@@ -321,7 +320,7 @@ impl Told {
         add_within(now, &self.last.waits_for(event), &self.first.waits_for(event), open_ns, longest_ns)
     }
 
-    /// Since the observation began.
+    /// Length of the wait within the observation.
     fn lasts_ns(&self, process: &ProcessTimes, open: &OpenWait) -> u64 {
         let is_same = |first: &&OpenWait| {
             let count = |times: &ProcessTimes| times.waits_for(&open.event).count;
@@ -330,7 +329,7 @@ impl Told {
         open.length_ns - self.first.open.as_ref().filter(is_same).map_or(0, |first| first.length_ns.min(open.length_ns))
     }
 
-    /// Since the observation began.
+    /// Age of the command within the observation.
     fn handling_ns(&self, process: &ProcessTimes) -> Option<u64> {
         let is_same = process.handled.count == self.first.handled.count;
         let before_ns = self.first.handling_ns.filter(|_| is_same).unwrap_or(0);
@@ -338,8 +337,8 @@ impl Told {
     }
 }
 
-/// The increase since `earlier`. A wait in progress at the beginning (`first`) loses its earlier time. No length
-/// exceeds `longest_ns` or the process's increase since `first`.
+/// Increase since `earlier`. A wait in progress at the first reading loses its time before it. No length exceeds
+/// `longest_ns` or the process's increase since `first`.
 fn add_within(
     now: &Statistic,
     earlier: &Statistic,
@@ -409,7 +408,6 @@ impl Accounting {
         }
     }
 
-    /// Prepares for a restarted server: other event names, other processes.
     pub fn follow_restart(&mut self, names: WaitNames) {
         (self.names, self.is_another_server) = (names, true);
     }
@@ -421,7 +419,7 @@ impl Accounting {
     pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
         let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
         self.counts_commands = reading.counts_commands;
-        // Nothing before the new source began is counted.
+        // A new source counts only from its first reading.
         let mut lived_from_ns = from_ns;
         if let Some(begin) = reading.begins_from {
             lived_from_ns = begin.at_ns;
@@ -483,7 +481,7 @@ impl Accounting {
         // Commands received before counting stopped in this span still count.
         let commands =
             Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
-        // In that span one more command may end than was received: no receive follows it.
+        // In that span, more commands may end than were received, as receives are no longer counted.
         let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
         let switches = process.switches - earlier.switches;
         let mut shares = TimeShares {

@@ -11,24 +11,23 @@ use crate::time::roster::show_query;
 use host::units::Bytes;
 use postgres::{LockProcess, Session};
 
-/// A process and those that wait for its locks. Without waiters, it is idle in a transaction for 1 s or longer.
+/// A process and the processes that wait for its locks. Without waiters, it is idle in a transaction for 1 s or longer.
 /// Constants in `query` are shown as `?`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Blocker {
     #[serde(flatten)]
     pub process: LockProcess,
-    /// Waits that pgthaw saw behind it, a lower limit. 0 for a process that waits itself.
+    /// Time that other processes were seen waiting for it, a lower limit. 0 if it waits itself.
     pub held_up_ns: u64,
-    /// Waiters, longest wait first. A waiter with several blockers is behind a root if possible.
+    /// Waiters, longest wait first. A waiter with several blockers is listed under one that does not wait, if possible.
     pub behind: Vec<Blocker>,
 }
 
-/// Temporary files of a session: a query's maximum.
+/// Temporary files of a session: the maximum of any query.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct TemporaryFiles {
     #[serde(flatten)]
     pub session: Session,
-    /// Number of files.
     pub files: u64,
     pub bytes: Bytes,
 }
@@ -38,7 +37,7 @@ const IDLE_MS: u64 = 1000;
 /// Shorter waits are contention; no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
-/// JSON readers limit the depth.
+/// JSON readers limit a tree's depth.
 const DEEPEST: usize = 20;
 
 const KEPT: usize = 100;
@@ -98,7 +97,7 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
 pub struct Culprits {
     pub blockers: Vec<Blocker>,
     pub temporary: Vec<TemporaryFiles>,
-    /// Each blocker at its most waiters, longest total wait first; each query at its most bytes.
+    /// Each blocker with its most waiters, longest total wait first. Each query's maximum of temporary files.
     pub seen_blockers: Vec<Blocker>,
     pub seen_temporary: Vec<TemporaryFiles>,
     unread_ns: u64,
@@ -110,7 +109,7 @@ impl Culprits {
         self.unread_ns += since_ns;
         self.blockers = match locks {
             Some(locks) => Blocker::trees(locks.into_iter().map(shown_lock).collect()),
-            // New blockers are unknown.
+            // The lock waits are unknown.
             None if sessions.iter().any(waits_for_lock) => return,
             None => Vec::new(),
         };

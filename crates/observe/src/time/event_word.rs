@@ -61,7 +61,7 @@ impl EventWord {
         list_processes(postmaster_pid).into_iter().filter_map(|pid| Some((pid, self.read(pid).ok()?))).collect()
     }
 
-    /// Process-local in a postmaster, or without a shared memory entry.
+    /// Process-local pointer in a postmaster, or without a shared memory entry.
     pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
         Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
     }

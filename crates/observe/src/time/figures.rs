@@ -26,9 +26,8 @@ pub struct TimeUse {
     pub ready_seconds: Option<f64>,
     /// Waiting for the client.
     pub client_seconds: f64,
-    /// Waiting for lightweight locks.
     pub lwlock_seconds: f64,
-    /// Waiting for locks.
+    /// Waiting for heavyweight locks.
     pub lock_seconds: f64,
     /// Waiting for reads and writes.
     pub io_seconds: f64,
@@ -46,17 +45,16 @@ pub struct TimeUse {
     pub handled_seconds: f64,
     /// Number of waits for lightweight locks.
     pub lwlock_waits: f64,
-    /// Of these, for locks of shared statistics.
+    /// Number of waits for locks of shared statistics.
     pub statistics_waits: f64,
-    /// Waiting for locks of shared statistics.
     pub statistics_seconds: f64,
     /// Backend status updates (pg_stat_activity). `None` if unreadable.
     pub activity_reports: Option<f64>,
-    /// Background processes on a processor.
+    /// Time of background processes on a processor.
     pub background_running_seconds: f64,
-    /// Background processes ready for a processor.
+    /// Time of background processes ready for a processor.
     pub background_ready_seconds: f64,
-    /// Background processes that waited for anything but new work.
+    /// Time that background processes waited for anything but new work.
     pub background_waiting_seconds: f64,
     /// Switches of processors to processes of the server.
     pub switches: f64,
@@ -68,7 +66,7 @@ pub struct TimeUse {
     pub lost_processes: f64,
 }
 
-/// Account of a trial.
+/// Account of the server's time in a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TimeFigures {
     /// `bpf`, `memory` or `sql` (docs/waits.md).
@@ -80,7 +78,7 @@ pub struct TimeFigures {
     pub explained_ratio_min: Option<f64>,
     /// Highest explained share of any second.
     pub explained_ratio_max: Option<f64>,
-    /// Ended before the trial because it exceeded its processor budget.
+    /// Whether the account ended before the trial, because it exceeded its processor budget.
     pub is_cut_short: bool,
 }
 
@@ -94,17 +92,17 @@ pub struct TrialTime {
     pub processes: u32,
     /// Sorted by total time, idle processes last.
     pub statistics: Vec<NamedStatistic>,
-    /// Commands of client backends, from their receipt.
+    /// Durations of client backends' commands, from their receipt.
     pub handled_statistic: Option<NamedStatistic>,
     /// Times on a processor whose start was missed.
     pub recovered: u64,
-    /// Length of these times.
+    /// Length of the times counted in `recovered`.
     pub recovered_seconds: f64,
     /// Waits whose wakeup was missed. They include the wait for a processor.
     pub wakes_missed: u64,
-    /// BPF programs, by the kernel's count.
+    /// Cost of BPF programs, by the kernel's count.
     pub programs: Vec<ProgramCost>,
-    /// Processor time of the reading thread.
+    /// Processor time of pgthaw's thread that reads the account.
     pub own_cpu_seconds: f64,
 }
 
@@ -175,7 +173,7 @@ impl TimeUse {
 }
 
 impl TimeFigures {
-    /// Uses the source's own sums.
+    /// Time of all kinds but the unknown one.
     pub fn explained_seconds(&self) -> f64 {
         self.total.kinds().into_iter().map(|(_, seconds)| seconds).sum::<f64>() - self.total.unknown_seconds
     }
@@ -189,7 +187,7 @@ impl TimeFigures {
         (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
     }
 
-    /// Processors needed if all command time but LWLock waits ran. The excess is other waits.
+    /// Processors needed if all command time but LWLock waits ran. Those not used were other waits.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }

@@ -72,7 +72,7 @@ impl LookSums {
         self.add(at_ns, unseen);
     }
 
-    /// Steps keep their length with rare samples.
+    /// Charges time since the last sample too, so steps keep their length.
     pub fn read_until(&self, at_ns: u64) -> Reading {
         let mut sums = self.lock();
         let elapsed = at_ns.saturating_sub(sums.at_ns);
@@ -250,7 +250,7 @@ impl SqlLooks {
                         to_add.lock().failure = Some(error.with_hint());
                         return;
                     }
-                    // The reader reports the reason of its own queries.
+                    // `Watch` reports why its own queries fail.
                     Err(_) => to_add.add_failed(at_ns),
                 }
             }

@@ -150,7 +150,6 @@ mod tests {
 
     #[test]
     fn a_pin_and_the_lock_of_a_buffer_have_the_names_of_their_version() {
-        // Observed numbers and names.
         let pin = |version_num| named(&WaitNames::of_version(version_num), 0x0400_0000);
         let expected = ["BufferPin::BufferPin", "BufferPin::BufferPin", "Buffer::BufferCleanup"];
         assert_eq!([150_018, 180_006, 190_000].map(pin), expected);

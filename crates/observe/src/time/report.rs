@@ -14,14 +14,13 @@ use crate::stall::Stall;
 /// Overhead of the observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct LookingCost {
-    /// Kernel programs. `None` without any, or if the kernel does not count.
+    /// Cost of the BPF programs. `None` without any, or if the kernel does not count it.
     pub kernel: Option<ProbeCost>,
-    /// Why the kernel does not count.
+    /// Why the kernel does not count their cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_refusal: Option<String>,
     /// pgthaw's own processor time.
     pub own_cpu_ns: u64,
-    /// Number of processors.
     pub processors: f64,
 }
 
@@ -37,12 +36,9 @@ impl LookingCost {
 /// else 0.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct TimeReport {
-    /// How the times were measured.
     pub source: Tier,
-    /// Better sources that were not available.
     pub refused: Vec<RefusedSource>,
     pub by: By,
-    /// Length of the observation.
     pub length_ns: u64,
     /// Processes seen at any time, without pgthaw's own.
     pub processes: u32,
@@ -54,8 +50,8 @@ pub struct TimeReport {
     pub clients: TimeShares,
     #[serde(skip)]
     pub lived: Lived,
-    /// Commands, from their receipt until the wait for the next one, most time first. They overlap the kinds of time.
-    /// Only with source `bpf`.
+    /// Commands, from their receipt until the wait for the next one, most time first. Their time is also in the other
+    /// statistics. Only with source `bpf`.
     pub handled_by: Vec<NamedStatistic>,
     /// Commands in progress at the start. Only their time within the observation counts.
     pub begun_before: u64,
@@ -68,9 +64,10 @@ pub struct TimeReport {
     pub stalls: Vec<Stall>,
     /// Files, longest syncs first. Only with source `bpf`.
     pub files: Vec<FileTimes>,
-    /// At most 100, longest total wait first: by locks when most waited, then sessions idle in a transaction.
+    /// At most 100: first those with waiters, longest total wait first, each when most processes waited. Then sessions
+    /// idle in a transaction.
     pub blockers: Vec<Blocker>,
-    /// At most 100, most bytes first, each with the maximum of a query.
+    /// At most 100 sessions, most bytes first. Each has the maximum of any query.
     pub temporary_files: Vec<TemporaryFiles>,
     /// Reductions of the overhead.
     pub reductions: Vec<Reduction>,

@@ -48,7 +48,7 @@ impl Roster {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Forgets all but these and `untold`, which have ended and are not reported yet.
+    /// Identifies `processes`. Forgets all but these and `untold`, which have ended and are not reported yet.
     pub fn learn(&mut self, processes: &[ProcessTimes], untold: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
         let there: HashSet<(u32, u64)> =
@@ -81,7 +81,7 @@ impl Roster {
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
     }
 
-    /// Kind `OTHER` may not have set its title yet.
+    /// A new process may still have kind `OTHER`.
     fn is_known(&self, key: &(u32, u64)) -> bool {
         self.known.get(key).is_some_and(|who| who.kind != OTHER)
     }
@@ -110,7 +110,7 @@ impl Roster {
     }
 }
 
-/// Short and without constants: queries differing only in these are one.
+/// Shortens a query and removes constants: queries differing only in these are one.
 pub fn show_query(query: &str) -> String {
     let shown = show_statement(query);
     match shown.char_indices().nth(QUERY_CHARS) {

@@ -82,7 +82,7 @@ impl TimeSampler {
         Ok(TimeSampler { sampling, opening, begin })
     }
 
-    /// Opening must belong to no second of the trial.
+    /// Keeps the time of opening out of the trial's seconds.
     pub fn wait_until_open(&self) {
         let Err(_closed) = self.opening.recv();
     }
@@ -139,7 +139,6 @@ impl Looker {
             let used = compute_time_use(&within, &looking);
             whole.add(reading.clone(), |process| self.roster.who(process));
             total.add(&used);
-            // A partial second counts only in the total.
             if is_whole {
                 explained.extend(used.explained_ratio);
                 let per_second = 1e9 / within.length_ns().max(1) as f64;

@@ -74,7 +74,6 @@ pub struct FileCall {
 /// Writes. `bytes` is 0 if the file system does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Written {
-    /// Number of writes.
     pub writes: u64,
     pub bytes: u64,
 }
@@ -126,9 +125,9 @@ pub struct FileTimes {
     pub syncs: Statistic,
     /// Whether a sync is in progress. It is counted with its length so far.
     pub lasts: bool,
-    /// Other calls that slept, usually writes.
+    /// Number of other calls in which a process slept, usually writes.
     pub sleeps: u64,
-    /// Time that they slept.
+    /// Time slept in these other calls.
     pub slept_ns: u64,
     /// Written by the server's processes. Zero without a write tracepoint.
     pub written: Written,
@@ -269,13 +268,11 @@ pub struct ProbeCost {
     pub programs: Vec<ProgramCost>,
 }
 
-/// A BPF program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct ProgramCost {
     pub name: String,
-    /// How often it ran.
     pub runs: u64,
-    /// Its time.
+    /// Total run time.
     pub total_ns: u64,
 }
 
@@ -362,7 +359,6 @@ pub trait TimeSource: Send {
 
 // ---- kinds of files ----
 
-/// Kind of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -379,7 +375,7 @@ pub enum FileKind {
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct FileName {
-    /// Path below the data directory, such as `base/16386/16387.1`; of temporary files their directory. Empty if
+    /// Path below the data directory, such as `base/16386/16387.1`; for temporary files, their directory. Empty if
     /// unreadable.
     pub path: String,
     pub kind: FileKind,

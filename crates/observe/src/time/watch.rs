@@ -29,9 +29,9 @@ const SELDOM_LOOK: Duration = Duration::from_secs(2);
 /// Interval of queries for lock waits and temporary files. They take at most 1 / `PARTS_OF_LOOKS` of the time.
 const CULPRITS_LOOK: Duration = Duration::from_millis(400);
 const PARTS_OF_LOOKS: u32 = 20;
-/// The query takes 250 ms with 500 waiters.
+/// Timeout for lock waits: the query takes 250 ms with 500 waiters.
 const LOCKS_LOOK: Duration = Duration::from_secs(1);
-/// Delay after an error in that query.
+/// Delay after a failed query for temporary files.
 const REFUSED_TEMPORARY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -113,12 +113,11 @@ impl Watch {
         is_gone
     }
 
-    /// Continues after a reconnection with all results.
+    /// Continues after a reconnection.
     pub fn follow(&mut self, connection: PgConnection, roster: Roster) {
         (self.connection, self.roster) = (Some(connection), roster);
     }
 
-    /// Continues after a restart, with other event names and fresh stall detection.
     pub fn follow_restart(&mut self, names: WaitNames, stalls: Option<StallWatch>) {
         self.accounting.follow_restart(names.clone());
         self.names = names;
@@ -188,7 +187,6 @@ impl Watch {
             }
             // A stopped server does not end the measurement.
             Ok(Err(error)) if error.is_server_gone() => self.lose_server(error.with_hint()),
-            // The next query may succeed.
             Ok(Err(error)) => {
                 let failed = &mut self.accounting.failed;
                 (failed.count, failed.why) = (failed.count + 1, error.with_hint());
@@ -231,7 +229,7 @@ impl Watch {
 
     async fn add(&mut self, mut reading: Reading) {
         if reading.begins_from.is_some() {
-            // Nothing of the old source is lost.
+            // The last reading of the old source still counts.
             self.add_up();
         }
         let begins_from = self.latest.take().map(|before| {

@@ -10,7 +10,7 @@ use postgres::CheckpointPulse;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointPhase {
-    /// The wait event is hidden.
+    /// Unknown, because the wait event is hidden.
     #[default]
     Unknown,
     /// No checkpoint runs.
@@ -21,37 +21,37 @@ pub enum CheckpointPhase {
     Syncing,
 }
 
-/// Checkpoints.
+/// State and counters of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
-    /// Duration so far, an upper limit: counted from the last look before the checkpoint.
+    /// Duration so far, an upper limit: counted from the last reading before the checkpoint.
     pub running_ns: Option<u64>,
     /// Written buffers of the current checkpoint; 0 without one.
     pub buffers: u64,
     /// The last finished checkpoint.
     pub last: Option<LastCheckpoint>,
-    /// Checkpoints by time since the statistics reset.
+    /// Timed checkpoints since the statistics reset.
     pub timed: u64,
     /// Requested checkpoints since the statistics reset.
     pub requested: u64,
     /// WAL since the redo point of the last finished checkpoint.
     pub wal_bytes: u64,
-    /// Since the redo point of the last finished checkpoint.
+    /// Time since the redo point of the last finished checkpoint.
     pub since_seconds: f64,
     /// `checkpoint_timeout`.
     pub timeout_seconds: f64,
     /// `max_wal_size`.
     pub max_wal_bytes: u64,
-    /// Buffers written since the last look.
+    /// Buffers written since the last reading.
     pub buffers_added: u64,
-    /// Time of writing in checkpoints that ended since the last look.
+    /// Time of writing in checkpoints that ended since the last reading.
     pub write_ms_added: f64,
-    /// Time of flushing in checkpoints that ended since the last look.
+    /// Time of flushing in checkpoints that ended since the last reading.
     pub sync_ms_added: f64,
-    /// Checkpoints by time since the last look.
+    /// Timed checkpoints since the last reading.
     pub timed_added: u64,
-    /// Requested checkpoints since the last look.
+    /// Requested checkpoints since the last reading.
     pub requested_added: u64,
 }
 
@@ -87,7 +87,7 @@ impl CheckpointWatch {
             Some("CheckpointerMain") => CheckpointPhase::Idle,
             Some(event) if event.ends_with("Sync") => CheckpointPhase::Syncing,
             Some(_) => CheckpointPhase::Writing,
-            // It is running and stays in its phase.
+            // On a processor, the checkpointer stays in its phase.
             None if has_begun => CheckpointPhase::Writing,
             None => self.phase,
         };

@@ -11,7 +11,7 @@ use crate::statistic::{BUCKETS, Statistic, upper_bound};
 use crate::time::{ProgramCost, Tier};
 use host::units::{Bytes, is_treacherous};
 
-/// Maximum number of names. Further ones are summed under `FURTHER`.
+/// Further names are summed under `FURTHER`.
 const NAMES_MAX: usize = 2000;
 
 const FURTHER: &str = "further";
@@ -197,7 +197,7 @@ impl Totals {
     fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
         let now = metric.read(&self.last);
         match metric.is_counter() {
-            // A counter that is no longer counted would look constant. Keeps it while the server is down.
+            // Omits a counter no longer counted: it would look constant. Keeps all while the server is down.
             true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
             false => now,
         }
@@ -327,7 +327,6 @@ mod tests {
         totals
     }
 
-    /// Also checks the format.
     fn parse(page: &str) -> BTreeMap<String, f64> {
         let mut types = BTreeMap::<&str, &str>::new();
         let mut helped = BTreeSet::new();

@@ -25,7 +25,7 @@ pub struct TopFrame {
     /// `None` without a server.
     pub source: Option<Tier>,
     pub by: By,
-    /// Number of processes. This and the fields below exclude pgthaw's own.
+    /// This and the fields below exclude pgthaw's own processes.
     pub processes: u32,
     /// The account of all processes.
     pub time: TimeShares,
@@ -34,7 +34,6 @@ pub struct TopFrame {
     pub clients: TimeShares,
     /// Explained share of the lifetime, 0 to 1.
     pub explained: Option<f64>,
-    /// Mean number of processes.
     pub activity: Activity,
     pub rates: Rates,
     /// Most time first, idle processes last.
@@ -57,16 +56,14 @@ pub struct TopFrame {
     pub reductions: Vec<Reduction>,
     /// Why there is no server.
     pub failure: Option<String>,
-    /// Earlier steps not received in time.
+    /// Earlier steps that were dropped, because the receiver was slow.
     pub lost_frames: u64,
 }
 
-/// Something that is not visible.
+/// Data that is not visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Missing {
-    /// Data that is not visible.
     pub what: String,
-    /// Reason.
     pub why: String,
     pub remedy: Option<String>,
 }
@@ -130,7 +127,7 @@ impl Activity {
 /// Rates. Counters that the server updates rarely are averaged over several steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Rates {
-    /// Span of the rates of transactions, blocks and bytes.
+    /// Time over which rates of transactions, blocks and bytes are averaged.
     pub over_ns: u64,
     /// From pg_stat_database.
     pub transactions_per_second: Option<f64>,
@@ -153,10 +150,10 @@ pub struct Rates {
 pub struct TopStatistic {
     #[serde(flatten)]
     pub named: NamedStatistic,
-    /// Share (0 to 1) of the lifetime in places with client backends. `None` for other places.
+    /// Share of the client backends' lifetime, 0 to 1. `None` for groups without client backends.
     #[serde(default)]
     pub share: Option<f64>,
-    /// Number of waits in progress: in `total_ns`, not in `count`.
+    /// Number of waits in progress. `total_ns` includes them, `count` does not.
     pub open: u32,
     /// Length of the longest wait in progress.
     pub open_ns: u64,
@@ -195,16 +192,15 @@ impl ServerStep {
     }
 }
 
-/// Counters of the server: increases since the last query, then what is so now.
+/// Counters of the server: increases since the last query, then current values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ServerStep {
     /// Time since the last query.
     pub length_ns: u64,
-    /// Without pgthaw's own, if known.
+    /// Commits without pgthaw's own, if known.
     pub commits: u64,
-    /// Before PostgreSQL 15 with pgthaw's own connecting.
+    /// Before PostgreSQL 15, includes those of pgthaw's new connections.
     pub rollbacks: u64,
-    /// pgthaw's own.
     pub own_transactions: u64,
     /// Blocks found in shared_buffers.
     pub blocks_hit: u64,
@@ -218,7 +214,6 @@ pub struct ServerStep {
     pub active_ns: Option<u64>,
     /// Sessions that this role may not see. They are not included below.
     pub hidden: u32,
-    /// Client sessions.
     pub clients: u32,
     /// Sessions with a running query.
     pub active: u32,
@@ -315,7 +310,7 @@ impl RateWindow {
     }
 }
 
-/// Keeps the last.
+/// Keeps at least the last step.
 fn trim<T>(steps: &mut VecDeque<T>, length: impl Fn(&T) -> u64) {
     let mut sum: u64 = steps.iter().map(&length).fold(0, u64::saturating_add);
     while sum > WINDOW_NS && steps.len() > 1 {

@@ -8,7 +8,6 @@ use flate2::write::GzEncoder;
 
 use super::{RecordReader, TopFrame};
 
-/// Reads the steps of a record until an error.
 pub fn read_steps(bytes: &[u8]) -> Vec<TopFrame> {
     let Ok(mut reader) = RecordReader::new(bytes, Path::new("record")) else { return Vec::new() };
     std::iter::from_fn(|| reader.read().ok().flatten()).collect()

@@ -77,7 +77,7 @@ impl TopWatch {
     /// Returns why the server is gone. `None`: the receiver has closed.
     pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
-        // Counts connecting and preparing before the first pulse.
+        // Makes the server count connecting and preparing before the first pulse.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
         let (source, refused) =
@@ -104,7 +104,7 @@ impl TopWatch {
         // Stalls need the number of commands, which sampling does not count.
         let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
             .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
-        // Opening belongs to no step.
+        // No step includes the opening of the source.
         let mut source = BudgetedSource::new(source, here.postmaster_pid, self.budget);
         let cpu_before = read_own_cpu_time();
         let mut watch = Watch::begin(&mut source, (here.who, Some(own)), roster, self.by, names, stalls).await?;
@@ -320,7 +320,7 @@ fn find_missing(
 struct PulseReading {
     pub at_ns: u64,
     pub server: ServerPulse,
-    /// pgthaw's transactions, all in the server's counts since PostgreSQL 15.
+    /// pgthaw's transactions. Since PostgreSQL 15, `server` includes them all.
     pub own: u64,
     /// `None` if not permitted.
     pub checkpoints: Option<CheckpointPulse>,

@@ -20,21 +20,21 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// Part of a second, in ms. A server started then is ready shortly before the next second. Earlier reads, as by
-/// autoprewarm, are a head start.
+/// Milliseconds after a whole second. A server started then is ready shortly before the next second. Its earlier reads,
+/// as by autoprewarm, are a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A client may still wait for a read on a crowded disk.
+/// pgbench may still wait for a read on a crowded disk.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
 /// Time after a second's end within which its counters are read.
 const LAST_READING: Duration = Duration::from_millis(50);
 
-/// pgbench may have begun late, and its late transactions count too.
+/// The disk limit stays this long: pgbench may have begun late, and its late transactions count too.
 const LIMITED_GRACE: Duration = Duration::from_secs(3);
 
 pub struct Entrants<'a> {
@@ -75,7 +75,7 @@ pub fn wait_for_server_start() {
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// `limit` ends with the generator, or shortly after the last second: queued reads must not delay the end.
+/// The disk limit ends with the generator, or shortly after the last second: queued reads must not delay the end.
 pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
@@ -261,7 +261,6 @@ pub struct Watch<'a> {
     previous: Option<(Reading, Duration)>,
     passed: Vec<PassedSecond>,
     steady_seconds: u32,
-    /// Processors that pgbench used in each second.
     pub generator_shares: Vec<f64>,
 }
 

@@ -57,7 +57,6 @@ impl StripRelation {
         self.relation.path.segment_file(data, Fork::Main, 0)
     }
 
-    /// Combines the strips of a trial and the resident bytes of each second.
     pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip, resident: &[Bytes]) -> RelationResidency {
         RelationResidency {
             relation: self.relation.name.to_string(),

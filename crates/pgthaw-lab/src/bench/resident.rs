@@ -21,7 +21,7 @@ use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
-/// Pause per look. Limits the probe to a quarter of a processor.
+/// Pause ÷ duration of a look. Limits the probe to a quarter of a processor.
 const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -112,7 +112,7 @@ impl Looker {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
         let is_resident = looked.is_exact && looked.pages >= self.goal_pages;
-        // A backend that constantly reads buffers is traffic, and a restore slows down for traffic.
+        // Reads buffers only near the goal: constant reads are traffic, and a restore slows down for traffic.
         let is_near = looked.pages as f64 >= NEAR_GOAL * self.goal_pages as f64;
         let former = &self.wanted.former;
         let buffers = match &mut self.connection {
@@ -335,7 +335,6 @@ pub struct Wanted {
     pub files: Vec<WantedFile>,
     pub former: FormerBuffers,
     pub page_bytes: u64,
-    /// The server's block size.
     pub block_bytes: u64,
 }
 

@@ -56,13 +56,12 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
     let work = Work { directory: directory.path(), events, stop };
     let played = run_each(all, &mut sites, work).await;
     let is_kept = played.is_ok() && all.iter().any(|options| options.asked.is_kept);
-    // The first failure is reported.
     let mut tidied: Result<Option<PathBuf>> = Ok(None);
     for site in sites.into_values() {
         let finished = site.finish(is_kept).await;
         tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
     }
-    // A killed run's server may still have been stopping at the beginning.
+    // Again, because a killed run's server may still have been stopping at the beginning.
     all.iter().for_each(|options| remove_abandoned(&options.asked.place, events));
     let (mut played, kept) = (played?, tidied?);
     played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
@@ -471,7 +470,7 @@ fn calibrate(
 const TABLE: &str = "public.pgbench_accounts";
 const INDEX: &str = "public.pgbench_accounts_pkey";
 
-/// Share of leaves. About one index block in some hundred is not a leaf, and is cached early.
+/// Share of leaves among index blocks. The others, about one in some hundred, are cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
 /// Catalog reads before pgbench runs a built-in script.

@@ -25,7 +25,7 @@ use postgres::{Server, ServerStatistics, read_activity};
 /// Gives all trials the same history (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
-/// Duration before snapshots, to create usage counts and measure the pace.
+/// Duration of the workload before snapshots, to create usage counts and measure the pace.
 const WARM_SECONDS: u32 = 5;
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Starter<'_> {
                 let fresh_copy = self.prepare(site, point)?;
                 let (read_aheads, limit) = start_limited(site, disk, point.memory)?;
                 let findings = check_settings(&site.lab, &point.settings).await?;
-                // On a slow disk, the kernel may page out idle memory during a checkpoint.
+                // Under a limit, the kernel may page out idle memory during a slow checkpoint.
                 limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
                 self.repeat_history(&site.lab, load).await?;
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
@@ -100,7 +100,7 @@ impl Starter<'_> {
         let findings = check_settings(&site.lab, &point.settings).await?;
         self.repeat_history(&site.lab, load).await?;
         let tables = read_tables(&site.lab).await?;
-        // Chosen now: the query would warm a cold server.
+        // Chosen before the stop: the query would warm a cold server.
         let relations = choose_strips(&site.lab).await?;
         site.lab.stop()?;
         if let Some(warm) = self.warm.filter(|warm| warm.has_autoprewarm) {

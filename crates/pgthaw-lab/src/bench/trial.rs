@@ -134,14 +134,14 @@ impl TrialSetup<'_> {
         Ok(Measurement { started, command, file_systems, measured, figures, waits, before, after, tables, log, strips })
     }
 
-    /// All trials must start alike. Fails if the study's files changed.
+    /// Restores the job's films for equal starts. Fails if the study's files changed.
     fn place_job(&self, point: &Point, disk: &Disk) -> Result<()> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;
         warm.snapshots.job.place_films(disk)
     }
 
-    /// Opens the most exact available source, in its own thread.
+    /// Opens the most exact available time source, in its own thread.
     fn open_time(&self, lab: &Lab, observer_pid: u32, names: WaitNames) -> Result<Option<TimeSampler>> {
         if self.sweep.time == Some(false) {
             return Ok(None);

@@ -70,9 +70,9 @@ impl ActiveContender {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
             return;
         }
-        // The sampler reads once a second and would miss last reads.
+        // The sampler reads counters once a second and would miss a backend's last reads.
         match self.polls % POLLS_PER_SCAN {
-            // The sampler fails on required counters.
+            // Ignores errors: the sampler fails on required counters.
             0 => drop(self.backends.read()),
             _ => self.backends.read_known(),
         }
@@ -300,7 +300,7 @@ impl WarmSnapshots {
         Ok(Snapshot::new(map, None).write(&self.pgthaw_file())?)
     }
 
-    /// autoprewarm is loaded only in its own trials. The server rewrites its file at every stop.
+    /// Restores autoprewarm's file, which the server rewrites at every stop. Other trials do not load autoprewarm.
     pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<()> {
         if strategy == Strategy::Autoprewarm {
             let data = DataDirectory::open_files(&lab.data_directory())?;
@@ -351,7 +351,7 @@ impl StudyJob {
         Ok(())
     }
 
-    /// Every trial on this disk must start with it.
+    /// Every trial on this disk must start with the same films.
     pub fn place_films(&self, disk: &Disk) -> Result<()> {
         let state = self.state_home();
         let place = || {
@@ -403,7 +403,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The pgthaw beside the laboratory.
+/// The program `pgthaw` in the laboratory's directory.
 pub fn own_program() -> Result<OsString> {
     let missing = || Error::Launch { command: PGTHAW.into(), source: std::io::ErrorKind::NotFound.into() };
     Ok(host::linux::own_program::find_beside(PGTHAW).ok_or_else(missing)?.into())

@@ -19,7 +19,7 @@ use postgres::{
 /// The kernel may keep pages in use. After this many evictions a start is lukewarm.
 const EVICTION_TRIES: u32 = 3;
 
-/// Trials of a smaller database end before the kernel considers anything idle.
+/// Trials of a smaller database end before the kernel pages out idle memory.
 const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
 #[derive(Clone, Debug)]
@@ -31,7 +31,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// Directory on the measured disk.
     pub fn directory(&self) -> &Path {
         match self {
             Place::Scratch { parent } => parent,
@@ -40,7 +39,7 @@ impl Place {
     }
 }
 
-/// Dropping it restarts the lender's server.
+/// Dropping it restarts the borrowed cluster's server.
 #[derive(Debug)]
 pub struct Lab {
     // Dropped in this order: the server before the lender's restart.
@@ -132,7 +131,7 @@ impl Lab {
         self.database_oid.is_some()
     }
 
-    /// All its processes are under the limit.
+    /// All processes of the server are under the limit.
     pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<()> {
         let mut limited = Ok(());
         self.cluster.start_with(|command| {
@@ -184,7 +183,7 @@ impl Lab {
         Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
     }
 
-    /// Each file has its relation's index in `first_segments`.
+    /// Each returned file has its relation's index in `first_segments`.
     pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>> {
         let mut files = Vec::new();
         for directory in self.database_directories()? {
@@ -234,8 +233,8 @@ impl Lab {
         Ok(state)
     }
 
-    /// Uses also the memory that the trial will fill, if the kernel pages out idle memory: otherwise loaded pages
-    /// vanish seconds later (docs/decisions/same-history.md).
+    /// Evicts the database. Also uses the memory that the trial will fill, if the kernel pages out idle memory:
+    /// otherwise loaded pages vanish seconds later (docs/decisions/same-history.md).
     pub fn make_cold(&self) -> Result<StartState> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {

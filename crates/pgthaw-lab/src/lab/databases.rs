@@ -118,7 +118,6 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
     Ok(left_out)
 }
 
-/// Creates missing databases.
 pub async fn make_databases(
     sweep: &Sweep,
     lab: &mut Lab,
@@ -161,7 +160,6 @@ async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()
     Ok(())
 }
 
-/// Generates statements that move relations of these kinds to a tablespace.
 const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE %I', n.nspname, c.relname, $1) \
                      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                      WHERE c.relkind::pg_catalog.text = ANY ($2) AND c.relpersistence <> 't' \
@@ -193,7 +191,7 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
     }
 }
 
-/// Such as `PGHOST=/tmp`.
+/// libpq's variables, such as `PGHOST=/tmp`.
 pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     let ConnectOptions { host, port, user, database, .. } = options;
     let port = port.map(|port| port.to_string());
@@ -201,7 +199,6 @@ pub fn client_variables(options: ConnectOptions) -> Vec<String> {
     given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
 }
 
-/// psql that stops at the first error.
 pub fn plan_psql(lab: &Lab, options: &ConnectOptions, arguments: impl IntoIterator<Item = OsString>) -> Result<Launch> {
     let own = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(OsString::from);
     let arguments = own.into_iter().chain(connection_arguments(options)).chain(arguments);
@@ -234,7 +231,7 @@ impl Maker<'_> {
             }
             run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
         }
-        // Nothing that others added to template1.
+        // template0 has no objects that others added to template1.
         let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE} TEMPLATE template0");
         run_statement(connection, "create the benchmark's database", &create).await?;
         let Some(mut database) = find_database(connection, &name).await? else {
@@ -322,7 +319,7 @@ impl Maker<'_> {
     }
 }
 
-/// The copies keep the file names, which identify the scripts' figures.
+/// Copies of scripts under the same file names, which identify the scripts' figures.
 #[derive(Debug)]
 pub struct ScriptCopies(BTreeMap<PathBuf, PathBuf>);
 
@@ -380,7 +377,7 @@ const REPLACED: &str = "replaced";
 /// Copy from which each trial's databases are restored.
 #[derive(Clone, Debug)]
 pub struct FreshDatabase {
-    /// The data directory is last: until its copy is complete, no part counts.
+    /// The data directory is last: until its copy is complete, no other copy counts.
     places: Vec<KeptDirectory>,
     way: CopyWay,
 }
@@ -473,7 +470,7 @@ impl FreshDatabase {
         Ok(FreshCopy { way: self.way, bytes, seconds: began.elapsed().as_secs_f64() })
     }
 
-    /// Renames the copy once it is durable.
+    /// Copies to a temporary name, and renames the durable copy.
     fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<()> {
         place.remove(UNFINISHED)?;
         self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), work, tell)?;

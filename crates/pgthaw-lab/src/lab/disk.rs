@@ -20,12 +20,12 @@ use host::linux::{
 use host::units::Bytes;
 use observe::OsSample;
 
-/// The disk as available in a directory, with reasons for missing features.
+/// Adds the reasons why limits or read-ahead are unavailable in a directory.
 pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
     choose_in_force_on(directory, disk, false)
 }
 
-/// A device that `is_own` is limited as a whole; otherwise only members of the limit's cgroup are.
+/// A limit on a device that `is_own` covers all processes, otherwise only those in the limit's cgroup.
 pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
@@ -54,7 +54,6 @@ pub struct PartDisk {
     pub part: &'static str,
     pub device: DeviceNumber,
     pub directory: PathBuf,
-    /// The disk as available in the part's directory.
     pub disk: Disk,
 }
 
@@ -92,7 +91,7 @@ fn write_limit_of(disk: &Disk) -> WriteLimit {
     }
 }
 
-/// False if open files would keep a changed read-ahead.
+/// False if the disk changes the read-ahead, which open files would keep.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
@@ -145,7 +144,7 @@ impl FileSystemMaker<'_> {
         if let Some(directory) = find_left(self.parent, text) {
             let claim = claim(&directory, text)?;
             let left = LoopFileSystem::in_directory(&directory);
-            // Without a complete cluster, it may be incomplete too.
+            // Without a complete cluster, the file system may be incomplete too.
             if let Ok(parts) = self.mount_again(&left)
                 && find_left(&left.mount_point(), text).is_some()
             {

@@ -138,7 +138,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Process that waits for the start; `None` if invisible here.
+    /// Returns the waiting process; `None` if it is invisible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -351,7 +351,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 const FAREWELL_LIMIT: Duration = Duration::from_secs(3);
 
-/// At most 20 round trips or 2 s, but at least 5 round trips.
+/// A clock measurement ends after 20 round trips or 2 s, but not before 5 round trips.
 const ROUND_TRIPS: usize = 20;
 const ROUND_TRIPS_MIN: usize = 5;
 const ROUND_TRIPS_LIMIT: Duration = Duration::from_secs(2);

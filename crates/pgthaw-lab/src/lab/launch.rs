@@ -1,4 +1,4 @@
-//! Programs that start at a given instant, behind a gate, and report their cost.
+//! Programs that wait at a gate, a shell, until a given instant, and report their cost.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -264,7 +264,7 @@ pub trait Generator: Debug {
 
     fn go(&mut self) {}
 
-    /// The end since boot; `None` while the load runs.
+    /// The load's end since boot; `None` while it runs.
     fn poll(&mut self) -> Result<Option<Duration>>;
 
     /// Ends the load early. Transactions in progress complete.

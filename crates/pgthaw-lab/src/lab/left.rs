@@ -150,7 +150,7 @@ impl SweepLock {
         loop {
             let mut file = directory.open_or_create(&name, 0o600).map_err(failed)?;
             match file.try_lock() {
-                // The holder removes the file before it unlocks it: there may be a new one.
+                // The former holder removes the file before unlocking it, so another file may have its name.
                 Ok(()) if !directory.holds(&name, &file).map_err(failed)? => continue,
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {

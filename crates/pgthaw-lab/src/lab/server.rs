@@ -47,7 +47,6 @@ pub struct Look {
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
     pub version: String,
-    /// Size of the server's log.
     pub log_bytes: u64,
 }
 
@@ -82,7 +81,7 @@ pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics> {
     Ok(read_table_statistics(&mut connection).await?)
 }
 
-/// Outside the benchmark's database.
+/// Connects outside the benchmark's database.
 pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection)> {
     connect_to(lab, CONTROL_DATABASE).await
 }

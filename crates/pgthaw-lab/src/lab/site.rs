@@ -53,7 +53,6 @@ impl SiteKey {
         }
     }
 
-    /// Names the sweep and the site.
     fn claim_text(&self, id: &str) -> String {
         let parts = [
             ("file_system", &self.file_system, NATIVE),
@@ -85,7 +84,7 @@ pub struct SweepOptions {
     pub asked: StudyAsked,
     /// An unfinished run of the same study.
     pub earlier: Option<Earlier>,
-    /// Their leftovers are not removed.
+    /// Ids of unfinished sweeps, whose leftovers stay.
     pub unfinished: BTreeSet<String>,
     /// Whether a killed sweep will be resumed. Its clusters then stay.
     pub goes_on: bool,
@@ -119,12 +118,11 @@ pub struct Site {
     pub disks: BTreeMap<String, Disk>,
     /// Strategies that cannot run here, with instructions to enable them.
     pub left_out: BTreeMap<&'static str, String>,
-    /// The server's block size.
     pub block_size: Bytes,
     pub build: ServerBuild,
     /// `None` unless each trial gets a fresh copy.
     pub fresh: Option<FreshDatabase>,
-    /// `None` if it is stopped or needs a restart.
+    /// Settings in force; `None` if the server is stopped or needs a restart.
     pub running: Option<Vec<(String, String)>>,
 }
 
@@ -261,12 +259,10 @@ impl Site {
         self.file_system.is_some()
     }
 
-    /// Reads the settings of the site's file systems and their devices.
     pub fn read_file_systems(&self) -> Result<GroundFacts> {
         self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
     }
 
-    /// Limits of the devices that hold the site's parts.
     pub fn part_disks(&self) -> Vec<PartDisk> {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
@@ -286,7 +282,7 @@ impl Site {
         !self.left_out.contains_key(point.strategy.as_str())
     }
 
-    /// Serves a trial with start `as-is`.
+    /// Notes the settings for a next trial with start `as-is`.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
         let is_known = !has_failed
             && self.part_disks().is_empty()
@@ -305,7 +301,7 @@ impl Site {
         let Site { lab, cluster_claim, file_system, .. } = self;
         let finished = lab.finish(keep && file_system.is_none()).await;
         if let (Ok(Some(kept)), Some(_)) = (&finished, &cluster_claim) {
-            // Otherwise the next study would remove it.
+            // Otherwise the next study would remove the kept cluster.
             disclaim(kept)?;
         }
         drop(cluster_claim);
@@ -314,7 +310,7 @@ impl Site {
     }
 }
 
-/// Measures all versions with the newest pgbench among them, so that it causes no difference.
+/// Gives all server versions the newest pgbench among them, so that pgbench causes no difference.
 fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
     let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
     let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));

@@ -58,7 +58,6 @@ pub struct JudgeArguments {
 /// Name and judged curve. The name is the file, or `STRATEGY, repeat N`.
 type Measured = (String, Result<(Series, Judgement), model::Error>);
 
-/// A judged curve.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct Judged {
     name: String,
@@ -116,7 +115,7 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// A pipe is none: it can be read only once.
+/// A pipe is no document, because it can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
@@ -152,7 +151,7 @@ async fn read_run(arguments: &JudgeArguments, source: &str) -> Result<Vec<Measur
             return Err(Error::Unfit { problem, remedy }.into());
         }
     }
-    // The common level depends on all trials.
+    // The common steady level depends on all trials.
     let outlines = outline_trials(&trials);
     let shown = trials
         .iter()

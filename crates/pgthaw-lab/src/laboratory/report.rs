@@ -16,7 +16,7 @@ use terminal::Progress;
 /// Maximum trials of a page with curves.
 const TRIALS_MAX: usize = 1000;
 
-/// Spans of all curves in a page, and of one trial.
+/// Maximum spans of all curves in a page, and of one trial.
 const SPANS_MAX: u32 = 100_000;
 const SPANS_OF_TRIAL_MAX: u32 = 1000;
 

@@ -186,7 +186,7 @@ pub struct Head<'a> {
     headline: &'a str,
     /// Duration of all trials, with preparation. Null if the end is unknown.
     total_seconds: Option<f64>,
-    /// By number; fastest first if only the warmer varies.
+    /// Sorted by number, or fastest first if only the warmer varies.
     points: &'a [PointSummary],
     /// Ratios of the warmers' times.
     ratios: &'a [WarmerRatio],
@@ -200,7 +200,6 @@ pub struct Head<'a> {
 /// End of the serialized head, where trials are inserted.
 const END: &str = "]\n}";
 
-/// The table needs few figures of each trial.
 async fn show_sweep(store: &Store, run: &SweepRun, kept_cluster: Option<&Path>, output: OutputArguments) -> Result<()> {
     let (trials, served) = (store.read_sweep_outlines(&run.id).await?, store.read_served_seconds(run).await?);
     let study = StudyData::new(run.clone(), trials, Vec::new(), &served);
@@ -363,7 +362,7 @@ fn refuse(word: &str, problem: &str) -> study::Error {
     }
 }
 
-/// The local `copy` of a server's study could be resumed and sent again.
+/// Also drops the local `copy`, which could be resumed and sent again.
 async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> Result<()> {
     let id = match (store.read_study_id(wanted).await, &copy) {
         // A damaged local study never reached the server.

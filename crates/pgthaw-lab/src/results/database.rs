@@ -44,7 +44,6 @@ pub(super) struct Query {
     values: Vec<Value>,
 }
 
-/// Columns and values of a row to insert.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values(Vec<(&'static str, Value)>);
 

@@ -224,7 +224,6 @@ impl fmt::Display for ServerPlace {
     }
 }
 
-/// An unreadable study.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct DamagedStudy {
     /// `None`: even the id is unreadable.

@@ -68,7 +68,7 @@ fn parse_columns(list: &'static str) -> impl Iterator<Item = ExportColumn> {
     })
 }
 
-/// Seconds include every measure that is not in the view.
+/// The rows of seconds include every measure that their view lacks.
 static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     let mut all = [POINTS, TRIALS, SECONDS].map(|list| parse_columns(list).collect::<Vec<_>>());
     let of_view: Vec<&str> = all[2].iter().map(|column| column.name).collect();

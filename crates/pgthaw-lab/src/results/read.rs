@@ -27,7 +27,7 @@ pub(super) fn choose<T>(mut studies: Vec<T>, id: impl Fn(&T) -> &str, wanted: &s
     Ok(studies.pop())
 }
 
-/// A damaged sweep does not hide the others.
+/// A readable or damaged sweep: damage does not hide other sweeps.
 pub(super) struct KeptSweep {
     /// `None` if even the id is unreadable.
     pub id: Option<String>,
@@ -276,12 +276,10 @@ pub struct StudyLine {
     pub server: String,
     /// Axes with several values.
     pub varied: Vec<String>,
-    /// Number of points.
     pub points: u32,
     pub repeats: u32,
-    /// Number of ended trials.
+    /// Ended trials.
     pub trials: u64,
-    /// Number of failed trials.
     pub failures: u64,
     /// Why the study is unreadable. Only `id`, `trials` and `failures` are then set.
     pub damaged: Option<String>,

@@ -21,7 +21,6 @@ pub(super) trait Column: Sized {
     fn read(row: &Row, column: &str) -> Result<Option<Self>, sqlx::Error>;
 }
 
-/// A record as columns.
 pub(super) trait Columns: Sized {
     fn put(&self, values: Values) -> Values;
     fn read(row: &Row) -> Result<Self, sqlx::Error>;
@@ -33,7 +32,7 @@ pub(super) trait Columns: Sized {
 /// - `text`: a number without an SQL type, as text;
 /// - `apart`: stored elsewhere; read as its default.
 ///
-/// Every field must be listed, otherwise the code does not compile.
+/// An unlisted field does not compile.
 macro_rules! columns {
     ($record:ident {
         $($field:ident),*
@@ -193,7 +192,7 @@ pub(super) struct Unsent {
     /// Point and repeat; 0 for a study.
     pub number: u32,
     pub repeat: u32,
-    /// Number of marks as unsent.
+    /// How often this was marked unsent.
     pub changes: i64,
 }
 

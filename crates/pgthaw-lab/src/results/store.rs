@@ -31,13 +31,13 @@ const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_applicati
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 
-/// Writing a trial takes well under a second.
+/// Other programs write a trial in well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A timeout would lose measured results. SQLite's limit is 24 days.
+/// A shorter timeout would lose measured results. SQLite's limit is 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
-/// Creating the schema takes well under a second.
+/// Another program creates the schema in well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 

@@ -1,6 +1,6 @@
-//! Sessions with a results server, and the check that no foreign code can run in them. An owner of an object in
-//! pgthaw's schema, or a role that may add a trigger, could run code with the rights of every role that uses it. So the
-//! check covers the schema's contents, not only privileges.
+//! Sessions with a results server, and the check that no foreign code can run in them. The owner of an object in
+//! pgthaw's schema, or a role that may add a trigger, could run code with the rights of its users. So the check covers
+//! the schema's contents, not only privileges.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::error::{Finding, Place, ServerPlace};
 use super::{Error, Result};
 
-/// The SQL files repeat it.
+/// The SQL files repeat this name.
 const SCHEMA: &str = "pgthaw";
 
 /// Timeouts for answers, and for foreign transactions that may change the schema.
@@ -39,7 +39,7 @@ pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> R
     let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT).connect_with(options).await.map_err(failed)?;
     let opened = async {
         let mut connection = pool.acquire().await?;
-        // It would stay prepared in a pooler's session.
+        // A prepared statement would stay in a pooler's session.
         let asked = sqlx::raw_sql(include_str!("sql/session_path_13.sql")).fetch_one(&mut *connection).await?;
         let path: String = asked.try_get(0)?;
         if path != SCHEMA {

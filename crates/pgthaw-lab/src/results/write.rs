@@ -112,7 +112,6 @@ impl Unsent {
 }
 
 impl Store {
-    /// Does nothing for a store without a server.
     pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
         let Some(queue) = &self.queue else { return Ok(()) };
         unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)

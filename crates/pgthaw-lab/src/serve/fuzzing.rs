@@ -11,7 +11,7 @@ use super::{Served, routes};
 use crate::results::Store;
 use command::http::{LastMoved, PATIENCE, Token, answer};
 
-/// Larger than the page for a missing address.
+/// More bytes than the page for a missing address.
 const ROOM_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -22,7 +22,6 @@ impl Answers {
         Answers(routes(Arc::new(Served { store, page: "the page".into(), missing: "no page".into() }), token))
     }
 
-    /// Response to a connection's bytes.
     pub async fn to(&self, sent: &[u8]) -> Vec<u8> {
         let (mut browser, server) = duplex(ROOM_BYTES);
         let _ = browser.write_all(sent).await;

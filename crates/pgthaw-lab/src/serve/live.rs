@@ -1,5 +1,5 @@
-//! The running trial: its process writes each second to memory, because a disk would distort the measurement. `serve`
-//! reads it.
+//! The running trial: its process writes each second to a board in memory, because a disk would distort the
+//! measurement. `serve` reads it.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -35,7 +35,7 @@ pub struct LiveTrial {
     pub samples: Vec<LiveSecond>,
 }
 
-/// Ignores errors.
+/// A board that ignores errors.
 #[derive(Debug, Default)]
 pub struct LiveBoard(Option<Board>);
 

@@ -76,7 +76,6 @@ const SPANS_MAX: u32 = 1500;
 struct Served {
     pub store: Store,
     pub page: String,
-    /// The page for unknown addresses.
     pub missing: String,
 }
 

@@ -19,17 +19,17 @@ const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 
 const WEIGHT_MAX: u32 = 1_000_000;
 
-/// From one transaction in 17 minutes to beyond any generator.
+/// From one transaction in 17 minutes to beyond any pgbench.
 pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 
-/// From pgbench's resolution to the longest trial.
+/// From pgbench's resolution to the length of the longest trial.
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// pgthaw's logs, counters and activity depend on these.
+/// pgthaw parses the log, and reads counters and pg_stat_activity.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
-/// pgthaw's access to the server and its log depends on these.
+/// pgthaw sets these itself, to reach the server and its log.
 const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
      listen_addresses log_destination log_line_prefix logging_collector port \
      superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
@@ -68,12 +68,10 @@ impl Axis<'_> {
         Ok(values)
     }
 
-    /// From 1 to `most`.
     pub fn whole_numbers(&self, default: u32, most: u32) -> Result<Vec<u32>, String> {
         self.read(default, &format!("a whole number from 1 to {most}"), |value| whole_number(value, most))
     }
 
-    /// From 1 to `most`.
     pub fn whole_number(&self, most: u32) -> Result<Option<u32>, String> {
         let Some(value) = self.value else { return Ok(None) };
         let wrong = || format!("{}: {value} is not allowed; write a whole number from 1 to {most}", self.key);
@@ -126,7 +124,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects unused names, which may be typing errors, and the built-in name.
+/// Rejects the built-in name and unused names, which may be typing errors.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -155,7 +153,6 @@ pub fn choose_named<'a, T: Clone>(
     asked.into_iter().map(choose).collect()
 }
 
-/// At most one of the three lengths is present.
 pub fn read_lengths(axes: &mut Axes, lengths: [Axis<'_>; 3]) -> Result<(), String> {
     let given: Vec<&str> = lengths.iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key.as_str()).collect();
     if given.len() > 1 {
@@ -234,7 +231,7 @@ fn find_script(key: &str, directory: &Path, name: &str) -> Result<Script, String
     }
 }
 
-/// Absolute: pgbench runs in another directory.
+/// Returns an absolute path: pgbench runs in another directory.
 pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, String> {
     let path = directory.join(name);
     let found = path.canonicalize().map_err(|error| {
@@ -250,7 +247,7 @@ pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, St
 pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
     let read = |(name, value): (&String, &Value)| {
         let key = format!("variables.{name}");
-        // Names allowed by psql and pgbench (valid_variable_name in pgbench.c), without non-ASCII.
+        // Names that psql and pgbench allow (valid_variable_name in pgbench.c), but only ASCII.
         if name.is_empty() || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
             return Err(format!("{key}: {name:?} is not a variable name; write only letters, digits and _"));
         }
@@ -259,7 +256,7 @@ pub fn read_variables(table: &Table) -> Result<Vec<(String, Vec<String>)>, Strin
     table.iter().map(read).collect()
 }
 
-/// TOML parses a name with a point as nested tables.
+/// TOML parses a setting's name with a dot as nested tables.
 pub fn read_settings(table: &Table) -> Result<Vec<(String, Vec<String>)>, String> {
     let mut settings = Vec::new();
     collect_settings("", table, &mut settings)?;

@@ -6,7 +6,6 @@ use std::path::Path;
 use host::files::read_at_most;
 use postgres::SCRIPT_BYTES_MAX;
 
-/// The demo consists of two studies.
 pub const BUILT_IN_STUDIES: [(&str, &[&str]); 4] = [
     ("warmup", &[include_str!("built_in/warmup.toml")]),
     ("residency", &[include_str!("built_in/residency.toml")]),

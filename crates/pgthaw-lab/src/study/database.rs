@@ -16,7 +16,7 @@ pub const DATABASE: &str = "pgthaw_bench";
 const INITIALIZE_OPTIONS: [&str; 5] =
     ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
-/// The server's database name is limited to 63 bytes.
+/// The name on the server is longer, and limited to 63 bytes.
 const NAME_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,6 @@ impl Default for DatabaseSpec {
 }
 
 impl DatabaseSpec {
-    /// Whether the size is known before the database is created.
     pub fn has_known_size(&self) -> bool {
         self.pgbench && self.initialize.is_empty() && self.setup.is_none() && self.commands.is_empty()
     }
@@ -60,7 +59,6 @@ impl DatabaseKey {
         axes.database.iter().flat_map(|name| axes.scale.iter().map(move |scale| key(name, scale))).collect()
     }
 
-    /// Name on the server.
     pub fn database_name(&self) -> String {
         match self.name.as_str() {
             DEFAULT_DATABASE => format!("{DATABASE}_{}", self.scale),
@@ -77,7 +75,7 @@ impl DatabaseKey {
     }
 }
 
-/// `default` is `[database]`; the others are in `[databases]`.
+/// The study file's `[database]` defines `default`, `[databases]` the others.
 pub fn read_databases(
     usual: DatabaseSpec,
     own: BTreeMap<String, DatabaseSpec>,
@@ -143,7 +141,7 @@ pub struct DatabaseMaking {
     pub file_system: String,
     pub server: String,
     pub seconds: f64,
-    /// Steps without pgthaw's own work between them.
+    /// Steps, without pgthaw's own work between them.
     pub steps: Vec<MakingStep>,
 }
 
@@ -178,7 +176,7 @@ pub struct FreshCopy {
 /// Size of pgbench's tables with indexes.
 pub const BYTES_PER_SCALE: u64 = 16_000_000;
 
-/// Scale with enough memory and disk.
+/// Scale if memory and disk suffice.
 const PREFERRED_SCALE: u64 = 50;
 
 /// A fifth of the memory: the warm database must stay in the page cache.
@@ -196,7 +194,7 @@ pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
 }
 
-/// For `shared_buffers = "auto"`.
+/// `shared_buffers = "auto"` is a quarter of the database.
 const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);

@@ -18,11 +18,10 @@ pub enum Event {
     Step(String),
     /// Completed share of the current step, 0 to 1.
     StepShare(f64),
-    /// A remark that does not stop the study.
     Remark(String),
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// `kept` confirms that the sweep is stored and can be resumed after a kill.
+    /// The receiver sends on `kept` when it has stored the sweep, which can then be resumed.
     SweepOpened {
         run: Box<SweepRun>,
         kept: Sender<()>,
@@ -88,7 +87,7 @@ impl Events {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum UntilWarm {
-    /// Too early, or not computable.
+    /// No estimate: too early, or impossible.
     #[default]
     Unknown,
     Seconds(f64),
@@ -120,7 +119,7 @@ pub struct Outcome {
 pub struct Seen {
     pub resident_after_seconds: Option<f64>,
     pub buffers_after_seconds: Option<f64>,
-    /// Bytes at the end, with every page checked again.
+    /// Resident bytes at the end, with every page checked again.
     pub resident_bytes: Bytes,
     pub looks: Vec<LoadSample>,
 }
@@ -139,13 +138,13 @@ pub struct Measured {
     pub load_began_after: Duration,
     pub ended_after: Duration,
     pub outcome: Outcome,
-    /// Bytes at the start and after each second, for relations with a strip.
+    /// Resident bytes at the start and after each second, by relation with a strip.
     pub relations: Vec<Vec<Bytes>>,
     /// Processors used by pgbench in each second.
     pub generator_shares: Vec<f64>,
     pub os_samples: Vec<OsSample>,
     pub time: Option<TrialTime>,
-    /// Bytes read under the limit before the trial's start.
+    /// Bytes read under the disk limit before the trial's start.
     pub head_start_bytes: Option<Bytes>,
     /// Only for a warmer of an idle server.
     pub seen: Option<Seen>,
@@ -165,8 +164,8 @@ impl Measured {
     }
 }
 
-/// pgbench logs whole seconds, and the trial starts on one. A second without a line served no transaction, as on a cold
-/// server.
+/// pgbench logs whole seconds, and the trial starts on one. A second without a logged line served no transaction, as on
+/// a cold server.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

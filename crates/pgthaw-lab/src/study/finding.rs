@@ -10,14 +10,14 @@ use crate::{JsonSchema, TS};
 use host::units::{Bytes, counted};
 use model::Undecided;
 
-/// A finding. Its error text is the sentence, `message` the remedy, and `detailed_message` the remedy for imports.
-/// Ratios are 0 to 1 unless stated otherwise.
+/// A doubt about a measurement. Ratios are 0 to 1 unless stated otherwise.
+// The error text is the sentence, `message` the remedy, `detailed_message` the remedy for imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumMessage, IntoStaticStr, thiserror::Error, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Finding {
-    /// No steady level. `verdict` is `not_reached`, also of a cold level, or `degrading`. `undecided` and
-    /// `should_have_run_seconds` are as in `judge`, `start` as in a study.
+    /// The trial reached no steady level. `verdict` is `degrading` or `not_reached`, also for a steady but cold server.
+    /// `undecided` and `should_have_run_seconds` are as in `judge`, `start` as in a study.
     #[error("never steady ({}): {reason}", verdict.replace('_', " "))]
     NeverSteady {
         verdict: String,
@@ -26,7 +26,7 @@ pub enum Finding {
         should_have_run_seconds: Option<f64>,
         start: String,
     },
-    /// The start state was not as requested. `memory_bytes` is that of the machine.
+    /// The start state was not as requested. `memory_bytes` is the machine's memory.
     #[error("the start was {found} instead of {asked}: {resident_bytes} of {total_bytes} were in the page cache")]
     StartNotAsAsked {
         asked: String,
@@ -35,7 +35,7 @@ pub enum Finding {
         total_bytes: Bytes,
         memory_bytes: Option<Bytes>,
     },
-    /// Of a study: trials differ in checkpoints. The figures are the fewest and the most in a trial.
+    /// The trials of a study differ in checkpoints. The figures are the fewest and the most in a trial.
     #[error(
         "the trials differ: {fewest} to {most} checkpoints, {fewest_cycles} to {most_cycles} complete checkpoint cycles"
     )]
@@ -43,7 +43,7 @@ pub enum Finding {
         message = "make each trial last several times checkpoint_timeout; `pgthaw results compare` then uses only complete checkpoint cycles"
     )]
     UnequalCheckpoints { fewest: u32, most: u32, fewest_cycles: u32, most_cycles: u32 },
-    /// pgbench was the limit.
+    /// pgbench limited the throughput.
     #[error("{}", .0.sentence())]
     #[strum(message = "give pgbench more threads (points.jobs), or run it on processors of its own")]
     GeneratorSaturated(Saturation),
@@ -56,7 +56,7 @@ pub enum Finding {
     #[strum(message = "run the trial longer (points.seconds), or read a lower percentile")]
     #[strum(detailed_message = "run the trial longer (pgbench -T), or read a lower percentile")]
     TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
-    /// The trial is too short. `needed_seconds` is until warm, by the model.
+    /// The trial is too short. `needed_seconds` is the time until warm by the model.
     #[error("the trial lasts {seconds} s, but the model predicts a warm server only after {needed_seconds:.0} s")]
     RuntimeTooShort { seconds: u32, needed_seconds: f64 },
     /// The database fits into a `cache` (`shared_buffers` or `memory`) that it should exceed.
@@ -71,8 +71,8 @@ pub enum Finding {
         message = "make trials long enough to include complete autovacuum runs, or leave autovacuum off (a study's default)"
     )]
     Autovacuum { runs: u32, tables: Vec<String> },
-    /// Updates and deletes bloated `tables`, the worst first. `grown_ratio` refers to their size, `dead_ratio` to their
-    /// rows. Tables that were inserted into do not count.
+    /// Updates and deletes bloated `tables`, the worst first. `grown_ratio` is their growth, `dead_ratio` their share
+    /// of dead rows. Tables with inserts do not count.
     #[error(
         "updates and deletes bloated {}: the tables grew by {}, and {} of their rows are dead",
         tables.join(", "), percent(*grown_ratio), percent(*dead_ratio)
@@ -81,11 +81,11 @@ pub enum Finding {
         message = "compare trials of the same length, or turn autovacuum on and make trials long enough to include its runs"
     )]
     Bloat { grown_ratio: f64, dead_ratio: f64, tables: Vec<String> },
-    /// Of a study: `servers` were built with assertions. The list is empty if the study has one server.
+    /// Servers of a study were built with assertions. `servers` is empty if the study has one server.
     #[error("{} built with assertions, which cost time", who_was(servers))]
     #[strum(message = "use a server that was built without --enable-cassert (--bin-dir, or [servers])")]
     AssertionsEnabled { servers: Vec<String> },
-    /// Of a study: `servers` were built without optimisation. The list is empty if the study has one server. `level` is
+    /// Servers of a study were built without optimisation. `servers` is empty if the study has one server. `level` is
     /// the last `-O…` of the compiler's flags, or empty.
     #[error(
         "{} built for debugging, which costs time: the compiler flags contain {}",
@@ -93,11 +93,10 @@ pub enum Finding {
     )]
     #[strum(message = "use a server that was built with -O2, as packages are (--bin-dir, or [servers])")]
     UnoptimisedBuild { servers: Vec<String>, level: String },
-    /// fsync is off.
     #[error("fsync is off: the server did not flush its writes to disk")]
     #[strum(message = "set fsync = on, unless the study is about it")]
     FsyncOff,
-    /// A requested setting, limit or read-ahead (`what`) is not in force. Of disks it also concerns a study.
+    /// A requested setting, limit or read-ahead (`what`) is not in force. For disks, it can concern a whole study.
     #[error("{what} is not in force: {reason}")]
     #[strum(message = "fix the cause and measure again: the figures do not reflect the requested value")]
     NotInForce { what: String, reason: String },
@@ -109,34 +108,34 @@ pub enum Finding {
     )]
     #[strum(message = "compare only points of one machine, or run pgbench and the server on separate processors")]
     SharedProcessors { busy_ratio: f64, generator_ratio: f64, processors: u32 },
-    /// Of a study: how far equal trials differ. `ratio` is the largest ÷ the smallest throughput of a point, the median
-    /// over the points.
+    /// Equal trials of a study differ. `ratio` is a point's highest throughput ÷ its lowest, as the median over the
+    /// points.
     #[error(
         "in the median point, the fastest of {repeats} repeats is {} faster than the slowest: smaller differences between points may be noise",
         percent(ratio - 1.0)
     )]
     #[strum(message = "use more repeats and longer trials, and run fewer other programs")]
     NoiseFloor { ratio: f64, repeats: u32 },
-    /// Of a study: one trial per point shows no spread.
+    /// A study with one trial per point shows no spread.
     #[error("one trial per point shows no spread")]
     #[strum(message = "set repeats = 3 or more")]
     #[strum(detailed_message = "import three or more runs of each point")]
     OneRepeat,
-    /// Of a comparison: the sides are from two studies.
+    /// The compared sides are from two studies.
     #[error("the sides come from two sweeps, one after the other: a drift of the machine looks like a difference")]
     #[strum(message = "measure both in one sweep")]
     TwoSweeps,
-    /// Of a comparison: too few pairs in the smallest cell.
+    /// The comparison has too few pairs in its smallest cell.
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
     TooFewPairs { pairs: u32, needed: u32 },
-    /// Of a comparison: so many differences (`within`) are within the noise. `floor_ratio` is above 1.
+    /// `within` of the compared differences do not exceed the noise. `floor_ratio` is above 1.
     #[error(
         "{within} of {} {} within the noise floor: equal sides of a sweep (--aa) differ by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
     #[strum(message = "treat them as no difference, or lower the floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
-    /// Of a comparison: pairs whose trials have different numbers of checkpoints, and were not cut to whole cycles.
+    /// In `unequal` of the compared pairs, trials differ in checkpoints and were not cut to whole cycles.
     #[error(
         "in {unequal} of {}, one trial had more checkpoints than the other, and the figures include incomplete checkpoint cycles",
         counted(*pairs, "pair")
@@ -159,30 +158,29 @@ pub enum Finding {
     #[error("{bytes} were read during server start, a head start before the measurement")]
     #[strum(message = "add these bytes to those read in the trial")]
     HeadStart { bytes: Bytes },
-    /// The warmer failed.
     #[error("{strategy} failed: {reason}")]
     #[strum(message = "fix this error and measure again: this trial does not measure the strategy")]
     StrategyFailed { strategy: String, reason: String },
-    /// Of a study: a warmer is not installed. `how` is the advice to install it.
+    /// The study skipped a warmer that is not installed. `how` is the advice to install it.
     #[error("skipped {strategy}")]
     StrategyLeftOut { strategy: String, how: String },
     /// The warmer did not load all wanted pages.
     #[error("only {resident_bytes} of the wanted {wanted_bytes} became resident")]
     #[strum(message = "check the warmer's output, or give it more time (points.seconds)")]
     NotBroughtBack { resident_bytes: Bytes, wanted_bytes: Bytes },
-    /// So many bytes were evicted again.
+    /// Loaded bytes were evicted before the trial ended.
     #[error("{bytes} were evicted from the page cache again before the trial ended")]
     #[strum(message = "stop the kernel from paging out idle memory (DAMON), or leave more memory free")]
     TakenBack { bytes: Bytes },
-    /// Of a study: the kernel pages out idle memory.
+    /// The kernel of the study's machine pages out idle memory.
     #[error("the kernel pages out idle memory (DAMON): a warm start may not stay warm")]
     #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
     IdleMemoryPagedOut,
-    /// The processes of these hosts were not visible.
+    /// pgbench's threads on these hosts were not visible.
     #[error("cannot determine whether pgbench was the limit: its threads on {} are not visible", hosts.join(", "))]
     #[strum(message = "check processor use there, or set a rate (points.rate): late transactions then show saturation")]
     GeneratorsUnseen { hosts: Vec<String> },
-    /// pgbench did not start at the same time on all hosts. `uncertainty_ms` is that of the clocks.
+    /// pgbench did not start at the same time on all hosts. `uncertainty_ms` is the clocks' uncertainty.
     #[error(
         "the load generators started {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so the load was incomplete at first"
     )]
@@ -194,7 +192,7 @@ pub enum Finding {
     )]
     #[strum(message = "run fewer other programs, and make trials longer")]
     OtherDuration { asked_seconds: f64, lasted_seconds: f64 },
-    /// The rate was not reached. Figures are per second.
+    /// The requested rate was not reached. Figures are transactions per second.
     #[error("reached {reached:.0} of the requested {asked:.0} transactions per second")]
     #[strum(message = "request a lower rate, or find the cause on the trial's page (`pgthaw report`)")]
     #[strum(detailed_message = "request a lower rate (pgbench -R); the imported files do not show the cause")]
@@ -229,7 +227,7 @@ pub enum Finding {
     #[error("pgthaw used {} of all processors to account for the server's time", percent(*ratio))]
     #[strum(message = "no action needed: it affects all trials alike; time = false in a study file turns it off")]
     DearAccount { ratio: f64 },
-    /// By the account, more processors were used than exist.
+    /// The time account shows more processors in use than exist.
     #[error(
         "pgthaw's account of the server's time is wrong: it shows {used:.2} of {} in use",
         counted(*processors, "processor")
@@ -238,7 +236,7 @@ pub enum Finding {
         message = "do not rely on this trial's running and waiting times, and report this with the kernel's version"
     )]
     ProcessorsExceeded { used: f64, processors: u32 },
-    /// Of a study: so many of the `points` that do not start cold fit into a cache.
+    /// Databases of a study fit into caches. The figures count the points that do not start cold.
     #[error(
         "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
         counted(*points, "point")
@@ -248,7 +246,7 @@ pub enum Finding {
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
     // From here on only for imports.
-    /// Of an import: the log has gaps.
+    /// The imported log has gaps.
     #[error(
         "the log has no data for {seconds} of its {of_seconds} s; the longest gap is {longest_seconds} s, from second {} on: the server stalled, or a part is missing",
         longest_after_seconds + 1
@@ -257,20 +255,20 @@ pub enum Finding {
         message = "check the server's log for a stall; if there was none, import the complete files or another run"
     )]
     LogGaps { seconds: u32, of_seconds: u32, longest_seconds: u32, longest_after_seconds: u32 },
-    /// Of an import: the log has only a part, `logged` of `transactions` and `clients` of `of_clients`. `of_clients` is
-    /// 0 for a log of intervals.
+    /// The imported log has only `logged` of `transactions` and `clients` of `of_clients`. `of_clients` is 0 for a log
+    /// of intervals.
     #[error("{}", partial_sentence(*logged, *transactions, *clients, *of_clients))]
     #[strum(message = "import the logs of all threads; if the log is a sample, use only its percentiles")]
     LogPartial { logged: u64, transactions: u64, clients: u32, of_clients: u32 },
-    /// Of an import: the clock was set back by `seconds`.
+    /// The clock was set back by `seconds` in an imported log.
     #[error("the timestamps jump back by {seconds:.1} s: the clock was set back, or the file holds several runs")]
     #[strum(message = "import each log as pgbench wrote it, from a run without a clock change")]
     ClockSetBack { seconds: f64 },
-    /// Of an import: pgbench aborted clients.
+    /// pgbench aborted clients of an imported run.
     #[error("{}", aborted_sentence(*aborted_clients, *clients, *transactions, *asked_transactions))]
     #[strum(message = "find the cause in pgbench's messages and in the server's log, and measure again")]
     RunAborted { aborted_clients: u32, clients: Option<u32>, transactions: u64, asked_transactions: Option<u64> },
-    /// Of an import or a study: `what` replaces missing information, `how` supplies it.
+    /// An import or study lacks information. `what` was assumed, `how` is a way to supply it.
     #[error("{what}")]
     Assumed { what: String, how: String },
 }
@@ -336,7 +334,7 @@ fn who_was(servers: &[String]) -> String {
     }
 }
 
-/// A warm start cannot become warmer, and waiting does not cure degradation.
+/// No advice to start warm after a warm start, nor only to wait for a degrading server.
 fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
     let longer = match should_have_run_seconds {
         Some(seconds) => format!("run the trial for {seconds:.0} s ({option})"),
@@ -393,7 +391,6 @@ pub struct MeasurementVerdict {
     pub finding: Finding,
     /// The problem.
     pub sentence: String,
-    /// Remedy, as a sentence.
     pub remedy: String,
 }
 
@@ -420,11 +417,11 @@ pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saturation {
     pub sign: SaturationSign,
-    /// pgbench's threads.
+    /// Number of pgbench's threads.
     pub threads: u32,
-    /// Share of time on a processor of the busiest thread, median.
+    /// Median share of time that the busiest thread was on a processor.
     pub cpu_ratio: f64,
-    /// Share of time waiting for a processor of the busiest thread, median.
+    /// Median share of time that the busiest thread waited for a processor.
     pub run_delay_ratio: f64,
     /// Share of client backends that wait for pgbench; `None` if not meaningful.
     pub idle_backends_ratio: Option<f64>,
@@ -432,7 +429,7 @@ pub struct Saturation {
     pub lag_ratio: Option<f64>,
     /// Throughput of pgbench with an empty statement.
     pub empty_tps: Option<f64>,
-    /// Hosts that are not included.
+    /// Hosts whose threads are not included.
     pub unseen_hosts: Vec<String>,
 }
 
@@ -444,8 +441,7 @@ pub enum SaturationSign {
     NearOneCore,
     /// A thread was never idle, and backends waited for it.
     NeverIdle,
-    /// Transactions began late while a thread was never idle or, without visible threads, while backends waited for
-    /// pgbench.
+    /// Transactions began late, and a thread was never idle. Without visible threads, backends waited for pgbench.
     ScheduleLag,
 }
 

@@ -10,17 +10,17 @@ const HOSTS_MAX: usize = 64;
 
 const HOST: &str = "{host}";
 
-/// No password prompt, no terminal, and a lost host is noticed.
+/// ssh without password prompt and terminal. ServerAliveInterval detects a lost host.
 const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generators {
     pub hosts: Vec<String>,
-    /// Has `{host}` in its arguments; `sh` is appended.
+    /// `{host}` in its arguments is the host; pgthaw appends `sh`.
     command: Vec<String>,
-    /// Address of this machine for the hosts.
+    /// Address at which the hosts reach this machine.
     pub address: String,
-    /// Program by host; other hosts have it in PATH.
+    /// Path of pgbench by host; other hosts have pgbench in PATH.
     pgbench: BTreeMap<String, String>,
 }
 
@@ -100,7 +100,6 @@ impl Generators {
         words.chain(["sh".to_owned()]).collect()
     }
 
-    /// `None`: searched in the host's PATH.
     pub fn pgbench(&self, host: &str) -> Option<&str> {
         self.pgbench.get(host).map(String::as_str)
     }
@@ -109,7 +108,7 @@ impl Generators {
 /// Hosts that ran pgbench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct TrialGenerators {
-    /// From the first start to the last.
+    /// Time from the first start of pgbench to the last.
     pub start_spread_ms: f64,
     pub hosts: Vec<TrialGenerator>,
 }
@@ -120,15 +119,15 @@ pub struct TrialGenerator {
     pub clients: u32,
     pub jobs: u32,
     pub pgbench_version: String,
-    /// Lead of its clock over this host's.
+    /// Lead of the host's clock over the clock of the machine that runs pgthaw.
     pub clock_offset_ms: f64,
-    /// Uncertainty of the lead, either way.
+    /// Uncertainty of the clock's lead, either way.
     pub clock_uncertainty_ms: f64,
-    /// Start of pgbench after the agreed instant, by this host's clock.
+    /// Delay of pgbench's start after the agreed instant, by the clock of the machine that runs pgthaw.
     pub started_after_ms: f64,
     pub transactions: u64,
     pub tps: f64,
-    /// Whether its processes run on this machine.
+    /// Whether its processes run on the machine that runs pgthaw.
     pub is_seen: bool,
 }
 
@@ -147,7 +146,7 @@ impl TrialGenerators {
         self.hosts.iter().filter(|host| !host.is_seen).map(|host| host.host.clone()).collect()
     }
 
-    /// Sum of the two least certain clocks.
+    /// Sum of the two largest uncertainties.
     pub fn start_uncertainty_ms(&self) -> f64 {
         let mut uncertain: Vec<f64> = self.hosts.iter().map(|host| host.clock_uncertainty_ms).collect();
         uncertain.sort_by(|one, other| other.total_cmp(one));

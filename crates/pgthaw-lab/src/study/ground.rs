@@ -14,7 +14,7 @@ use super::record::Disk;
 use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
 
-/// Refused options, about the place or owner of a mount.
+/// Mount options that are refused: they concern a mount's place or owner.
 const REFUSED_OPTIONS: &str = "bind device encryption group loop move noauto nofail offset owner rbind remount ro sizelimit subvol \
      subvolid user users norecovery noload";
 
@@ -28,14 +28,14 @@ const SIZE_MAX: Bytes = Bytes(4 << 40);
 pub struct FileSystemSpec {
     #[serde(flatten)]
     pub asked: FileSystemAsked,
-    /// `None` chooses the expected need.
+    /// Size of the image. `None`: the expected need.
     pub size: Option<Bytes>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSpec {
-    /// Major version, searched in Debian's directory.
+    /// Major version, whose programs are in /usr/lib/postgresql.
     Major(u32),
     Programs(PathBuf),
 }
@@ -146,7 +146,7 @@ fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Each text is one command.
+/// Each string is one command.
 fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<OwnCommands, String> {
     let read = |name: &str| {
         let texts = match table.get(name) {

@@ -90,7 +90,6 @@ impl Latencies {
 }
 
 fn empty_histogram() -> Histogram<u64> {
-    // Fails only for more than five digits.
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits are allowed"))
 }
 
@@ -109,9 +108,9 @@ pub struct ScriptLatency {
     pub failed: u64,
     /// Skipped transactions in the log.
     pub skipped: u64,
-    /// Measured from the due time with a rate, otherwise from the begin.
+    /// Latency from the due time with a rate, otherwise from the transaction's begin.
     pub response: LatencyHistogram,
-    /// Measured from the begin. `None` without a rate.
+    /// Latency from the transaction's begin. `None` without a rate.
     pub service: Option<LatencyHistogram>,
 }
 
@@ -121,7 +120,6 @@ pub struct ScriptLatency {
 pub struct LatencyHistogram {
     pub count: u64,
     pub mean_us: f64,
-    /// Standard deviation.
     pub stddev_us: f64,
     pub p50_us: u64,
     pub p90_us: u64,
@@ -138,7 +136,7 @@ pub struct LatencyHistogram {
 
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// Minimum beyond a percentile: fewer transactions would decide it by chance.
+/// Minimum number of transactions beyond a percentile: fewer would decide it by chance.
 const BEYOND_MIN: f64 = 10.0;
 
 /// For 95 % of a normal distribution.
@@ -150,7 +148,7 @@ const DEVIATIONS_95: f64 = 1.96;
 pub struct Percentile {
     /// 0 to 1.
     pub share: f64,
-    /// Latency.
+    /// Latency in microseconds.
     pub us: u64,
     /// Begin of the interval.
     pub low_us: u64,

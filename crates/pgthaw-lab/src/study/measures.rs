@@ -14,7 +14,6 @@ pub struct Measure {
     /// Name in SQL and exports. A field of `os_samples` has this name or contributes to it.
     pub name: &'static str,
     pub unit: Unit,
-    /// Its meaning.
     pub doc: &'static str,
     /// `None` in a second without it.
     #[serde(skip)]
@@ -31,9 +30,9 @@ pub struct Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Processor seconds per second are processors in use.
+    /// Processors in use: processor seconds per second.
     Processors,
-    /// Seconds of backends per second are the mean number of backends.
+    /// Mean number of backends: their seconds per second.
     Backends,
     Bytes,
     BytesPerSecond,
@@ -71,9 +70,9 @@ pub struct Panel {
 const PROCESSORS: Panel = Panel { id: "processors", title: "Processors in use (mean number)", is_stack: true };
 const TIME: Panel =
     Panel { id: "time", title: "Time of the client backends (mean number of backends)", is_stack: true };
-/// The page adds reads.
+/// The page adds a curve of reads.
 const DEVICE: Panel = lines("device", "The device");
-/// The page adds reads.
+/// The page adds a curve of reads.
 const REQUESTS: Panel = lines("requests", "Device requests (per second)");
 const AWAIT: Panel = lines("await", "Device latency, all processes");
 const DIRTY: Panel = lines("dirty", "Dirty memory");
@@ -261,7 +260,7 @@ impl Measure {
     }
 }
 
-/// Difference, negative at times: clocks of processes and processors tick separately.
+/// Other programs' processors. Negative at times, because process and processor clocks tick separately.
 fn others(one: &OsSample) -> f64 {
     let own = one.server_total().cpu_seconds + one.generator().cpu_seconds + one.pgthaw_cpu_seconds;
     (one.processors_busy_seconds - own).max(0.0)

@@ -10,17 +10,15 @@ const BEARABLE_SHARE: f64 = (NOISE_TOLD - 1.0) / 2.0;
 /// Excessive use of the machine by other processes during a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Others {
-    /// Number of processors.
     pub processors: u32,
-    /// Mean of processors that other processes used.
+    /// Mean number of processors that other processes used.
     pub used_processors: f64,
-    /// Mean of processors that the hypervisor took.
+    /// Mean number of processors that the hypervisor took.
     pub stolen_processors: f64,
     /// Bytes read by other processes.
     pub read_bytes: Bytes,
-    /// Bytes read by all processes.
     pub device_read_bytes: Bytes,
-    /// Largest users; empty if not visible.
+    /// Programs with the most use; empty if not visible.
     pub programs: Vec<String>,
 }
 
@@ -66,7 +64,7 @@ impl Others {
     }
 }
 
-/// A program may be a server that must not be stopped.
+/// Suggests waiting, not stopping: a program may be a needed server.
 fn wait_for(programs: &[String]) -> String {
     let (who, have) = match programs {
         [] => ("they".to_owned(), "have"),

@@ -17,7 +17,6 @@ use host::units::Bytes;
 use model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
 use postgres::parse_setting_number;
 
-/// Plan of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SweepPlan {
     pub question: String,
@@ -29,21 +28,18 @@ pub struct SweepPlan {
     pub points: Vec<PlannedPoint>,
     /// Other hosts that run pgbench, if any.
     pub hosts: Vec<String>,
-    /// Point numbers by trial.
+    /// Number of the point of each trial, in execution order.
     pub order: Vec<u32>,
     /// Duration including preparation.
     pub expected_seconds: f64,
-    /// Size of the databases.
     pub database_bytes: Bytes,
-    /// Space that the study needs.
+    /// Disk space that the study needs.
     pub needed_bytes: Bytes,
-    /// Free space.
     pub free_bytes: Bytes,
     /// Remarks on settings and values.
     pub remarks: Vec<String>,
 }
 
-/// A planned point.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct PlannedPoint {
     /// From 0.
@@ -160,7 +156,7 @@ const RESTART_SECONDS: f64 = 2.0;
 
 const HISTORY_SECONDS: f64 = 3.0;
 
-/// From the page cache or an unlimited disk. Assumed until measured.
+/// Reads from the page cache or an unlimited disk. Assumed until measured.
 const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 
 /// Per unit of scale.
@@ -187,7 +183,7 @@ const HIT_SECONDS: f64 = 50e-6;
 const READ_SECONDS: f64 = 0.5e-3;
 const BLOCK_BYTES: f64 = 8192.0;
 
-/// Includes its preparation.
+/// Includes the trial's preparation.
 pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     let bytes = expected_bytes(point.scale).0 as f64;
     let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
@@ -229,7 +225,7 @@ fn seconds_to_transactions(forecast: &Forecast, transactions: f64) -> f64 {
     })
 }
 
-/// `None` for other scripts or starts, or without figures for the disk.
+/// `None` unless the script is `select-only`, the start is cold, and the disk has limits.
 pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
     let is_known = point.script == "select-only" && point.start == StartAsked::Cold;
     let has_figures = disk.riops.is_some() || disk.rbps.is_some();
@@ -264,7 +260,7 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
 }
 
 impl Sweep {
-    /// Assumes that a fresh copy is written in full, although the file system may share blocks.
+    /// Assumes a fresh copy without shared blocks.
     pub fn expected_seconds_of(&self, point: &Point) -> f64 {
         let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
         expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND

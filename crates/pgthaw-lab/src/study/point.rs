@@ -17,7 +17,6 @@ use pgbench::QueryMode;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     pub scale: u32,
-    /// Number of clients.
     pub clients: u32,
     /// pgbench's threads.
     pub jobs: u32,
@@ -28,9 +27,9 @@ pub struct Point {
     pub query_mode: QueryMode,
     /// Length of a trial that ends by time.
     pub seconds: Option<u32>,
-    /// Transactions of each client, for a trial that ends by them.
+    /// Transactions of each client, if they end the trial.
     pub transactions: Option<u32>,
-    /// Transactions of all clients together, for a trial that ends by them.
+    /// Transactions of all clients together, if they end the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_transactions: Option<u32>,
     pub start: StartAsked,
@@ -50,7 +49,7 @@ pub struct Point {
     /// Memory limit of the server, including shared memory and page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// `together`, or a name from the study file.
+    /// Devices of the server's parts: `together`, or a name from the study file.
     pub places: String,
     /// One connection per transaction (`pgbench -C`). Only in imports: pgthaw tracks persistent connections.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -92,7 +91,7 @@ macro_rules! axis {
     };
 }
 
-/// Axes from the slowest-changing one. Variables and settings follow.
+/// The slowest-changing axis first. Axes of variables and settings follow.
 pub static FIXED_AXES: [FixedAxis; 19] = [
     axis!(scale, |p| Some(p.scale.to_string())),
     axis!(clients, |p| Some(p.clients.to_string())),
@@ -285,7 +284,7 @@ pub enum StartAsked {
     Warm,
     /// Cold, then a complete `pgthaw restore` of a snapshot of the warm state.
     Restored,
-    /// As the previous trial left it.
+    /// The state that the previous trial left.
     AsIs,
 }
 
@@ -295,7 +294,7 @@ pub enum StartAsked {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LoadBegins {
-    /// With the warmer.
+    /// At the same time as the warmer.
     #[default]
     AtOnce,
     /// After the warmer ended.

@@ -34,7 +34,6 @@ pub struct SweepRun {
     /// Settings of the server before the first trial.
     #[ts(skip)]
     pub configuration: Vec<ConfiguredSetting>,
-    /// The study's question.
     pub question: String,
     /// SHA-256 of the parsed study, independent of its file's layout.
     pub digest: String,
@@ -43,13 +42,12 @@ pub struct SweepRun {
     pub study: serde_json::Value,
     /// Axes with more than one value.
     pub varied: Vec<String>,
-    /// Number of points.
     pub points: u32,
     /// Trials of each point.
     pub repeats: u32,
     /// A 64-bit number; browsers round it.
     pub seed: u64,
-    /// Databases that this study made.
+    /// Databases that the study created.
     pub databases: Vec<DatabaseMaking>,
     /// Throughput of pgbench with an empty statement, by number of threads.
     #[ts(skip)]
@@ -57,7 +55,7 @@ pub struct SweepRun {
     pub verdicts: Vec<MeasurementVerdict>,
     /// The texts of the verdicts.
     pub warnings: Vec<String>,
-    /// Only for a study of warmers.
+    /// Only for studies of warmers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<WarmupFacts>,
     /// Source of an import; `None` if pgthaw measured the run.
@@ -106,7 +104,7 @@ impl SweepRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepTrial {
     pub sweep_id: String,
-    /// Number of the point, from 0.
+    /// The point's number, from 0.
     pub number: u32,
     #[ts(type = "Record<string, unknown>")]
     pub point: Point,
@@ -114,11 +112,11 @@ pub struct SweepTrial {
     pub repeat: u32,
     /// Position in the random order, from 1.
     pub position: u32,
-    /// With the preparation of the start state.
+    /// Begin of the trial, including preparation of the start state.
     pub started_at: Timestamp,
     /// `None` if unknown.
     pub ended_at: Option<Timestamp>,
-    /// Measured before the load started.
+    /// State measured before the load started.
     pub start_state: Option<StartState>,
     /// pgbench's command line.
     pub command: String,
@@ -129,39 +127,38 @@ pub struct SweepTrial {
     pub warming: Option<Warming>,
     /// `None` if pgbench ran on this host.
     pub generators: Option<TrialGenerators>,
-    /// Why figures are missing or, of an import, do not count.
+    /// Why figures are missing or, for an import, do not count.
     pub failure: Option<String>,
-    /// Length of the load.
+    /// Duration of the load.
     pub lasted_seconds: f64,
     /// Transactions that were not skipped and did not fail.
     pub transactions: u64,
-    /// Transactions that failed.
     pub failed: u64,
     /// Transactions that pgbench skipped, because they were already later than the latency limit.
     pub skipped: u64,
     /// Transactions that were tried more than once.
     pub retried: u64,
-    /// All retries.
+    /// Total number of retries.
     pub retries: u64,
     /// Transactions above the latency limit.
     pub late: u64,
-    /// Transactions per second, without initial connections. For several hosts it is all transactions by the longest
-    /// run.
+    /// Transactions per second, without initial connections. For several hosts, all transactions ÷ the longest run.
     pub tps: f64,
-    /// Without the first and the last second. It needs five whole seconds, not all above `tps`.
+    /// Transactions in the slowest second, without the first and the last. `None` unless there are five whole seconds,
+    /// not all above `tps`.
     pub worst_second_tps: Option<f64>,
     /// Latency of all scripts.
     pub latency: Option<LatencyHistogram>,
-    /// By second. If pgbench logs only a share of transactions, `transactions` is from its progress.
+    /// Samples by second. If pgbench logs only a share of transactions, `transactions` is from its progress reports.
     #[ts(skip)]
     pub samples: Vec<Sample>,
-    /// The machine by second.
+    /// Use of the machine by second.
     #[ts(skip)]
     pub os_samples: Vec<OsSample>,
     /// Samples of server processes by second.
     #[ts(skip)]
     pub wait_samples: Vec<WaitSample>,
-    /// Samples of the whole trial.
+    /// Samples of server processes over the whole trial.
     #[ts(skip)]
     pub waits: Waits,
     /// `None` without a time account.
@@ -175,13 +172,12 @@ pub struct SweepTrial {
     pub buffers_after: Vec<BufferUse>,
     /// Checkpoints that ended in the trial, from the log.
     pub checkpoints: Vec<Checkpoint>,
-    /// A checkpoint that had not ended.
     pub checkpoint_begun: Option<CheckpointBegun>,
     /// Whole checkpoint cycles, each from one begin to the next.
     pub checkpoint_cycles: u32,
-    /// Transactions per second in these cycles.
+    /// Transactions per second in whole checkpoint cycles.
     pub cycle_tps: Option<f64>,
-    /// Settings in force.
+    /// The server's settings in force.
     pub settings: Vec<(String, String)>,
     /// Bytes read from the device, by all processes.
     pub device_read_bytes: Bytes,
@@ -194,7 +190,7 @@ pub struct SweepTrial {
     /// `None` if trials share one database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_copy: Option<FreshCopy>,
-    /// The server's own text.
+    /// Version as reported by the server.
     pub server_version: Option<String>,
     pub verdicts: Vec<MeasurementVerdict>,
     /// The texts of the verdicts.
@@ -207,7 +203,7 @@ pub struct TrialDevice {
     /// `wal`, `slru`, `tables`, `indexes`, `rest` (the remaining data directory), or a log device of its file system:
     /// `log`, `wal-log`, ….
     pub part: String,
-    /// Its name in the study.
+    /// The disk's name in the study.
     pub disk: Option<String>,
     /// Name in /sys/block.
     pub device: String,
@@ -253,9 +249,8 @@ impl TrialDevice {
 pub struct BufferUse {
     /// 0 to 5.
     pub usage_count: u8,
-    /// Number of buffers.
     pub buffers: u64,
-    /// Dirty ones of these.
+    /// Dirty buffers of `buffers`.
     pub dirty: u64,
 }
 
@@ -326,7 +321,7 @@ pub struct GeneratorCalibration {
 // ---- parts of runs and trials ----
 
 impl Disk {
-    /// A request without effect, and the reason.
+    /// Requested limits or read-ahead not in force, with reasons.
     pub fn not_in_force(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let asked = [
             ("limit", &self.not_enforced),
@@ -351,20 +346,17 @@ impl Disk {
     }
 }
 
-/// Forecast of a cold trial without a warmer. Its spans have a device and a processor that are 15 % better or worse.
+/// Forecast of a cold trial without a warmer. Bounds of times assume a device and a processor 15 % better or worse.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StudyForecast {
-    /// Transactions per second at first.
     pub cold_tps: f64,
-    /// Transactions per second when warm.
     pub steady_tps: f64,
-    /// Until half of `steady_tps`. `None` for never.
+    /// Until 50 % of `steady_tps`. `None` for never.
     pub to_50_seconds: Option<Span>,
     /// Until fewer than 1 % of the transactions read from the device. `None` for never.
     pub warm_after_seconds: Option<Span>,
 }
 
-/// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Machine {
     pub hostname: String,
@@ -388,7 +380,7 @@ pub struct Device {
     pub read_ahead_bytes: Bytes,
     /// Empty if unknown.
     pub model: String,
-    /// From the disk up to its bus. Behind a controller, the last driver is the controller's.
+    /// Kernel drivers from the disk up to its bus. Behind a controller, the last is the controller's.
     pub drivers: Vec<String>,
     /// `write back` or `write through`; empty if unknown.
     pub write_cache: String,
@@ -420,7 +412,7 @@ pub struct Disk {
     pub writes_not_enforced: Option<String>,
     /// Why a requested read limit is not in force.
     pub not_enforced: Option<String>,
-    /// Bytes. `None` keeps the device's own setting.
+    /// Bytes of read-ahead. `None` keeps the device's own setting.
     pub read_ahead: Option<Bytes>,
     /// Why the requested read-ahead is not in force.
     pub read_ahead_not_enforced: Option<String>,
@@ -429,9 +421,7 @@ pub struct Disk {
 /// Cached share of the benchmark database before the clock started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct StartState {
-    /// Bytes in the page cache.
     pub os_resident_bytes: Bytes,
-    /// Size.
     pub total_bytes: Bytes,
     /// `cold` (at most 1 % resident), `lukewarm`, `warm` (95 %) or `restored`.
     pub verdict: String,
@@ -458,9 +448,9 @@ impl StartState {
 pub struct Sample {
     /// Seconds from the start of pgbench to the end of this second, from 1.
     pub second: u32,
-    /// Since boot.
+    /// Time since boot.
     pub monotonic_ms: u64,
-    /// Since 1970, UTC.
+    /// Time since 1970, UTC.
     pub wall_ms: i64,
     pub transactions: u64,
     /// `None` without transactions.
@@ -471,7 +461,7 @@ pub struct Sample {
     pub latency_us_max: Option<u64>,
     /// Standard deviation. `None` also if the source has no sum of squares.
     pub latency_us_deviation: Option<f64>,
-    /// Read from the device by the workload's backends.
+    /// Bytes read from the device by the workload's backends.
     pub foreground_read_bytes: Bytes,
     /// Bytes read from the device, by all processes.
     pub device_read_bytes: Bytes,
@@ -487,15 +477,13 @@ pub struct StrategyOutcome {
     pub command: String,
     /// Seconds from the start of pgbench. `None` if the command outlived the trial, or if there was none.
     pub ended_after_seconds: Option<f64>,
-    /// Device reads of the strategy's own processes.
+    /// Bytes that the strategy's own processes read from the device.
     pub issued_bytes: Option<Bytes>,
-    /// Why it failed.
     pub failure: Option<String>,
-    /// End of its output.
+    /// End of the command's output.
     pub output: String,
 }
 
-/// Cached shares of a relation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct RelationResidency {
     pub relation: String,
@@ -503,7 +491,7 @@ pub struct RelationResidency {
     pub total_bytes: Bytes,
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
-    /// Shares over time.
+    /// Cached shares over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<ResidencyCourse>,
 }
@@ -548,11 +536,10 @@ pub fn new_run_id(started_at: Timestamp) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmupFacts {
     pub disk: Disk,
-    /// Size of the database.
     pub database_bytes: Bytes,
-    /// Page cache when warm.
+    /// Wanted bytes: the database's pages in the page cache when warm.
     pub wanted_bytes: Bytes,
-    /// Throughput of the warm server without a limit.
+    /// Throughput of the warm server without a disk limit.
     pub calibration_tps: Option<f64>,
     /// Forecast without a warmer. `None` if the device figures are unknown or the script is the user's own.
     pub forecast: Option<StudyForecast>,
@@ -565,11 +552,11 @@ pub struct WarmupFacts {
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
-    /// Device reads of the workload's backends per tenth of a second. They determine the tenths of
+    /// Bytes that the workload's backends read from the device, per tenth of a second. They determine the tenths of
     /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
-    /// Only for trials that ended when the wanted pages were resident.
+    /// Samples of trials that ended when the wanted pages were resident.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<LoadSample>,
 }
@@ -577,20 +564,18 @@ pub struct Warming {
 /// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
-    /// Seconds measured, or the maximum wait. An event that was not reached would take longer.
+    /// Seconds measured, or the maximum wait. Events that were not reached take longer.
     pub measured_seconds: u32,
-    /// Seconds until fewer than 1 % of transactions read from the device, until the end of the trial. Rounded to a
-    /// tenth.
+    /// From then to the trial's end, fewer than 1 % of transactions read from the device. Rounded to a tenth.
     pub warm_after_seconds: Option<f64>,
     /// Transactions until warm; all of the trial if the server never became warm.
     pub served_until_warm: u64,
-    /// Transactions of the trial.
     pub served: u64,
-    /// Median of the warm seconds.
+    /// Median throughput after `warm_after_seconds`.
     pub warm_tps: Option<f64>,
-    /// Each new maximum of throughput.
+    /// Successive maxima of throughput.
     pub climb: Vec<Climb>,
-    /// Page cache when warm. `None` if no snapshot was needed.
+    /// Bytes in the page cache when warm. `None` if no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
     /// Minimum for any warmer: `wanted_bytes` ÷ the disk's bandwidth limit, or `bound.seconds` if reads are limited.
     /// `None` if unknown, or if the user's own script may need fewer bytes.
@@ -614,7 +599,7 @@ pub struct Job {
     pub warmer_seconds: Option<f64>,
     /// From the start of the load to its end.
     pub load_seconds: f64,
-    /// From the cold start to the end of the load, with a warmer before it.
+    /// From the cold start to the end of the load, including a warmer that ran before.
     pub whole_seconds: f64,
 }
 
@@ -630,7 +615,7 @@ impl Job {
 /// A new maximum of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Climb {
-    /// Begin of the second.
+    /// Begin of the second with the maximum.
     pub seconds: f64,
     /// The lesser of the second's transactions and their running median over three seconds.
     pub tps: f64,
@@ -653,15 +638,15 @@ pub struct Brought {
     pub wanted_pages: u64,
     /// Contiguous pieces of the wanted pages.
     pub wanted_pieces: u64,
-    /// Former contents of shared_buffers.
+    /// Contents of shared_buffers in the snapshot.
     pub former_buffers_bytes: Bytes,
-    /// Former contents with a usage count of 3 or more.
+    /// Contents of shared_buffers in the snapshot with usage count 3 or more.
     pub former_hot_bytes: Bytes,
     /// `None` unless the disk is limited.
     pub bound: Option<Bound>,
     /// Until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
     pub resident_after_seconds: Option<f64>,
-    /// Until 90 % of the former buffers were restored, and 90 % of the hot ones as hot. Only for `pgthaw`.
+    /// Until 90 % of the former buffers were restored, and 90 % of the hot ones were hot again. Only for `pgthaw`.
     pub buffers_after_seconds: Option<f64>,
     /// Wanted bytes resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
@@ -675,7 +660,8 @@ pub struct Brought {
     pub own_seconds: Option<f64>,
 }
 
-/// Minimum for any warmer, with the best merging of gaps. It ignores the order of reads, hot pages and other readers.
+/// Least reads and time of any warmer, with the best merging of gaps. It ignores the order of reads, hot pages and
+/// other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Bound {
     pub reads: u64,
@@ -684,16 +670,16 @@ pub struct Bound {
     pub seconds: f64,
 }
 
-/// A look at a warmer without a load. Looks take up to a fourth of a processor.
+/// A sample of a warmer without a load. Sampling uses up to a quarter of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct LoadSample {
     pub seconds: f64,
     /// Wanted bytes seen in the page cache; an upper limit unless `is_exact`.
     pub resident_bytes: Bytes,
     pub is_exact: bool,
-    /// Restored buffers.
+    /// Bytes of restored buffers.
     pub buffers_bytes: Option<Bytes>,
-    /// Former hot buffers that are hot again.
+    /// Bytes of former hot buffers that are hot again.
     pub hot_bytes: Option<Bytes>,
 }
 
@@ -759,7 +745,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// A server may log every statement.
+/// Other lines are discarded: a server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }
@@ -798,7 +784,7 @@ fn parse_complete(line: &str, start_unix: i64) -> Option<Checkpoint> {
     let (ended_after_seconds, total_seconds) = (logged_after_seconds(head, start_unix)?, seconds("total")?);
     let (_, files) = said.split_once("sync files=")?;
     Some(Checkpoint {
-        // Replaced by the caller if the start was logged.
+        // The caller replaces this value if the checkpoint's start was logged.
         began_after_seconds: ended_after_seconds - total_seconds,
         ended_after_seconds,
         reason: String::new(),

@@ -76,7 +76,7 @@ pub struct Sweep {
     pub job: Vec<String>,
     /// Hosts that run pgbench; `None` for this host.
     pub generators: Option<Generators>,
-    /// An edited script makes a different study.
+    /// Digests of files: an edited script makes a different study.
     pub contents: BTreeMap<PathBuf, String>,
 }
 
@@ -139,7 +139,6 @@ pub fn read_study_text(path: &Path) -> Result<String> {
     }
 }
 
-/// An error states its line.
 pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str::<RawSweep>(text).map_err(|error| error.to_string())?;
     toml::from_str(text).map_err(|error| error.to_string())
@@ -364,7 +363,7 @@ impl Sweep {
     }
 
     /// Whether every warmer must load all cached bytes of the warm state. The user's own script may need fewer, unless
-    /// measured.
+    /// `is_script_wanted`.
     pub fn needs_all_cached(&self, point: &Point) -> bool {
         self.is_script_wanted || !self.has_own_script(point)
     }
@@ -392,7 +391,7 @@ const TOP_KEYS: &str = "question kind popularity until wanted_seconds wanted mem
      aa points variables settings disks file_systems places fresh_copy servers database databases exceeds \
      generators job";
 
-/// The table whose name may be omitted.
+/// The study file's table whose name `KEY=VALUE` may omit.
 const POINTS: &str = "points";
 
 const TEXTS: [&str; 3] = ["question", "disks", "servers"];
@@ -502,7 +501,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
     let is_idle = until == Some(Until::Resident);
-    // The load waits for the warmer. Other hosts cannot wait, and the load has no fixed duration.
+    // With `waits`, the load waits for the warmer. Other hosts cannot wait, and such a load has no fixed duration.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);

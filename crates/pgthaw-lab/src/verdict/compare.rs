@@ -16,16 +16,14 @@ use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, Finding, MeasurementVerdict, Result, SIDE, SIDES, Sample, SweepRun, SweepTrial, texts_of};
 use host::units::Bytes;
 
-/// Minimum that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
+/// Fewest pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
 /// Comparison of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct SweepComparison {
     pub metric: Metric,
-    /// The first side.
     pub a: String,
-    /// The second side.
     pub b: String,
     pub cells: Vec<CellComparison>,
     /// Ratio above 1 by which equal sides differ; `None` unless points are measured twice.
@@ -40,13 +38,13 @@ pub struct CellComparison {
     pub label: String,
     /// b ÷ a over the pairs.
     pub ratio: Ratio,
-    /// Permutation test over the signs of the pairs.
+    /// p-value of a permutation test over the signs of the pairs.
     pub p: f64,
-    /// Adjusted for the number of cells (Holm).
+    /// `p` adjusted for the number of cells (Holm).
     pub p_holm: f64,
     /// Ratio above 1 that as many pairs detect in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
-    /// Least number of whole checkpoint cycles over the pairs; 0 if whole trials were compared.
+    /// Fewest whole checkpoint cycles of any pair; 0 if whole trials were compared.
     pub cycles: u32,
 }
 
@@ -116,7 +114,7 @@ const LEVEL: f64 = 0.05;
 pub struct Noise {
     pub metric: Metric,
     pub cells: Vec<NoiseCell>,
-    /// That of the largest cell.
+    /// Largest floor of any cell.
     pub floor: Option<f64>,
 }
 
@@ -126,9 +124,9 @@ pub struct NoiseCell {
     pub label: String,
     /// A' ÷ A over the pairs.
     pub ratio: Ratio,
-    /// Permutation test over the signs of the pairs.
+    /// p-value of a permutation test over the signs of the pairs.
     pub p: f64,
-    /// Ratio above 1: the farther end of the interval. `None` with fewer than three pairs.
+    /// The interval's end farther from 1, as a ratio above 1. `None` with fewer than three pairs.
     pub floor: Option<f64>,
     /// Ratio above 1 that as many pairs detect in 80 % of studies.
     pub smallest_detectable: Option<f64>,

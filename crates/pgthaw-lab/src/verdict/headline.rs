@@ -9,7 +9,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY};
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// Factor by which a calmer point must be better.
+/// Factor by which another point's worst second or percentile must be better.
 const TELLING: f64 = 1.25;
 
 /// Reports the fastest cold point; then the highest throughput with its drawbacks, a calmer point, and
@@ -61,7 +61,7 @@ impl Warmers<'_> {
         Some(format!("{}.", clauses.join("; ")))
     }
 
-    /// Metrics often differ by less than a tenth.
+    /// Metrics other than `WarmAfter` often differ by less than a tenth.
     fn after(&self, point: &PointSummary) -> Option<String> {
         let seconds = point.median(self.metric)?;
         let shown = if self.metric == Metric::WarmAfter { format!("{seconds:.1}") } else { format!("{seconds:.2}") };
@@ -89,7 +89,7 @@ impl Warmers<'_> {
             (None, _) if subject.label == NOTHING => format!("it was not {within} with any warmer"),
             (None, None) => "nor was any other warmer".to_owned(),
             (None, _) => format!("no other warmer was {within}"),
-            // Equal as displayed.
+            // The displayed times are equal.
             (Some(peer), Some(subject)) if peer == subject => format!("{name} was too, at the same time"),
             (Some(after), Some(_)) if peer.median(self.metric) < subject.median(self.metric) => {
                 format!("{name} was sooner, {after}")
@@ -162,7 +162,7 @@ fn median_and_range(spread: Option<Spread>) -> String {
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// Points whose fastest trial reached the best point's slowest.
+/// Points whose fastest trial reached the throughput of the best point's slowest.
 fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);
@@ -179,7 +179,7 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
     Some(format!("these trials do not show whether {first}{more} is slower at all"))
 }
 
-/// By the worst second, or else by the 99th percentile.
+/// Compares the worst second, or else the 99th percentile.
 fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let others = || points.iter().copied().filter(|point| point.number != best.number);
     let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();

@@ -10,14 +10,14 @@ use host::units::Bytes;
 use model::Access;
 use model::WARM_SHARE;
 
-/// Share of a never-warm trial's end that counts as steady.
+/// Share at the end of a never-warm trial that counts as steady.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
 
 /// A forecast, written before its trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct WrittenForecast {
     pub written_at: Timestamp,
-    /// Throughput of the warm server without a limit.
+    /// Throughput of the warm server without a disk limit.
     pub calibration_tps: f64,
     /// As in `predict --popularity`.
     pub popularity: String,
@@ -45,9 +45,9 @@ pub struct JudgedForecast {
     pub forecast: WrittenForecast,
     pub trial_started_at: Timestamp,
     pub trial_seconds: u32,
-    /// Interpolated between the middles of two seconds. `None` if not reached.
+    /// Measured time, interpolated between the middles of two seconds. `None` if not reached.
     pub to_50_seconds: Option<f64>,
-    /// Interpolated by the logarithm of the share of misses. `None` if not reached.
+    /// Measured time, interpolated by the logarithm of the share of misses. `None` if not reached.
     pub warm_after_seconds: Option<f64>,
     /// As in `bench warmup`: the end of the last tenth that was not warm.
     pub last_cold_tenth_seconds: Option<f64>,
@@ -57,7 +57,7 @@ pub struct JudgedForecast {
     /// Forecast ÷ measured − 1. `None` if one is missing.
     pub warm_after_error: Option<f64>,
     pub warnings: Vec<String>,
-    /// By second: transactions, blocks read by the workload, bytes in the page cache.
+    /// For each second: transactions, blocks read by the workload, bytes in the page cache.
     pub seconds: Vec<(u64, u64, u64)>,
 }
 
@@ -96,9 +96,9 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 }
 
 impl JudgedForecast {
-    /// The definition of warm may have changed since.
+    /// The definition of warm may have changed since the forecast.
     pub fn judged_again(self) -> JudgedForecast {
-        // `seconds` has blocks, so each counts as one byte.
+        // `seconds` counts blocks. Here, a block has one byte.
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
             transactions,
             foreground_read_bytes: Bytes(read),
@@ -142,7 +142,7 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
     let index = find_first_warm(samples, block_size)?;
     let logarithm = |second: usize| {
         let share = compute_miss_share(&samples[second], block_size).unwrap_or(f64::MAX);
-        // Zero misses count as one in all transactions.
+        // Assumes one miss instead of none: 0 has no logarithm.
         share.max(1.0 / samples[second].transactions.max(1) as f64).ln()
     };
     let Some(before) = index.checked_sub(1) else { return Some(0.0) };
@@ -150,10 +150,9 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
     Some(index as f64 - 0.5 + ((cold - limit) / (cold - warm)).clamp(0.0, 1.0))
 }
 
-/// How good several forecasts were.
+/// Accuracy of several forecasts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SweepVerdict {
-    /// Number of forecasts.
     pub points: usize,
     /// Number of errors.
     pub errors: usize,

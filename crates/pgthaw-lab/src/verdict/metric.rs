@@ -108,7 +108,6 @@ pub struct MetricFacts {
     /// Field in `--json`.
     pub key: &'static str,
     pub label: &'static str,
-    /// Its meaning.
     pub caption: &'static str,
     pub kind: MetricKind,
     pub is_low_better: bool,

@@ -106,7 +106,6 @@ fn mean_latency(span: &[Sample]) -> Option<f64> {
     (count > 0.0).then(|| round(sum / count))
 }
 
-/// `None` if a deviation is unknown.
 fn latency_deviation(span: &[Sample]) -> Option<f64> {
     let all = mean_latency(span)?;
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample)));
@@ -121,7 +120,7 @@ fn latency_deviation(span: &[Sample]) -> Option<f64> {
 
 pub type Column = Vec<Option<f64>>;
 
-/// Rounds to three decimals, to limit the page's size.
+/// Limits the page's size.
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -155,17 +154,18 @@ fn compute_machine_series(spans: &[&[OsSample]]) -> BTreeMap<String, Column> {
 
 const KINDS_MAX: usize = 7;
 
-/// A wait by span.
+/// Samples of a wait event.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct WaitSeries {
-    /// Class of wait events, such as `IO`. `None` is on a processor, or ready for one. `Others` is the sum of the rest.
+    /// Class of wait events, such as `IO`. `None` means on a processor, or ready for one. `Others` is the sum of the
+    /// rest.
     pub kind: Option<String>,
     pub event: Option<String>,
-    /// Mean number of backends.
+    /// Mean number of backends in each span.
     pub processes: Column,
 }
 
-/// Type and event.
+/// Type and name of wait event.
 type Event = (Option<String>, Option<String>);
 
 /// Most frequent first.
@@ -227,7 +227,6 @@ const SECONDS_BEFORE: u32 = 30;
 /// Share of the backends by which a wait must grow to explain a stall.
 const TELLING: f64 = 0.1;
 
-/// A stall.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Stall {
     /// The stall begins at the end of `from_second`.
@@ -294,15 +293,13 @@ const COMMIT_SIBLINGS: &str = "5";
 /// Flushes of WAL, counted by the server and seen in samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct FlushFigures {
-    /// By pg_stat_wal or pg_stat_io. `None` before PostgreSQL 14.
+    /// From pg_stat_wal or pg_stat_io. `None` before PostgreSQL 14.
     pub per_second: Option<f64>,
-    /// Number of samples.
     pub looks: u32,
     /// Samples that saw a flush in progress.
     pub seen: u32,
-    /// Mean number of other transactions then, as counted for `commit_siblings`.
+    /// Mean number of other transactions during a flush, as counted for `commit_siblings`.
     pub others: Option<f64>,
-    /// The setting.
     pub commit_siblings: String,
 }
 
@@ -323,7 +320,7 @@ impl FlushFigures {
     }
 }
 
-/// pg_stat_wal counts them until PostgreSQL 17, pg_stat_io since 18.
+/// pg_stat_wal counts WAL flushes until PostgreSQL 17, pg_stat_io since 18.
 fn count_flushes(trial: &SweepTrial) -> Option<f64> {
     let own = trial.statistics.0.get("pg_stat_wal").into_iter().flatten();
     let of_wal = |key: &BTreeMap<String, String>| key.get("object").is_some_and(|object| object == "wal");

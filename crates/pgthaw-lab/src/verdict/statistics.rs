@@ -38,18 +38,17 @@ impl Limits {
     }
 }
 
-/// Ratio over the trials of the same rounds. A trial that was not warm at its end was not warm 3 s before: ratios to it
-/// are `at_most`, its own are `at_least`.
+/// Ratio of trials of the same round. The time of a trial that never became warm has only a lower limit, its length
+/// minus 3 s. As divisor it yields `at_most`, as dividend `at_least`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
-    /// Both limits are equal if all times were reached.
+    /// The limits are equal if all times were reached.
     pub median: Limits,
     /// `None` with fewer than three pairs.
     pub interval: Option<Limits>,
     /// Probability that the interval contains the true median, by sign test: at least 0.95 from six pairs on. Below six
     /// the interval is the range, with 0.75 for three.
     pub coverage: f64,
-    /// Number of pairs.
     pub pairs: u32,
 }
 
@@ -58,7 +57,7 @@ pub struct Ratio {
 /// The interval is that of the sign test: the number of ratios below the true median is binomial. The percentile
 /// bootstrap was rejected: with twelve uniform values, its interval contained the true median in only 275 of 300 cases.
 ///
-/// Median and interval increase with each ratio. Computed from lower and from upper limits, they enclose the values of
+/// Median and interval never decrease if a ratio increases. So those of lower and upper limits enclose the values of
 /// longer trials.
 pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     let ratios = pairs.iter().map(|(dividend, divisor)| dividend.divided_by(*divisor));
@@ -88,7 +87,6 @@ pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
     }
 }
 
-/// Interval of a median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct MedianInterval {
     pub low: f64,
@@ -118,7 +116,6 @@ pub struct Spread {
     pub max: Option<f64>,
     /// Repeats that reached the event.
     pub reached: u32,
-    /// Number of repeats.
     pub repeats: u32,
     /// `None` with fewer than three repeats, or if one did not reach the event.
     pub interval: Option<MedianInterval>,
@@ -153,7 +150,7 @@ pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// Maximum; with more pairs, permutations are sampled.
+/// Maximum for an exact test; with more pairs, permutations are sampled.
 const EXACT_PAIRS: usize = 16;
 const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
@@ -198,7 +195,6 @@ pub fn compute_smallest_detectable(logs: &[f64]) -> Option<f64> {
     Some(((upper + power) * (variance / logs.len() as f64).sqrt()).exp())
 }
 
-/// Holm's step-down adjustment.
 pub fn compute_holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|one, other| p_values[*one].total_cmp(&p_values[*other]));

@@ -17,9 +17,8 @@ use observe::time::TimeFigures;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct PointVerdict {
     pub kind: &'static str,
-    /// Number of trials.
     pub trials: u32,
-    /// That of the first trial.
+    /// Sentence of the first trial.
     pub sentence: String,
     pub remedy: String,
     /// Whether the trial measured something other than requested.
@@ -54,9 +53,9 @@ pub struct PointSummary {
     /// A time that was not reached counts as longer than all others.
     #[serde(flatten)]
     pub figures: ByMetric<Spread>,
-    /// Length of the cold trials. Times that were not reached are longer.
+    /// Length of the cold trials. Times that were not reached are longer than this.
     pub measured_seconds: Option<u32>,
-    /// Medians of the trials.
+    /// Medians over the trials.
     pub background: Option<BackgroundWrites>,
     /// Mean over the point's trials, if available; published as `TimedPoint`.
     #[serde(skip)]
@@ -133,8 +132,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     }
 }
 
-/// A trial that ended early as steady although its whole curve is not. pgbench's progress differs slightly from the
-/// samples.
+/// Finds a trial that ended early as steady although its whole curve is not: pgbench's progress, which decides, differs
+/// slightly from the samples.
 fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
@@ -146,7 +145,6 @@ fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     })
 }
 
-/// One verdict for each kind and subject.
 fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
@@ -210,9 +208,9 @@ pub struct TimedPoint {
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Explained time per client outside the handling of commands.
+    /// Explained time of all clients outside the handling of commands.
     pub reading_seconds: f64,
-    /// Mean number of processors.
+    /// Mean number of processors used by the server.
     pub processors_used: f64,
 }
 

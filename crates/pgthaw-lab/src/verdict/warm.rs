@@ -1,14 +1,14 @@
 //! Determines when a trial became warm: from the first second in which fewer than 1 % of transactions read from the
-//! device, if the same holds for any three consecutive seconds until the end. Over three seconds, a vacuum or a
-//! reclaimed page is no relapse. Throughput cannot decide, because a cold plateau is as steady as a warm one. Misses
-//! count blocks, so the share is an upper bound.
+//! device, if the same holds for any three consecutive seconds until the end. So a short vacuum or a reclaimed page is
+//! no relapse. Throughput cannot decide, because a cold plateau is as steady as a warm one. Misses count blocks, so the
+//! share is an upper bound.
 
 use super::statistics;
 use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Smaller amounts come from a block divided between readings.
+/// Fewer misses are a part of a block that two readings share.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -24,8 +24,8 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
 /// Seconds until the trial was warm; `None` if the last `SUSTAINED_SECONDS` were not.
 ///
 /// `tenths` (bytes read in each 0.1 s, counted when issued) refine `find_first_warm` within the last cold and the first
-/// warm second. The result is the end of the last tenth with misses for at least 1 % of an earlier second's
-/// transactions per tenth. It may be late but never early.
+/// warm second. A tenth is cold if its misses reach 1 % of an earlier second's transactions per tenth. The result, the
+/// end of the last cold tenth, may be late but never early.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
     let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
@@ -63,7 +63,7 @@ pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     (0..samples.len()).filter_map(|index| median(window(index))).collect()
 }
 
-/// Assumes an even pace within a second.
+/// At an even pace within each second.
 pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
     seconds
         .iter()
@@ -74,7 +74,7 @@ pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
 
 const PACE_SECONDS: usize = 4;
 
-/// If the workload reads more than this share of the growth, it warms itself.
+/// If the workload reads more than this share of the cache's growth, it warms the server.
 const OWN_SHARE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ pub struct WarmGoal {
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
     pub warm_tps: Option<f64>,
-    /// Unknown for the user's own scripts.
+    /// False, as unknown, for the user's own scripts.
     pub is_uniform: bool,
 }
 
@@ -96,8 +96,9 @@ pub struct PassedSecond {
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates from the last seconds. With a warmer, growth continues at its pace. A workload that warms itself keeps
-/// its pace until the device is no longer the bottleneck. Then its miss share decays exponentially (docs/model.md).
+/// Extrapolates from the last seconds. With a warmer, the cache grows at the same pace. A workload that warms the
+/// server itself keeps its pace while the device is the bottleneck. Then its miss share decays exponentially
+/// (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;

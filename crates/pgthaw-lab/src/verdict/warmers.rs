@@ -22,7 +22,6 @@ const DEADLINE_BOUNDS: f64 = 1.25;
 pub struct WarmerRatio {
     /// Values of the other axes that vary.
     pub cell: String,
-    /// A warmer.
     pub dividend: String,
     /// A warmer, or `bound`.
     pub divisor: String,
@@ -119,19 +118,20 @@ impl Cell<'_> {
     }
 }
 
-/// By point number and repeat.
+/// Transactions by second, by point number and repeat.
 pub type ServedSeconds = BTreeMap<(u32, u32), Vec<u64>>;
 
 /// Effects of warmers on the load, if only the warmer varies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Traffic {
-    /// 1.25 × the bound; `None` if the bound is unknown or this exceeds a trial.
+    /// 1.25 × the bound. `None` if the bound is unknown, or the deadline is after a trial's end.
     pub deadline_seconds: Option<f64>,
     /// All warmers except `nothing`; empty if `nothing` was not measured.
     pub warmers: Vec<Interference>,
 }
 
-/// A warmer. The share of a second is its transactions ÷ those of `nothing` in the same second of the round.
+/// Effect of a warmer on the load. The share of a second is its transactions ÷ those of `nothing` in the same second of
+/// the round.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,
@@ -141,14 +141,14 @@ pub struct Interference {
     pub least: Option<LeastShare>,
     /// Least share that the warmer promises: 0.3 for `pgthaw`, 0.8 for `pgthaw-gentle`.
     pub floor: Option<f64>,
-    /// Whether all seconds of all rounds have that share.
+    /// Whether all seconds of all rounds reached `floor`.
     pub is_floor_held: Option<bool>,
-    /// From this second on the total stays above that of `nothing`, by the medians over the rounds.
+    /// From this second on, total transactions stay above those of `nothing`, by the medians over the rounds.
     pub ahead_from_second: Option<u32>,
-    /// Transactions of `nothing` within this warmer's median warm time, or within the trial. `None` if `nothing` was
+    /// Transactions of `nothing` until this warmer's median warm time, or within the trial. `None` if `nothing` was
     /// measured for less.
     pub nothing_served_by_then: Option<Spread>,
-    /// Transactions ÷ those of `nothing`, over the common seconds.
+    /// Transactions ÷ those of `nothing`, over the seconds that both measured.
     pub served_ratio: Option<Ratio>,
     /// Transactions until the deadline.
     pub served_by_deadline: Option<Spread>,
@@ -158,7 +158,7 @@ pub struct Interference {
     pub pgthaw_ratio: Option<Ratio>,
 }
 
-/// A least share.
+/// The least share of any second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct LeastShare {
     /// From 1.

@@ -17,7 +17,6 @@ pub struct ColdTrial<'a> {
     pub samples: &'a [Sample],
     /// Bytes read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
-    /// The server's block size.
     pub block_size: Bytes,
     /// Warm page cache, and the disk's minimum time to load it.
     pub wanted_bytes: Option<Bytes>,
@@ -74,7 +73,7 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
     outlines
 }
 
-/// A trial that is warm sooner did not need all the bytes of the bound.
+/// A trial below this multiple of its bound did not need all the bytes.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
 /// Trials that differ only in their warmer have one steady throughput: the median of their `warm_tps`.
@@ -183,7 +182,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     }
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
-        // One of the trial's last three seconds was cold, so the server was not warm before these.
+        // One of the trial's last three seconds was cold, so the server was not warm before these three.
         let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,
@@ -218,7 +217,6 @@ pub fn judge_samples(samples: &[Sample], block_size: Option<Bytes>, facts: Facts
     Ok(judge(&compute_series(samples, block_size, facts)?, None))
 }
 
-/// Fails like `judge_samples`.
 pub fn judge_curve(
     run: &SweepRun,
     trial: &SweepTrial,

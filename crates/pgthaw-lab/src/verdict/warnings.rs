@@ -61,7 +61,7 @@ pub fn find_missing_limit(samples: &[Sample], disk: &Disk, others: Bytes) -> Opt
     exceeding(rates, disk, others)
 }
 
-/// For one of several devices.
+/// As `find_missing_limit`, for one of several devices.
 pub fn find_missing_read_limit(device: &[DeviceUse], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
     exceeding(DeviceRates::highest(device, |one| one.read_bytes.0, |one| one.reads), disk, others)
 }
@@ -132,7 +132,7 @@ pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {
         device_read_bytes: used.device_read_bytes,
         programs: Vec::new(),
     };
-    // In a long trial a disk tolerates more.
+    // A long trial tolerates more bytes.
     let unnoticed = (used.seconds * UNNOTICED_BYTES_PER_SECOND).max(UNNOTICED_BYTES.0 as f64);
     if used.read_bytes.0 as f64 <= unnoticed {
         others.read_bytes = Bytes(0);

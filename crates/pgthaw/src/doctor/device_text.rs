@@ -1,5 +1,3 @@
-//! Device profiles as text.
-
 use std::path::Path;
 
 use cache::warm::DeviceProfile;
@@ -90,7 +88,7 @@ pub fn render_limit(limit: ReadLimit) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
-/// Random reads at `depth`, and the maximum if another depth reached it.
+/// Random reads per second at `depth`, and the maximum if another depth reached it.
 fn render_rate(by_depth: &[DepthPoint], most: f64, depth: u32) -> String {
     let there = by_depth.iter().find(|point| point.depth == depth).map_or(most, |point| point.reads_per_second);
     let beyond = (there.round() < most.round()).then(|| format!(" (at most {most:.0})"));

@@ -76,7 +76,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 
-/// The host's checks need the server's results.
+/// Adds the host's checks, which need the server's results.
 fn check_all(checked: Checked) -> Vec<Capability> {
     let target = HostTarget {
         files: checked.directory.as_ref().map(|directory| Arc::clone(&directory.files)),

@@ -47,7 +47,7 @@ pub async fn run_probe(
     Ok(ExitStatus::Done)
 }
 
-/// `None` if the user stopped it.
+/// Returns `None` if the user stopped the probe.
 fn measure(
     directory: &DataDirectory,
     budget: Bytes,
@@ -56,7 +56,7 @@ fn measure(
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
     let server_pid = directory.find_postmaster_pid();
-    // In the server's cgroup the limit is the same as for restore.
+    // Joins the server's cgroup, as restore does, to have the same read limit.
     server_pid.and_then(join_memory_cgroup);
     let limit = own_limit(&device);
     let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();

@@ -214,7 +214,6 @@ pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &Film
     json
 }
 
-/// Chart sizes in SVG units.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
@@ -325,7 +324,7 @@ fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
     if sufficient == 0 {
         return format!("{title}<p>Almost no block was requested again, so more page cache would not have helped.</p>");
     }
-    // Memory sizes double from about a megabyte on.
+    // The memory axis is logarithmic, from 2^7 blocks (about 1 MB) on.
     let most = curve.most_blocks().max(256);
     let (first, last) = (7.0, (most as f64).log2().ceil().max(8.0));
     let mut points = vec![(0.0, curve.miss_ratio(128).unwrap_or_default())];

@@ -355,7 +355,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Sessions of an application_name may still start.
+/// An unknown database fails; sessions of an unknown application_name may still start.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
@@ -396,7 +396,8 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// Loads the BPF programs early: it takes long. Needs a cluster directory that is known without its server.
+    /// Loads the BPF programs early, because loading takes long. Needs a data directory that is known without the
+    /// server.
     pub fn begin_ahead(self, connection: &ConnectionArguments) {
         if self.source == Some(SourceKind::Polling) {
             return;
@@ -415,10 +416,10 @@ impl SourceArguments {
     }
 }
 
-/// A source, and the reasons if its film is coarser. Its clock is not running yet.
+/// A source that does not record yet, and reasons if its film will be less exact.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// `path` is the draft's. `progress` is the job's, if pgthaw monitors it.
+/// `path` is the draft's; `progress` the job's, if pgthaw monitors one.
 pub fn begin_film(
     target: &Target,
     map: &Map,

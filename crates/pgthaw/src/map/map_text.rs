@@ -1,5 +1,3 @@
-//! The map as a table.
-
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
@@ -16,7 +14,7 @@ use terminal::{Canvas, Column, database_column, printable, render_columns, wrap_
 /// Names are cut to this width before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Time, titles, two folded rows, total, and a two-line legend after a blank line.
+/// Lines beside the relations: time, titles, two summary rows, total, and a legend of three lines.
 const FRAME_LINES: usize = 8;
 
 /// Lines of the column legend, which terminals below `TALL` lines omit.
@@ -236,7 +234,7 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Includes wrapped lines.
+/// Counts the terminal's lines, after wrapping.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
@@ -436,7 +434,7 @@ fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
     }
 }
 
-/// The last glyph stands for a ratio of 1 alone.
+/// Only a ratio of 1 gets the last glyph.
 fn step(glyphs: &[char], ratio: f64) -> char {
     let place = (ratio * (glyphs.len() - 1) as f64).floor() as usize;
     glyphs[place.min(glyphs.len() - 1)]

@@ -30,7 +30,7 @@ pub struct FillArguments {
 }
 
 impl FillArguments {
-    /// Uses the estimate of Greg Smith's pgbench slides and pgthaw's model. Rows are those of the last ANALYZE.
+    /// Uses the estimate of Greg Smith's pgbench slides and pgthaw's model.
     pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);

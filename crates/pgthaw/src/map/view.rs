@@ -95,7 +95,7 @@ impl ViewArguments {
         Ok(map.select(&self.selection.selection())?)
     }
 
-    /// System catalogs are listed one by one.
+    /// Whether each system catalog is listed, too.
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
     }
@@ -174,7 +174,7 @@ pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     objects.into_iter().flat_map(fields).collect()
 }
 
-/// Keeps relations at these sorted places for which `is_meant` holds.
+/// Keeps the relations at `places` (sorted) for which `is_meant` is true.
 pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
@@ -182,7 +182,7 @@ pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationM
 
 // ---- the current map ----
 
-/// Takes names from the newest snapshot without a server.
+/// Without a server, the newest snapshot provides the relations' names.
 pub async fn read_current_map(
     target: &Target,
     snapshots: &SnapshotStore,

@@ -71,7 +71,7 @@ impl PredictArguments {
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Includes a third name, which parsing then rejects.
+    /// Includes a third word without `=`, which parsing then rejects.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

@@ -39,7 +39,6 @@ pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Num
     let is_named = connection.names_cluster();
     let asked = match Target::open(connection).await {
         Ok(target) => ask(&target),
-        // The server is optional unless named.
         Err(_) if !is_named => Asked::default(),
         Err(error) => return Err(error),
     };
@@ -155,12 +154,12 @@ struct Forecast<'a> {
     curve: &'a MissRatioCurve,
     job: &'a Job,
     costs: JobCosts,
-    /// Factor of simulated times.
+    /// Recorded duration ÷ simulated duration, at least 1.
     longer: f64,
 }
 
 impl Forecast<'_> {
-    /// Without a known memory size, one case has all that the job can use.
+    /// If no memory size is known, the only case has enough for the whole job.
     fn cases(&self, memories: Vec<(String, Bytes)>, buffers: Bytes) -> Result<Vec<JobCase>, Error> {
         if memories.is_empty() {
             let most = self.header.bytes(self.curve.most_blocks());
@@ -190,7 +189,7 @@ impl Forecast<'_> {
     }
 }
 
-/// Uses the counted device reads, or the film's runs of blocks, capped if other processes used the device.
+/// Device reads are those counted, else the film's runs of blocks, capped if other processes used the device.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();

@@ -19,7 +19,7 @@ pub struct JobPrediction {
     pub requests: u64,
     /// Estimated number of first requests for a block.
     pub first_requests: u64,
-    /// The film has the requests of one block in 2 to this power.
+    /// The film recorded the requests of one block in 2 to this power.
     pub sampling: u32,
     /// Least page cache that misses at most 1 % of repeated requests; 0 if any suffices.
     pub sufficient_bytes: Bytes,
@@ -27,7 +27,6 @@ pub struct JobPrediction {
     pub cases: Vec<JobCase>,
 }
 
-/// The job's costs.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct JobCosts {
     /// Time of the job without misses.
@@ -44,7 +43,6 @@ pub struct JobCosts {
     pub source: PriceSource,
 }
 
-/// The job as recorded.
 #[derive(Clone, Copy, Debug, Serialize, crate::JsonSchema)]
 pub struct JobAsRecorded {
     pub seconds: f64,

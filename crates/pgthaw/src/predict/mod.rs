@@ -24,9 +24,8 @@ use server::{ServerForecast, plan_warmer};
 /// Forecast of a warm-up.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct Prediction {
-    /// Assumptions, as sentences.
     assumptions: Vec<String>,
-    /// Accesses per transaction.
+    /// Accesses of a transaction by class of blocks.
     classes: Vec<Access>,
     /// The snapshot that a restore would use.
     snapshot: Option<Selected>,

@@ -1,5 +1,3 @@
-//! A forecast as text.
-
 use model::{Knee, Knees, Outlook, RoughEstimate, Span, Steepest, show_computed, tell_computed_after};
 use terminal::{Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short};
 

@@ -136,17 +136,17 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 /// Samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// Long-lived sessions, maybe thousands, are sampled only this often.
+/// Samples of long-lived sessions, of which there may be thousands.
 const LOOKS_OF_LASTING: u32 = 5;
 
-/// Minimum; below it, cumulative statistics are used.
+/// With fewer transactions, the forecast uses cumulative statistics.
 const FEWEST_TRANSACTIONS: u64 = 200;
 
 struct Watched {
     activity: Activity,
     /// Transactions per second and active clients; `None` if idle.
     pace: Option<(f64, f64)>,
-    /// Reads that a warm server does not need.
+    /// Describes reads that a warm server does not need.
     cold_reads: Option<String>,
 }
 
@@ -221,7 +221,6 @@ async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> Result<Wa
     let started = Instant::now();
     let mut clients = 0;
     let mut now = before.clone();
-    // A remote server's processes are not on this machine.
     let is_here = server.facts.postmaster_pid.is_some();
     let mut reads = DeviceReads::new(if is_here { &before.pids } else { &[] });
     for look in 1..=LOOKS {
@@ -288,7 +287,7 @@ impl DeviceReads {
         DeviceReads { looks: pids.iter().filter_map(look).map(|(pid, bytes)| (pid, (bytes, bytes))).collect() }
     }
 
-    /// A new process counts from 0.
+    /// Updates the processes' device reads. A new process counts from 0.
     fn look(&mut self, pids: &[u32], is_lasting_too: bool) {
         for pid in pids {
             let lasts = self.looks.get(pid).is_some_and(|(first, _)| *first > 0);
@@ -306,7 +305,7 @@ impl DeviceReads {
     }
 }
 
-/// `device_bytes` are the clients' device reads, if visible. Page cache hits then count as warm.
+/// `device_bytes` are the clients' device reads, if known. With them, a page cache hit is no cold read.
 fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
     let Some(bytes) = device_bytes else {
         let asked = (activity.blocks_hit + activity.blocks_read).max(1);
@@ -330,7 +329,7 @@ const ACCESSES: f64 = 2.0;
 /// Assumed transactions: enough for a rarely read relation to count.
 const TRANSACTIONS: f64 = 1e6;
 
-/// With fewer lookups, relations of a kind are weighted by size.
+/// With fewer lookups, the forecast weights relations by size (`Division::Kinds`).
 const FEWEST_LOOKUPS: u64 = 1000;
 
 /// Segments of the largest relation: 32 TB in files of 1 GB.
@@ -374,7 +373,7 @@ async fn forecast_stopped(
     known.forecast(figures, assumptions)
 }
 
-/// Reads the configuration, with the server's programs.
+/// Runs `postgres -C` to read shared_buffers.
 pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
     let text = read_configured_setting(directory, "shared_buffers").ok()?;
     let blocks = text.parse::<u32>().ok().map(u64::from);
@@ -383,11 +382,11 @@ pub fn read_buffers_bytes(directory: &DataDirectory) -> Option<Bytes> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Division {
-    /// Divides accesses by the counted lookups.
+    /// Distributes accesses over relations by counted lookups.
     Lookups,
-    /// Divides accesses by heat, without lookup counts.
+    /// Distributes accesses by heat: lookups were not counted.
     Heat,
-    /// Weights tables and indexes alike: there are too few lookups, and each reads a leaf and a row.
+    /// Half to tables, half to indexes, by size: too few lookups were counted, and each reads a leaf and a row.
     Kinds,
 }
 
@@ -467,7 +466,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
     (activity, division)
 }
 
-/// Size of the files, or of the snapshot's relation if they are gone.
+/// Blocks of the files, or of the snapshot's relation if the files are gone.
 fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
     let path = &relation.relation.path;
     let size = |segment| {
@@ -483,10 +482,10 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
 
 // ---- its restore ----
 
-/// A plan may have millions of reads.
+/// Pieces of a simulated restore, whose plan may have millions of reads.
 const PIECES: f64 = 200.0;
 
-/// `None` if nothing is wanted.
+/// Simulates the restore; `None` if it reads nothing.
 pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer> {
     let (wanted, device) = (&restore.wanted, &scenario.server.device);
     let fork = |one: &WantedClass| WantedFork {
@@ -528,7 +527,7 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
     all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
-/// Consecutive reads, counted by bin.
+/// Groups a plan's reads, and counts their blocks by bin.
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
@@ -574,7 +573,7 @@ impl<'a> Pieces<'a> {
             for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
                 self.steps.push(WarmStep {
                     class: one.class,
-                    // Levels are sorted coldest first, bins hottest first. Unwanted blocks follow.
+                    // Levels are sorted coldest first, bins hottest first. Unwanted blocks are in the last bin.
                     bin: Some(one.levels.len() - 1 - level),
                     share: *count as f64 / one.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,

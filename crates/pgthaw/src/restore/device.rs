@@ -27,14 +27,14 @@ pub struct DeviceArguments {
     rbps: Option<Bytes>,
 }
 
-/// Uses the disk's own report and measured latency: many virtual disks only report it.
+/// Requires the disk's own report and measured seek times: many virtual disks wrongly report to be rotational.
 pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
     let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
     profile.is_slow_to_seek() && directory.is_some_and(says_so)
 }
 
 impl DeviceArguments {
-    /// Returns the reason if a stored profile is unusable. Options replace the profile.
+    /// Also returns why a stored profile is unusable. Options replace the profile.
     pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
         let is_of_use = !is_told && !ProfileStore::open().is_empty();

@@ -178,7 +178,7 @@ fn rate(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Ignores unreadable journals.
+/// Cleans up after killed runs. Ignores unreadable journals.
 async fn finish_left(
     directory: Option<&DataDirectory>,
     arguments: &RestoreArguments,
@@ -287,7 +287,7 @@ fn remark_others(others: &[u32]) -> Option<String> {
 
 // ---- source ----
 //
-// If possible, found before the server answers.
+// With a local data directory, found before the server answers.
 
 #[derive(Default)]
 struct Source {
@@ -419,7 +419,7 @@ fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     })
 }
 
-/// The files are readable without a connection.
+/// If only connecting failed, the files are still readable.
 fn is_about_connecting(error: &anyhow::Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout};
     let error = error.downcast_ref::<postgres::Error>();

@@ -26,16 +26,16 @@ const INTERRUPT_LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// The handle signals the job's end.
+    /// Task that follows the job's sessions, and the handle that ends it.
     attended: Option<(JoinHandle<Attended>, Going)>,
     progress: Arc<Progress>,
     names: Option<JoinHandle<()>>,
-    /// pgthaw's reads are charged to the job's cgroup.
+    /// Whether pgthaw's reads are charged to the job's cgroup.
     pub is_set_apart: bool,
 }
 
 impl Beside {
-    /// `job` is its process. `own` counts pgthaw's queries. Isolation problems are added to `remarks`.
+    /// `job` is the job's pid. `own` counts pgthaw's queries.
     pub fn begin(
         arguments: &RunArguments,
         (target, own): (&Target, &OwnTransactions),
@@ -153,10 +153,10 @@ fn set_apart(
     }
 }
 
-/// Backends report statistics once a second. This time covers two reports.
+/// Time to count transactions before the job. Backends report statistics once a second: it covers two reports.
 const BEFORE: Duration = Duration::from_millis(2100);
 
-/// Shorter jobs get no figure: the count may cover the second before, or nothing.
+/// Shorter jobs get no rate of other clients: reports lag by a second.
 const TOLD_FROM: Duration = Duration::from_secs(3);
 
 const NAMES_INTERVAL: Duration = Duration::from_millis(50);

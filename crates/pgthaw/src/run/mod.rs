@@ -1,4 +1,4 @@
-//! `pgthaw run`. The job keeps its own input, output, signals and exit status.
+//! `pgthaw run`.
 
 mod arguments;
 mod beside;
@@ -125,10 +125,9 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
     Ok(JobEnd::pass_on(end))
 }
 
-/// The group's signal arrives twice: directly, and through the waiting parent.
+/// A signal to the process group arrives twice: directly, and through the waiting parent.
 const SAME_SIGNAL: Duration = Duration::from_millis(100);
 
-/// The shell's exit statuses.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
@@ -146,7 +145,7 @@ pub struct JobEnd {
 }
 
 impl Job {
-    /// Starts passing signals to it.
+    /// Starts the job and receives its signals.
     pub fn start(words: &[OsString]) -> io::Result<Job> {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -174,7 +173,7 @@ impl Job {
         self.child.id().unwrap_or_default()
     }
 
-    /// Passes signals on, except terminal signals, which the job already has.
+    /// Passes signals to the job, except the terminal's, which the job also receives.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {

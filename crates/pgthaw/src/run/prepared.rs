@@ -26,7 +26,7 @@ use host::units::Bytes;
 use observe::time::OwnTransactions;
 use postgres::{DataDirectory, Database, quote_argument};
 
-/// Limit for a server that does not answer.
+/// Timeout for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Mapping many files takes time, and the clean-up needs the map.
@@ -47,7 +47,7 @@ pub enum Ended {
 
 #[derive(Debug)]
 pub enum Unprepared {
-    /// Without preparation the job runs anyway.
+    /// Why nothing was prepared; the job runs anyway.
     Because(String),
     /// A named film is unusable, so the job does not run.
     Refused(Error),
@@ -166,7 +166,7 @@ impl Prepared {
         })
     }
 
-    /// Does nothing unless planned. Returns false if interrupted.
+    /// Preloads before the job, if planned. Returns false if interrupted.
     pub async fn bring_first(&mut self) -> bool {
         let Some(planned) = self.planned.take_if(|planned| planned.decision.way == Way::SetFirst) else { return true };
         let mut bringing = self.bring(planned, self.target.find_postmaster());
@@ -188,7 +188,7 @@ impl Prepared {
         }
     }
 
-    /// The reads are charged to the server `postmaster`.
+    /// Preloads. The reads are charged to the cgroup of `postmaster`.
     fn bring(&self, mut planned: Planned, postmaster: Option<u32>) -> JoinHandle<Planned> {
         let geometry = Geometry::of(&self.map.source);
         let (own, progress) = (Arc::clone(&self.own), Arc::clone(&self.progress));
@@ -323,7 +323,7 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // After the job, but before this run's film exists.
+        // After the job, but before its new film is stored.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -399,7 +399,7 @@ fn judge(
     Some(judged)
 }
 
-/// Keeps the film, unless it looks like another command's.
+/// Stores the film under the label, unless it looks like another command's.
 fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut RunReceipt) {
     let store = FilmStore::open();
     let cluster = recorded.header.source.system_identifier;
@@ -418,7 +418,7 @@ fn keep(recorded: Recorded, (label, lost): (&str, Option<&str>), receipt: &mut R
     }
 }
 
-/// Removes the journal unless interrupted.
+/// Restores the page cache. Removes the journal unless interrupted.
 async fn put_back(
     target: &Target,
     journals: &Journals,
@@ -454,14 +454,14 @@ async fn put_back(
     Ok(done)
 }
 
-/// Includes cgroups without a journal entry. Returns failures as text.
+/// Removes cgroups of killed runs, also without a journal entry. Returns failures as text.
 fn remove_left_cgroups(journals: &Journals, directory: Option<&DataDirectory>) -> Vec<String> {
     let remarks = journals.remove_left_cgroups();
     directory.and_then(DataDirectory::find_postmaster_pid).into_iter().for_each(remove_left_near);
     remarks
 }
 
-/// Cleans up the page cache only; the restore does the rest. Returns remarks.
+/// After killed runs, restores only the page cache, not shared_buffers. Returns remarks.
 pub async fn finish_left_runs(
     directory: &DataDirectory,
     journals: &Result<Journals, trace::Error>,

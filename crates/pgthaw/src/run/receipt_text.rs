@@ -2,15 +2,14 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Minimum bytes to report, if also a tenth of those that the job loaded.
+/// Smallest reported size, if at least a tenth of the bytes that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
-/// Sessions are sampled every 25 ms: a shorter job may be missed.
+/// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
 const ASKED_SECONDS_MIN: f64 = 0.5;
 
 const SHOWN_MIN: f64 = 0.05;
 
-/// A summary; `--json` has more.
 pub fn render_run(receipt: &RunReceipt) -> String {
     let mut said = vec![render_seconds(receipt)];
     said.extend(render_saved(receipt));
@@ -114,14 +113,14 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The job wrote them, or others may use them.
+/// The job wrote these pages, or others may use them.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
     (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))
         .then(|| format!("{unread_bytes} more stay cached, because the job wrote them or other processes may use them"))
 }
 
-/// Share that is cached again, rounded down: 100 % means all.
+/// Share of the earlier cache that is cached, rounded down: 100 % means all.
 fn render_there(done: &PutBack) -> String {
     let before = done.cached_before_bytes.0;
     let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
@@ -163,7 +162,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     ))
 }
 
-/// Text after a killed run, for which nothing was evicted.
+/// After a killed run, pgthaw evicts nothing and only reloads.
 pub fn render_put_back(done: &PutBack) -> String {
     let others = if done.runs > 1 { format!(" for {} runs", done.runs) } else { String::new() };
     let back = match done.gone_bytes {

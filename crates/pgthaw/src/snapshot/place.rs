@@ -22,7 +22,7 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
-    /// Printed commands then include this directory.
+    /// Printed commands then repeat `--dir`.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
             terminal::complete_commands_with_store(directory);
@@ -76,7 +76,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Root finds those of postgres.
+    /// Snapshots of the server's owner: root finds those of postgres.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -105,7 +105,7 @@ pub struct SnapshotPlace {
 pub struct KnownSituation(Option<(u64, Situation)>);
 
 impl KnownSituation {
-    /// Situation for a restore of both tiers; unknown for most other clusters.
+    /// Situation for a restore of both tiers; unknown unless queried for this cluster.
     pub fn of(&self, system_identifier: u64) -> Situation {
         let known = self.0.as_ref().filter(|(known, _)| *known == system_identifier);
         known.map_or_else(|| Situation::now(LastStart::Unknown, Tiers::BOTH), |(_, situation)| situation.clone())
@@ -126,7 +126,7 @@ impl SnapshotPlace {
         Ok(chosen)
     }
 
-    /// Accepts, for reading only, a unique beginning without the server.
+    /// Without the server, accepts a beginning that is unique among all clusters. For reading only.
     pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
         match self.find(name).await {
             Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),
@@ -134,7 +134,7 @@ impl SnapshotPlace {
         }
     }
 
-    /// A complete name needs no server.
+    /// Only a shortened name needs the server.
     pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
         let store = self.snapshots.open();
         if let Some(called) = store.find_whole_name(name) {
@@ -152,7 +152,7 @@ impl SnapshotPlace {
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// Prefers the data directory. Also returns the error of a named server.
+    /// Prefers the data directory to the server. Also returns the error of a named server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);

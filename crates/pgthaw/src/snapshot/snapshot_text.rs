@@ -14,7 +14,6 @@ use terminal::{Canvas, Column, database_column, pasted_path, printable, render_a
 pub struct SnapshotLine {
     pub generation: Generation,
     pub file_bytes: Bytes,
-    /// The header, or why it is unreadable.
     pub header: Result<SnapshotHeader, String>,
     /// Only for a snapshot that a restore would use.
     pub restore: Option<Selected>,
@@ -33,17 +32,13 @@ pub struct Taken {
     pub header: SnapshotHeader,
     pub path: PathBuf,
     pub file_bytes: Bytes,
-    /// The limit of `--keep`, and the generations dropped.
     pub keep: u16,
     pub dropped: Vec<Generation>,
     pub restore: Option<Selected>,
 }
 
 impl Taken {
-    /// For a file outside a store.
-    ///
-    /// # Errors
-    /// If the file is inaccessible.
+    /// A snapshot file outside a store.
     pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
         let file_bytes = Bytes(std::fs::metadata(&path)?.len());
         Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
@@ -234,7 +229,7 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
             texts(&|one| printable(&one.relation.name.database).into_owned(), String::new()),
             names.iter().zip(rows).map(|(name, one)| (&**name, &*one.relation.name.database)),
         ),
-        // Shows that a dropped relation's blocks were not evicted.
+        // Distinguishes dropped relations from evicted ones.
         Column::word("change", 1, texts(&|one| one.change.name().to_owned(), String::new())),
         Column::word("size", 5, texts(&size, String::new())),
     ];

@@ -92,7 +92,6 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
         let rest: usize = parts.iter().map(|part| part.chars().count() + 2).sum();
         width.saturating_sub(rest + "pgthaw top  ".len())
     };
-    // Adds further facts only if the subject still fits.
     for text in &live.title.beside {
         let more = [&parts[..], &[printable(text).into_owned()]].concat();
         if room(&more) >= subject.chars().count().min(SUBJECT_CELLS) {

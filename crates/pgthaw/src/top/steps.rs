@@ -127,7 +127,7 @@ fn tell_address(address: &str, is_silent: bool, output: OutputArguments) {
 
 // ---- the page for Prometheus ----
 
-/// Answers from the first step on.
+/// Serves metrics, from the first step on.
 pub struct Endpoint {
     listener: Listener,
     /// `http://127.0.0.1:9187/metrics`.
@@ -210,7 +210,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
     })
 }
 
-/// The WAL may have its own device. Also returns figures that pgthaw cannot see.
+/// Devices of data and WAL, which may differ. Also returns figures that pgthaw cannot measure.
 fn find_devices(target: &Target) -> (Devices, Option<String>, Vec<Missing>) {
     let missing = |what: &str, why: String, remedy| vec![Missing { what: what.to_owned(), why, remedy }];
     let Some(directory) = &target.data_directory else {

@@ -3,7 +3,7 @@ use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// Limits on roots, processes behind a root, and temporary files; `--json` has all.
+/// Limits on root blockers, processes behind each, and temporary files; `--json` has all.
 const ROOTS_SHOWN: usize = 5;
 const BEHIND_SHOWN: usize = 8;
 
@@ -50,7 +50,7 @@ fn tell_more(all: usize) -> Option<String> {
     (all > ROOTS_SHOWN).then(|| format!("{} more: --json has them", all - ROOTS_SHOWN))
 }
 
-/// A root with its query and the processes behind it. `mark` replaces cut text.
+/// A root blocker with its query and the processes that wait for it. `mark` replaces cut text.
 pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<String> {
     let session = &root.process.session;
     let state = describe_state(session).map(|state| format!(", {state}")).unwrap_or_default();

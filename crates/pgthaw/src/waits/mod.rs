@@ -83,7 +83,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // If files are inaccessible, the source reports it.
+    // The source reports inaccessible files, so remarks omit them.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
@@ -207,7 +207,7 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    /// Reads every `step` until `end`, across restarts. Calls `hear` after each step.
+    /// Reads the source every `step` until `end`, across server restarts. Calls `hear` after each step.
     pub async fn until<T>(
         &mut self,
         watch: &mut Watch,
@@ -255,7 +255,7 @@ impl Following<'_> {
             self.remarks.push(format!("the server ended pgthaw's sessions at {gone}; pgthaw reconnected at {now} UTC"));
         }
         watch.follow(here.who, here.roster);
-        // A source without a session continued during the outage.
+        // Other sources need no session and continued during the outage.
         if was_restarted || source.tier() == Tier::Sql {
             self.refused = here.refused;
             source.follow(here.source, here.postmaster_pid)?;

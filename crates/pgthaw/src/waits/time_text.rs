@@ -243,7 +243,7 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
 
 // ---- stalls and files ----
 
-/// `--json` has all.
+/// `--json` has all stalls.
 const STALLS_SHOWN: usize = 10;
 
 const FILES_SHOWN: usize = 8;

@@ -19,7 +19,6 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Without a named database tries `postgres`, then `template1`.
     pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection)> {
         let resolved = ResolvedOptions::new(options)?;
         let mut failures = Vec::new();
@@ -42,7 +41,6 @@ impl Reached {
         }
     }
 
-    /// Uses the same user.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection> {
         connect_as(&self.resolved, &self.candidate, &self.identity, database).await
     }
@@ -51,7 +49,6 @@ impl Reached {
         within(self.resolved.timeout, &self.address(), asked).await?
     }
 
-    /// For messages.
     pub fn address(&self) -> String {
         self.candidate.address()
     }
@@ -114,7 +111,8 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection> {
-    // The startup packet overrides settings of databases and roles. A session without the mark belongs to a pooler.
+    // The startup packet overrides settings of databases and roles. A session without the random mark belongs to a
+    // pooler.
     let mark = rand::random::<u64>().to_string();
     let options = candidate.options(resolved, &identity.role, database)?;
     let options = options.options([("search_path", ""), ("pgthaw.session", &mark)]);
@@ -262,7 +260,6 @@ mod tests {
         for state in ["55000", "28000"] {
             assert_eq!(tried(Some(state)).await, all[..2], "{state}");
         }
-        // A retry would count twice or take twice as long.
         for state in [Some("28P01"), Some("57P03"), None] {
             assert_eq!(tried(state).await, all[..1], "{state:?}");
         }

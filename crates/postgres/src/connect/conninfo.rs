@@ -197,7 +197,7 @@ enum Support {
     Only(&'static [&'static str]),
 }
 
-/// With environment variable (may be empty).
+/// Parameter, environment variable (may be empty), support.
 const KNOWN: [(&str, &str, Support); 49] = [
     ("application_name", "PGAPPNAME", Honoured),
     ("channel_binding", "PGCHANNELBINDING", Only(&["prefer", "disable"])),
@@ -354,7 +354,6 @@ pub fn find_password(file: &Path, wanted: [&str; 4]) -> Result<Option<String>> {
     Ok(lines.filter_map(split_line).find(fits).map(|[.., password]| password))
 }
 
-/// Splits at colons and unescapes backslashes.
 pub fn split_line(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let mut at = 0;
@@ -372,7 +371,7 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
 
 // ---- service file ----
 
-/// Searches `file` or the user's, then the system's.
+/// Searches `file` or the user's service file, then the system's.
 pub fn read_service(name: &str, file: Option<&str>) -> Result<Parameters> {
     let files = service_files(file);
     for file in &files {

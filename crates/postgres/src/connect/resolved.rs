@@ -156,7 +156,6 @@ impl ResolvedOptions {
         })
     }
 
-    /// Databases to try, in order.
     pub fn databases(&self) -> Vec<String> {
         match &self.database {
             Some(named) => vec![named.clone()],
@@ -166,7 +165,7 @@ impl ResolvedOptions {
         }
     }
 
-    /// If the preferred database refuses, others are tried.
+    /// Whether pgthaw tries other databases if `database` refuses.
     pub fn only_prefers(&self, database: &str) -> bool {
         self.database.is_none() && self.preferred_database.as_deref() == Some(database)
     }
@@ -201,8 +200,8 @@ impl ResolvedOptions {
     /// Verifies the user that listens at a socket: with requirepeer, or if a password would go through a world-writable
     /// place. There only root, postgres and this process's user are trusted.
     ///
-    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory the
-    /// server must stop at that moment; in the distribution's directory it is impossible.
+    /// Uses a separate connection, so a later replacement of the socket goes unnoticed. In a sticky directory, that
+    /// requires the server to stop at that moment; in the distribution's directory, it is impossible.
     pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<()> {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         let wanted = self.parameters.get("requirepeer");
@@ -408,7 +407,7 @@ fn timeout(parameters: &Parameters) -> Result<Duration> {
 
 const WORLD_WRITABLE: u32 = 0o002;
 
-/// Bit with which only its owner may remove or rename a file.
+/// Directory bit: only a file's owner may remove or rename it.
 const STICKY: u32 = 0o1000;
 
 /// True if only root, postgres and this process's user control the path and its links. Others may add files (sticky),

@@ -82,7 +82,7 @@ impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = geteuid();
-        // The change can be undone.
+        // Changes only the effective uid, which can be restored.
         let unchanged = None::<Uid>;
         if let Err(error) = set_thread_res_uid(unchanged, Uid::from_raw(self.user), unchanged) {
             return Poll::Ready(Err(sqlx::Error::Io(error.into())));

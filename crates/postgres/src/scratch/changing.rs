@@ -50,7 +50,6 @@ impl ScratchCluster {
 
     pub fn log_tail(&self) -> String {
         let skipped = self.log_bytes().saturating_sub(LINE_BYTES_MAX);
-        // Ignores errors.
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")

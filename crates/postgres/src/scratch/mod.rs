@@ -48,7 +48,7 @@ const START_TRIES: u32 = 20;
 const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Starts a watcher, then becomes the server by `exec`. The watcher stops the server if the pipe closes without a
-/// message. Detached: the postmaster should not reap an unknown child.
+/// message. The watcher is detached: the postmaster should not reap an unknown child.
 const START_SCRIPT: &str = r#"
 exec 3<&0 </dev/null
 ( { read -r goodbye <&3 || kill -INT $$; } & )
@@ -93,7 +93,8 @@ struct Borrowed {
 }
 
 impl ScratchCluster {
-    /// `postgres` must be able to reach `parent` if this is root. Later `settings` win. Cleans up after a failure.
+    /// If pgthaw runs as root, `postgres` must be able to reach `parent`. Later `settings` win. Cleans up after a
+    /// failure.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         let made = make_for(server_owner(), cluster.directory.directory(), DATA);
@@ -188,7 +189,6 @@ impl ScratchCluster {
         self.start_unless(|| false, |_| {})
     }
 
-    /// `prepare` may change the command.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<()> {
         self.start_unless(is_hurried, prepare)
     }
@@ -320,7 +320,7 @@ impl ScratchCluster {
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
         let mut command = self.as_owner(Path::new("/bin/sh"));
-        // pgthaw handles Ctrl-C.
+        // Keeps Ctrl-C from the server.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory());
@@ -375,7 +375,7 @@ impl Drop for ScratchCluster {
             return;
         }
         if !self.is_running() && self.read_pid_file().is_some() {
-            // Only a server can remove a crashed one's shared memory, once the old processes have ended.
+            // Only a new server can remove the shared memory of a crashed one, after its processes ended.
             self.server = None;
             for _ in 0..START_TRIES {
                 if self.start_to_tidy().is_ok() {
@@ -539,7 +539,7 @@ fn as_pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// Line 1 is the pid, line 8 `ready`.
+/// Parses postmaster.pid: line 1 is the pid, line 8 `ready`.
 pub fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")

@@ -74,7 +74,6 @@ impl MarkedDirectory {
 
 impl Drop for MarkedDirectory {
     fn drop(&mut self) {
-        // Leftovers are still marked.
         let _ = remove_marked(&self.directory);
     }
 }
@@ -126,7 +125,7 @@ fn take_abandoned(directory: &OwnDirectory) -> Option<File> {
     (is_own && mark.try_lock().is_ok() && !has_server(&directory.path())).then_some(mark)
 }
 
-/// A server stops shortly after its owner.
+/// Whether a server still runs: it stops shortly after its owner.
 pub fn has_server(directory: &Path) -> bool {
     let place = directory.join(SOCKETS);
     let sockets = Directory::open_itself(&place).and_then(|found| found.entries()).unwrap_or_default();
@@ -144,7 +143,7 @@ pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
 pub const DATA: &str = "data";
 pub const LOG: &str = "server.log";
 
-/// Another user, because a server refuses to run as root.
+/// User of the server, because a server refuses to run as root.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     pub uid: u32,
@@ -182,7 +181,7 @@ pub fn make_for(owner: Option<Owner>, directory: &Directory, name: &str) -> std:
     directory.create_subdirectory(name, 0o700)?.give_to(owner.map(|owner| (owner.uid, owner.gid)), 0o700)
 }
 
-/// For root `postgres`, else `nobody`. Other users' servers run as themselves.
+/// Owner of root's servers: `postgres`, else `nobody`. `None` if this is not root.
 pub fn server_owner() -> Option<Owner> {
     if !rustix::process::geteuid().is_root() {
         return None;

@@ -86,7 +86,7 @@ impl Cells {
         self.cells[start as usize..end as usize].fill(RESIDENT);
     }
 
-    /// Start of a wanted run at the slice's end, else that end.
+    /// Start of the wanted run that ends the slice, else the slice's end.
     pub fn last_run_start(&self) -> u32 {
         let is_wanted = |cell: &u8| *cell != COLD && *cell != RESIDENT;
         self.cells.iter().rposition(|cell| !is_wanted(cell)).map_or(0, |last| last as u32 + 1)
@@ -106,7 +106,7 @@ fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl 
 //
 // Cuts a fork into slices, which the plan optimizes and then orders by heat.
 
-/// A plan of terabytes stays small, and a hot part stands out. 8 MB with 256 kB reads.
+/// A slice has 8 MB with 256 kB reads. So a plan of terabytes stays small, and a hot part stands out.
 const SLICE_READS: u32 = 32;
 /// A slice's blocks are counted in 16 bits.
 pub const MAX_READ_BLOCKS: u32 = u16::MAX as u32 / SLICE_READS;
@@ -196,8 +196,8 @@ pub struct WantedFork {
     pub is_index: bool,
     /// Current length.
     pub blocks: u64,
-    /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes.
-    /// The hottest level counts.
+    /// Heats (relative uses, above 0) with their blocks, coldest first. At most 200 levels, because cells are bytes. A
+    /// block's hottest level counts.
     pub levels: Vec<(f32, RoaringBitmap)>,
     pub resident: RoaringBitmap,
     /// In fork order; empty if irrelevant or unknown.

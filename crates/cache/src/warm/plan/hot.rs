@@ -2,16 +2,16 @@
 
 use super::merge::Link;
 
-/// The hot part ends at this drop in heat per second ...
+/// The hot part ends where heat per second falls by this factor ...
 const DROP_MIN: f64 = 32.0;
 
-/// ... that occurs within this share of the plan's seconds (catalogs may lie between) ...
+/// ... within this share of the plan's seconds (catalogs may lie between) ...
 const DROP_WITHIN: f64 = 0.02;
 
 /// ... with at most this share of heat left. An index is much hotter than its table, but useless alone.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// A part behind a drop is hot too if it has this share of the heat: an index may have nearly all.
+/// The part up to the next drop is hot too if it has this share of the heat. An index before it may have nearly all.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
 /// The hot part counts as begun when this share of its seconds is left: small catalogs may be read late.
@@ -27,7 +27,7 @@ pub struct Hot {
 
 #[derive(Clone, Copy)]
 struct End {
-    /// Up to the drop; `least` is the last step's heat per second.
+    /// Sums up to the drop; `least` is the last step's heat per second.
     seconds: f64,
     heat: f64,
     least: f64,
@@ -42,7 +42,7 @@ impl Hot {
         let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
         let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
         let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // A single cold step is no cold rest.
+            // A cold rest lasts at least `within`.
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;

@@ -11,12 +11,12 @@ pub struct Prices<'a> {
     pub geometry: Geometry,
     /// In blocks.
     pub largest_read: u32,
-    /// `None` if each slice decides.
+    /// Gaps of the whole plan; `None` if each slice decides.
     pub merging: Option<Merging>,
 }
 
 impl Prices<'_> {
-    /// Device seconds beside others.
+    /// Device seconds while others use the device.
     pub fn seconds(&self, cost: Cost) -> f64 {
         self.device.shared_seconds(cost.reads.into(), self.bytes(cost.blocks.into()))
     }
@@ -65,19 +65,19 @@ impl Merging {
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 }
 
-/// Choice with the least device time.
+/// Chooses the gaps for the least device time.
 pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
     if let Some(merging) = prices.merging {
         return (merging, cost(cells, coldest, merging, prices.largest_read));
     }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    // The estimate ignores cuts to the largest read, so both extremes compete.
+    // The estimate does not cut joined reads to the largest read, so both extremes compete.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
-/// Best number of gaps, if each saves one read.
+/// Best gaps, if reading over each one saves a read.
 fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
@@ -105,7 +105,6 @@ pub fn cost(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32) -> 
     cost
 }
 
-/// Visits reads by position.
 pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read: u32, mut visit: impl FnMut(u32, u32)) {
     for_each_stretch(cells, coldest, merging, |start, end| {
         for first in (start..end).step_by(largest_read as usize) {
@@ -114,7 +113,7 @@ pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read:
     });
 }
 
-/// Visits stretches before the cut to the largest read.
+/// Visits stretches, not yet cut to the largest read.
 pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
     let mut ties = merging.ties;
     let mut stretch: Option<(u32, u32)> = None;
@@ -142,7 +141,7 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
 // one; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes fragment
 // reads, so their extra cost is limited.
 
-/// Minimum density ratio to the next pass: each adds reads, which live traffic needs too.
+/// Minimum density ratio to the next pass. Each pass adds reads, which live traffic needs too.
 const PASS_GAIN_MIN: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,7 +159,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// Heat per device second.
     pub fn density(&self) -> f64 {
         self.heat / self.seconds
     }
@@ -219,16 +217,15 @@ fn link(cells: &Cells, coldest: u8, heat: &impl Fn(u8) -> f64, prices: &Prices<'
 
 // ---- balance ----
 //
-// Chooses the gaps of a whole plan, on a device that overlaps both prices.
+// Chooses the gaps of a whole plan, on a device that overlaps the prices of reads and bytes.
 //
-// Such a device takes about as long as the larger price. So a plan short of bytes should read over fewer gaps, and one
-// short of reads over more. Every number m of shortest gaps is tried. Then the effect of the largest read is computed
-// exactly.
+// Such a device takes about as long as the larger price. So a plan limited by bytes should read over fewer gaps, and
+// one limited by reads over more. Reads, cut to the largest read, are then counted exactly.
 
 /// Longer gaps are read over all together or not at all.
 const GAP_MAX: usize = 1024;
 
-/// Rounds, each using the last one's result.
+/// Rounds, each using the reads counted in the last one.
 const ROUNDS: usize = 3;
 
 /// `None` if the prices add up, so each slice decides.
@@ -244,7 +241,7 @@ pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cell
         joined.add(cost(cells, 0, Merging::ALL, prices.largest_read));
     });
     let mut candidates = vec![(Merging::NONE, separate), (Merging::ALL, joined)];
-    // A cut to the largest read may undo a saved read; each round counts these.
+    // A gap saves no read if the joined read exceeds the largest one. Each round counts these reads.
     let mut unsaved_reads = 0;
     for _ in 0..ROUNDS {
         let (merging, reads) = gaps.choose(&prices, unsaved_reads);
@@ -305,12 +302,12 @@ impl Gaps {
         }
     }
 
-    /// Best number of gaps, if all but `unsaved_reads` save one read. Also returns the remaining reads.
+    /// Best gaps, if all but `unsaved_reads` save one read each. Also returns the number of reads left.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
         let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
-            // The larger price falls until both are equal.
+            // The time is least where the prices of reads and bytes are equal.
             let blocks_of_reads = reads as f64 * prices.price_blocks() - blocks as f64;
             let even = (blocks_of_reads / (prices.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {

@@ -8,11 +8,11 @@ use super::hot::Hot;
 use super::{Plan, Read, Scratch, Situation, Step};
 use host::units::Bytes;
 
-/// Unspent budget is lost after this time: 0.05 s either way is the kernel limiter's 0.1 s.
+/// Maximum `debt` either way. The kernel's limiter drops unspent budget after 0.1 s, twice this time.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Maximum lead of a stream beside others, in reads (4 s on a common volume). Then the stream waits and its budget is
-/// lost. So the lead exceeds the reads of catalogs beside a cold server's misses.
+/// Maximum lead over the other stream beside live traffic, in reads (4 s on a common volume). A stream at this lead
+/// waits, and loses budget. So the lead exceeds the reads of catalogs beside a cold server's misses.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
@@ -24,7 +24,6 @@ pub struct Mix<'a> {
     scratch: Scratch,
     /// Seconds spent on reads minus those on bytes.
     debt: f64,
-    /// Steps begun.
     begun: usize,
     hot: Option<Hot>,
     /// False if the device would seek.
@@ -35,7 +34,7 @@ pub struct Mix<'a> {
 struct Stream {
     /// Next step to examine.
     next: usize,
-    /// Plan seconds before the step of the next reads.
+    /// Seconds of the plan before the step of the next reads.
     starts_at: f64,
     /// Reads, seconds and number of the current step.
     reads: VecDeque<Read>,
@@ -44,7 +43,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// True if any reads remain.
+    /// Finds the next step. True if any reads remain.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
         if self.reads.is_empty() {
             self.starts_at += std::mem::take(&mut self.seconds);
@@ -76,12 +75,12 @@ impl<'a> Mix<'a> {
         }
     }
 
-    /// All hot blocks have been begun.
+    /// True once reads of all hot blocks began.
     pub fn is_at_cold_rest(&self) -> bool {
         self.hot.is_some_and(|hot| hot.is_begun())
     }
 
-    /// Also returns the step's number, from 1. `read_worth` multiplies a read's price if others compete for reads.
+    /// Next read, and its step's number, from 1. `read_worth` multiplies a read's price if others compete for reads.
     pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
         let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
         let ahead = self.short.starts_at - self.long.starts_at;

@@ -35,11 +35,10 @@ pub struct Read {
 /// Forecast of a plan for the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Forecast {
-    /// Number of reads.
     pub reads: u64,
     /// Bytes to read, gaps included.
     pub read_bytes: Bytes,
-    /// Time of the device.
+    /// Time that the device needs.
     pub seconds: f64,
     /// Requested blocks that are already cached.
     pub resident_blocks: u64,
@@ -72,7 +71,7 @@ const SHARED_READ_WORTH: f64 = 3.0;
 pub enum Situation {
     /// Nobody else uses the device: prices overlap, and hot blocks may be read with the rest.
     Alone,
-    /// Others use the savings, and clients wait for the hottest blocks.
+    /// Others use the device time that the plan saves, and clients wait for the hottest blocks.
     Shared,
 }
 
@@ -94,7 +93,7 @@ pub struct Plan {
     steps: Vec<Step>,
     /// Indexes of `steps` in plan order.
     order: Vec<u32>,
-    /// Least heat per second in the hot part of the continued plan.
+    /// Least heat per second in the hot part of the plan that this one continues.
     earlier_hot_least: Option<f64>,
     forecast: Forecast,
     pub(crate) fork_forecasts: Vec<Forecast>,
@@ -219,7 +218,6 @@ impl Plan {
         Bytes(blocks * u64::from(self.geometry.block_size))
     }
 
-    /// Blocks of the largest useful read.
     pub fn largest_read_blocks(&self) -> u32 {
         let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
         blocks.clamp(1, cells::MAX_READ_BLOCKS.into()) as u32
@@ -266,8 +264,8 @@ impl Plan {
 
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
-        // On a device that seeks, a small file takes as long as megabytes, so ignores precedence. Without others, one
-        // sweep suffices.
+        // On a device that seeks, a small file takes as long as megabytes, so precedence is ignored. Without others,
+        // one sweep suffices.
         let seeks = self.seeks();
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };

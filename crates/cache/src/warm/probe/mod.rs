@@ -33,7 +33,7 @@ pub const PROBE_TIME: Duration = Duration::from_secs(10);
 const SMALL_READ: u64 = 8 << 10;
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SEQUENTIAL_READ: u64 = 1 << 20;
-/// Depths for large reads: few reach the bandwidth, and many delay a stop.
+/// Reads in flight for large reads. Few reach the bandwidth, and many delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
 /// Shares of time and bytes of one phase. The times leave room for last reads that a limiter delays.
@@ -44,7 +44,6 @@ const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
 pub struct Probe<'a> {
     pub directory: &'a Tree,
     pub files: &'a [SampleFile],
-    /// Maximum bytes to read.
     pub budget: Bytes,
     pub control: &'a Control,
     /// Receives the next step, the number of completed ones, and their total.
@@ -239,7 +238,7 @@ impl Places {
 
 struct Deck {
     open: Vec<DirectFile>,
-    /// A chunk apart.
+    /// Places one chunk apart.
     sequential: Arc<Places>,
     /// In random order: chunks for small reads, then an equal share for each larger size.
     chunks: Vec<Place>,
@@ -395,7 +394,7 @@ fn compute_speed(completions: &mut [Completion]) -> Option<Speed> {
     })
 }
 
-/// Reads per second. Of bursts, only whole ones count, from start to start.
+/// Reads per second. With bursts, only whole bursts count, from start to start.
 fn compute_rate(ends: &[f64]) -> Option<f64> {
     let (mut from, mut to) = (0, ends.len().checked_sub(1)?);
     let mut distances: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -414,10 +413,10 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
 
 // ---- measurement ----
 
-/// Result of a probe. Rates are per second, without the start of each phase.
+/// Result of a probe. Rates exclude the start of each phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Measurement {
-    /// The basis of plans for a restore.
+    /// The profile that restore plans use.
     pub profile: DeviceProfile,
     /// Median latency of small reads, one at a time.
     pub latency_us_p50: f64,
@@ -425,25 +424,22 @@ pub struct Measurement {
     pub latency_us_p99: f64,
     /// Bytes per second of 1 MiB reads.
     pub sequential_bandwidth: Bytes,
-    /// Random reads of 8 KiB.
+    /// Random reads of 8 KiB, by reads in flight.
     pub by_depth: Vec<DepthPoint>,
-    /// Random reads at the useful depth.
+    /// Random reads by size, with enough reads in flight.
     pub by_size: Vec<SizePoint>,
-    /// Prices whose sum fits `by_size` best: `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth`.
+    /// Costs whose sum fits `by_size` best: `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth`.
     pub fit: Fit,
     /// Largest error of `profile` on `by_size`, relative to the measured time.
     pub profile_error_ratio_max: f64,
-    /// Number of reads of the probe.
     pub reads: u64,
-    /// Bytes read by the probe.
     pub read_bytes: Bytes,
-    /// Duration of the probe.
     pub seconds: f64,
-    /// Whether some blocks were read twice, since there were too few. Caches below the device may have answered.
+    /// Whether some blocks were read twice, because there were too few. Caches below the device may have answered.
     pub has_read_twice: bool,
 }
 
-/// Random reads of 8 KiB, with so many in flight.
+/// Random reads of 8 KiB at one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct DepthPoint {
     /// Reads in flight.
@@ -467,7 +463,7 @@ impl SizePoint {
     }
 }
 
-/// Two prices of reads.
+/// Cost of reads, by number and by bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Fit {
     pub reads_per_second: f64,

@@ -40,7 +40,6 @@ pub struct DeviceRecord {
     pub remarks: Vec<String>,
 }
 
-/// The probed device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct StoredDevice {
     pub name: String,
@@ -52,7 +51,7 @@ pub struct StoredDevice {
 }
 
 impl DeviceRecord {
-    /// Uses the limit if the budget ended before the limit took effect, after tenths of a second.
+    /// Uses the limit if the probe's budget ended before the limit took effect, after tenths of a second.
     pub fn new(
         device: &BlockDevice,
         limit: ReadLimit,
@@ -128,7 +127,7 @@ impl ProfileStore {
         ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
-    /// If empty, the device need not be identified, which is slow on a busy one.
+    /// Without profiles, the device need not be identified, which is slow on a busy one.
     pub fn is_empty(&self) -> bool {
         match self.directory.read_dir() {
             Ok(mut files) => files.next().is_none(),

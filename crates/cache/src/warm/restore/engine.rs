@@ -53,7 +53,6 @@ pub struct Outcome {
     pub fork_bytes: Vec<Bytes>,
     /// Bytes reread after eviction, and bytes dropped.
     pub memory: MemoryReceipt,
-    /// First error per fork.
     pub failures: BTreeMap<usize, Refusal>,
     /// Blocks per fork that these reads loaded, without those cached before or read by the server first.
     pub brought: Vec<RoaringBitmap>,
@@ -65,7 +64,7 @@ struct Queue<'a> {
     mix: Mix<'a>,
     /// Reads to repeat.
     again: VecDeque<Read>,
-    /// Unread rests of stretches for reading in order, with slices.
+    /// Unread rests of stretches that are read in order, and their slices.
     left: VecDeque<(Option<usize>, Read)>,
     begun: usize,
     looked_at: Instant,
@@ -91,7 +90,7 @@ struct Work<'a> {
     staying: Staying,
     read_bytes: AtomicU64,
     outcome: Mutex<Outcome>,
-    /// A failure ends reading in order.
+    /// After a failure, no stretch is read in order.
     in_order_fails: AtomicBool,
     windows: Mutex<BTreeMap<u64, Option<Window>>>,
 }
@@ -186,7 +185,7 @@ impl Work<'_> {
         }
     }
 
-    /// Repeated reads do not count.
+    /// Counts a read, unless it is a repetition.
     fn begin(&self, slice: Option<usize>, read: Read) {
         if slice.is_some() {
             self.engine.host.watcher.advance(self.bytes(read.range));
@@ -208,7 +207,7 @@ impl Work<'_> {
         !self.is_exhausted.load(Ordering::Relaxed) && self.engine.host.control.os_stopped_by().is_none()
     }
 
-    /// Repeated reads have no slice. `None` at the end, on a stop, or if outdated.
+    /// Next read. Repeated reads have no slice. `None` at the end, on a stop, or with an outdated plan.
     fn take(&self) -> Option<(Option<usize>, Read)> {
         if self.engine.host.control.os_stopped_by().is_some() || self.find_outdated() {
             return None;
@@ -237,7 +236,7 @@ impl Work<'_> {
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// A plan cut by a budget stays valid.
+    /// True if the situation changed. A plan cut by a budget stays valid.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -248,7 +247,7 @@ impl Work<'_> {
         outcome.is_outdated
     }
 
-    /// Repeats evicted reads of earlier slices. Now and then checks memory and a sample.
+    /// Queues evicted reads of earlier slices again. At intervals, checks memory and a sample of all reads.
     fn look_back(&self, slice: usize) {
         // Unknown residency counts as cached.
         let look = |read| self.count_left(read).unwrap_or_default();
@@ -268,7 +267,7 @@ impl Work<'_> {
         }
     }
 
-    /// Drops the unrequested blocks of gaps first.
+    /// Stops only if dropping the unrequested blocks of gaps does not suffice.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -307,7 +306,7 @@ impl Work<'_> {
         if left.gone == 0 {
             return Ok(left);
         }
-        // It may have been dropped or truncated.
+        // The file may have been dropped or truncated.
         let Some(file) = self.engine.files.open(&fork.path, fork.fork, segment)? else { return Ok(Left::default()) };
         let end = file.size_bytes().div_ceil(self.engine.files.cache.page_bytes());
         count(&*file, PageRange::new(pages.start.min(end), pages.end.min(end)))
@@ -321,7 +320,7 @@ impl Work<'_> {
         Place { segment: segment as u32, first, range, pages: self.engine.files.pages(range) }
     }
 
-    /// Bytes that were not cached.
+    /// Returns the bytes that were not cached.
     fn apply(&self, read: Read, buffer: &mut Vec<u8>) -> linux::Result<u64> {
         let engine = self.engine;
         let fork = &engine.forks[read.fork].entry;
@@ -333,7 +332,7 @@ impl Work<'_> {
             0 => return Ok(0),
             missing => engine.governor.pace.wait(Bytes(missing * page_bytes), &engine.host.control),
         }
-        // After the wait: the server may have read pages meanwhile. Dropped pages must be reread at once.
+        // Counted after the wait: the server may have read pages meanwhile. Pages dropped below must be reread at once.
         let counts = file.read_counts(pages)?;
         let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
         self.note_brought(read, first, &cached);
@@ -452,7 +451,7 @@ pub fn let_go(
 const SLICES_LATER: usize = 2;
 const SAMPLE_READS: usize = 256;
 const SAMPLE_READS_MIN: usize = 32;
-/// Share above which memory is short; other causes evict single pages.
+/// Share of evicted pages above which memory is short. Other causes evict single pages.
 const GONE_RATIO_MAX: f64 = 0.1;
 
 #[derive(Debug, Default)]
@@ -503,7 +502,7 @@ impl Staying {
         fresh.drain(..settled).map(|(_, read)| read).collect()
     }
 
-    /// Reads older than `idle_age` do not count: their pages may have gone as idle.
+    /// Reads older than `idle_age` do not count: the kernel may have evicted their idle pages.
     pub fn is_evicted(&self, idle_age: Option<Duration>, look: impl Fn(Read) -> Left) -> bool {
         let counts = |at: &Instant| idle_age.is_none_or(|age| at.elapsed() < age);
         let reads: Vec<Read> =

@@ -25,7 +25,7 @@ const BURST_SPAN: Duration = Duration::from_millis(200);
 
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
-/// Beside others, a bandwidth counts only if all reads are below this share of the device's maximum.
+/// Beside others, a bandwidth measurement counts only below this share of the device's reads per second.
 const READS_USED_MAX: f64 = 0.5;
 
 /// When less reading time is left, a restore beside waiting traffic uses all threads.
@@ -44,8 +44,8 @@ const SHORT_OF_BYTES_RATIO: f64 = 0.92;
 /// A gentle restore assumes traffic for this long: the server may just have started.
 const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Busy processes over successive looks that count as traffic. An idle look subtracts 1. One busy process needs 0.2 s;
-/// this restore's own backend is busy for less.
+/// Sum of busy processes over successive looks that counts as traffic. An idle look subtracts 1. One process reaches it
+/// in 0.2 s; this restore's own backend is busy for less.
 const BUSY_MIN: u32 = 8;
 
 /// Polling interval.
@@ -76,7 +76,7 @@ struct Seen {
     needed_per_read: Bytes,
     /// Multiplier of a read's price.
     read_worth: f64,
-    /// All hot blocks have been started.
+    /// Reads of all hot blocks have started.
     is_cold_rest: bool,
     is_alone: bool,
     had_traffic: bool,
@@ -224,7 +224,7 @@ impl Governor {
     }
 
     fn count_others(&self, traffic: &dyn Traffic) {
-        // Reading /proc is slow, and the readers need the lock.
+        // Looks without the lock: reading /proc is slow, and the reading threads need the lock.
         let mut others = std::mem::take(&mut self.lock().others);
         let more = others.look(traffic, Instant::now());
         let mut seen = self.lock();
@@ -294,8 +294,8 @@ impl Governor {
         if load == Load::Flowing && is_short { Load::Waiting } else { load }
     }
 
-    /// The profile's read rate, scaled up if the device's bandwidth proved higher. For a default profile, at most the
-    /// highest rate observed while reads were the bottleneck.
+    /// The profile's read rate, scaled up if the device's bandwidth proved higher. Without a configured or probed
+    /// profile, at most the highest rate observed while reads were the bottleneck.
     fn expected_reads(&self) -> f64 {
         let seen = self.lock();
         let faster = seen.bandwidth.bytes.seconds_at(self.device.bandwidth).max(1.0);
@@ -326,7 +326,7 @@ impl Governor {
         seen.depth = allowed.depth;
         // With a user's limit, that limit is the bottleneck, not the reads.
         seen.needed_per_read = if self.is_limited { Bytes(0) } else { seen.others.balance(part) };
-        // Server misses use the share too, except for a gentle restore, whose share is small already.
+        // The server's misses use the share too, except in a gentle restore, whose share is small already.
         let left = if part.reads.is_none() { part } else { seen.others.leave(part) };
         self.pace.set_rate(allowed.rate.map(|_| left));
     }
@@ -374,7 +374,7 @@ impl Governor {
             || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes) < SHORT_OF_READS_RATIO)
     }
 
-    /// Adapts the price and number of reads. Takes and returns the stretch's start and totals.
+    /// Adapts the price of a read and the reads in flight. Takes and returns the stretch's start and totals.
     fn judge_shortage(
         &self,
         stretch: Option<(Instant, Given)>,
@@ -398,7 +398,7 @@ impl Governor {
         let (reads, worth) = (given.device_reads() / elapsed.as_secs_f64(), self.worth_after(share));
         let mut seen = self.lock();
         seen.read_worth = worth;
-        // A limiter may stall for 0.1 s, so earlier rates count. A stall shows no shortage of reads.
+        // A limiter may stall for 0.1 s, so the highest rate counts. A stall shows no shortage of reads.
         seen.most_reads = seen.most_reads.max(reads);
         seen.was_short_of_reads |= reads > 0.0 && share < SHORT_OF_READS_RATIO;
         drop(seen);
@@ -453,9 +453,8 @@ impl Governor {
 //
 // Chooses the bandwidth share beside flowing traffic that maximizes the server's work.
 //
-// Users' throughput is invisible, so CPU time is the measure: a transaction needs the same CPU time whether or not it
-// waited. Every other second, tries another share. A smaller share is kept if the server works more, a larger one if
-// the server works hardly less.
+// Users' throughput is invisible, so CPU time is the measure. A transaction needs the same CPU time whether or not it
+// waited. Every other second, tries another share.
 
 /// Largest share; the rest keeps the device unsaturated (docs/decisions/below-saturation.md).
 pub const SHARE_MAX: f64 = 0.93;
@@ -509,7 +508,7 @@ impl Climb {
             self.stretch = Some((now, work));
             return;
         };
-        // Lost the time of an ended process.
+        // The CPU time of an ended process is lost.
         let Some(worked) = work.checked_sub(before) else { return self.pause() };
         let lasted = now.saturating_sub(began);
         if lasted >= STRETCH {

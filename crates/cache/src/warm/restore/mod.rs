@@ -168,7 +168,7 @@ impl Restore {
         ))
     }
 
-    /// The empty one stands for shared catalogs.
+    /// Databases to query. The empty name stands for shared catalogs.
     fn databases_to_ask(&self, unresolved: &[Measured]) -> BTreeSet<String> {
         let relations = &self.request.map.relations;
         let database = |place: usize| relations[place].relation.name.database.clone();
@@ -178,7 +178,7 @@ impl Restore {
         databases
     }
 
-    /// Unless all `is_cached`, the server reads the shared device: limits apply.
+    /// Unless all blocks are cached, the server reads the shared device, so limits apply.
     async fn buffers_pass(
         &self,
         is_cached: bool,

@@ -1,4 +1,4 @@
-//! Bounded open files, and removal of cached pages that split reads.
+//! Limits the number of open files, and drops cached pages that split reads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ const OPEN_FILES_PART: u64 = 4;
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Closes the least recently used.
+/// Closes the least recently used file.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,
@@ -38,7 +38,6 @@ impl<'a> OpenFiles<'a> {
         OpenFiles { files, most: most_of(read_limit()), open: Mutex::default() }
     }
 
-    /// `None` if the file is gone.
     pub fn get(&self, key: SegmentKey, path: &RelationPath, fork: Fork) -> linux::Result<Option<Arc<dyn CachedFile>>> {
         {
             let mut open = lock(&self.open);
@@ -81,9 +80,9 @@ fn most_of(limit: u64) -> usize {
 
 // ---- read over ----
 //
-// The kernel reads around cached pages: one in a 256 kB read makes it two device reads. Beside live traffic, the
-// server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, drops just
-// enough of these pages right before the read.
+// The kernel reads around cached pages: one such page makes a 256 kB read two device reads. Beside live traffic, the
+// server's misses scatter such pages everywhere. If reads become too short for the device's remaining reads, pgthaw
+// drops just enough of these pages before a read.
 
 /// Number of reads whose surplus or deficit counts: a common limit has 300 reads per 0.1 s.
 const REMEMBERED_READS: f64 = 150.0;

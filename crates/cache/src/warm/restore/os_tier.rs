@@ -152,7 +152,7 @@ impl OsTier<'_> {
         self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Without the watcher, reads yield to nobody.
+            // Without the watcher thread, reads do not yield.
             let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
@@ -185,7 +185,8 @@ impl OsTier<'_> {
         self.read_forks(&forks, &|| None)
     }
 
-    /// `stop` returns why remaining forks are skipped. Parallel: on a cold disk each fork costs a metadata read.
+    /// `stop` returns why remaining forks are skipped. Works in parallel: on a cold disk each fork costs a metadata
+    /// read.
     fn read_forks(&self, forks: &[(&Entry, u64)], stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<State> {
         let mut states = map_on_threads(forks.len(), self.options.threads, |at| {
             let state = match stop() {
@@ -195,7 +196,7 @@ impl OsTier<'_> {
             self.host.watcher.advance(1);
             state
         });
-        // One at a time: the other threads closed their files.
+        // Retries singly: the other threads closed their files.
         for (state, fork) in states.iter_mut().zip(forks) {
             if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
                 *state = read_fork(&self.files, *fork);
@@ -240,8 +241,8 @@ impl OsTier<'_> {
     }
 }
 
-/// Blocks for shared_buffers pass through the page cache and may be evicted as these fill, so at least `reserved` is
-/// available.
+/// Blocks for shared_buffers pass through the page cache and may be evicted as shared_buffers fill. So at least
+/// `reserved` is available.
 fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
     Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
 }
@@ -251,7 +252,7 @@ impl Job {
         (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
     }
 
-    /// Blocks over budget, and the others.
+    /// Missing blocks over budget, and the other missing ones.
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
         let State::There(found) = state else { return (0, 0) };
         let one = &self.planned[fork];

@@ -58,8 +58,8 @@ impl Pace {
         done
     }
 
-    /// Applies only the user's limit for `None`. Rescales unused grants. A rate after no rate also counts reads in
-    /// progress: otherwise a saturated device stays saturated.
+    /// `None` applies only the user's limit. Rescales unused grants. The first rate after none also counts reads in
+    /// flight: otherwise a saturated device stays saturated.
     pub fn set_rate(&self, asked: Option<Rate>) {
         let rate = match (asked, self.max_rate) {
             (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
@@ -101,7 +101,7 @@ impl Pace {
         true
     }
 
-    /// Unused past time is lost.
+    /// Time at which the read may start. Unused past time is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = lock(&self.turns);
         let rate = turns.rate?;
@@ -257,7 +257,7 @@ impl Others {
         self.reads_per_second() > reads_per_second * SHORT_ABOVE
     }
 
-    /// Subtracts the server's misses: together they would saturate the device, and each miss would wait.
+    /// Subtracts the server's misses from `all`. Otherwise both would saturate the device, and each miss would wait.
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
             bytes: Bytes(left_of(all.bytes.0 as f64, self.bytes_per_second(), LEFT_MIN).max(1.0) as u64),
@@ -266,7 +266,7 @@ impl Others {
     }
 }
 
-/// Rest, at least the share `least`.
+/// `all` without `others`, at least the share `least`.
 fn left_of(all: f64, others: f64, least: f64) -> f64 {
     (all - others).max(all * least)
 }
@@ -277,8 +277,8 @@ fn left_of(all: f64, others: f64, least: f64) -> f64 {
 
 const SPAN: Duration = Duration::from_millis(200);
 
-/// A server that demands this multiple of the device's reads always waits. High, because it assumes that the server has
-/// all CPUs.
+/// A server that demands this multiple of the device's reads always waits. High, because the estimate assumes that the
+/// server has all CPUs.
 const MISSES_MAX: f64 = 4.0;
 
 /// Minimum bytes of a cache miss.

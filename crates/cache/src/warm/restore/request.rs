@@ -57,8 +57,8 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Includes blocks for shared_buffers: large reads are faster than loads by blocks. A snapshot of shared_buffers
-    /// alone has no other blocks.
+    /// Includes blocks for shared_buffers: large reads are faster than loading single blocks. A snapshot of
+    /// shared_buffers alone has no other blocks.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
@@ -91,8 +91,8 @@ impl Request {
         })
     }
 
-    /// A catalog without buffers counts as unused. If buffers are unknown, so do catalogs of templates. Their hundreds
-    /// of small files would cost reads that users wait for.
+    /// A catalog without buffers counts as unused. If buffers are unknown, so do catalogs of template databases.
+    /// Hundreds of small, unused files would cost reads that users wait for.
     fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
         let is_used = match self.map.buffers {
             TierState::Measured => !fork.all_buffers().is_empty(),
@@ -105,8 +105,8 @@ impl Request {
         }
     }
 
-    /// Omits templates: their buffers stem from catalog queries, and later databases would inherit an extension in
-    /// template1.
+    /// Omits template databases. Their buffers stem from catalog queries, and later databases would inherit an
+    /// extension in template1.
     pub fn buffered(&self) -> impl Iterator<Item = (usize, &RelationMap)> {
         let relations = self.map.relations.iter().enumerate().filter(move |_| self.tiers.buffers);
         relations.filter(|(_, one)| !one.relation.name.is_of_template())
@@ -143,7 +143,7 @@ impl Request {
         let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
         match entry.found {
-            // It has no blocks.
+            // The file has no blocks any more.
             FoundAs::SameFile => return Err(Refusal::because(SkipReason::Truncated)),
             FoundAs::WholeRewritten => {
                 (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
@@ -164,7 +164,7 @@ pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool
     }
 }
 
-/// Hot blocks have unknown new positions. Requests the whole fork if at least half was.
+/// Hot blocks have unknown new positions. Requests the whole fork if at least half was requested.
 fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
     let asked_blocks = asks.blocks();
     match asks {
@@ -187,7 +187,7 @@ pub struct Entry {
     pub precedence: Precedence,
     pub is_index: bool,
     pub asks: Asks,
-    /// Requested blocks to protect from pages read once.
+    /// Requested blocks that pages read once must not evict.
     pub hot: RoaringBitmap,
     pub snapshot_blocks: u64,
 }
@@ -327,7 +327,6 @@ impl Row {
 }
 
 impl Planned {
-    /// `missing` explains the absent blocks.
     pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
         missing.push((SkipReason::Truncated, self.truncated_blocks, None));
         missing.push((SkipReason::Rewritten, self.left_out_blocks, None));

@@ -192,9 +192,9 @@ pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 
-/// Version 2's root has no such files.
+/// `None` for version 2's root.
 fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
-    // In version 1, total_ words include the cgroups below.
+    // In version 1, fields prefixed total_ include the cgroups below.
     let (limit_file, used_file, prefix) = match version {
         CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
         CgroupVersion::V2 => ("memory.max", "memory.current", ""),
@@ -202,7 +202,7 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     // Above memory.high (version 2) the kernel reclaims as at the limit.
     let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
-    // Version 1 has a huge number.
+    // Version 1's default is a huge number.
     let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
     Some(MemoryLimit {
@@ -241,10 +241,8 @@ const V2_STATISTICS: &str = "io.stat";
 /// Limit of reads. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct ReadLimit {
-    /// Reads per second.
     #[serde(rename = "riops")]
     pub reads_per_second: Option<u64>,
-    /// Bytes per second.
     #[serde(rename = "rbps")]
     pub read_bytes_per_second: Option<Bytes>,
 }

@@ -27,7 +27,7 @@ const CGROUP_FILE_SYSTEMS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Dropping it moves its processes back to their cgroups. Creating a cgroup removes those of killed processes.
+/// Dropping it moves its processes back to their cgroups. Creating one removes cgroups that killed processes left.
 #[derive(Debug)]
 pub struct OwnCgroup {
     hierarchy: Hierarchy,
@@ -122,7 +122,7 @@ pub struct LeftCgroup {
 }
 
 impl LeftCgroup {
-    /// Keeps it while its maker lives. The record may be forged, so only cgroup file systems are changed.
+    /// Removes the cgroup unless its maker lives. The record may be forged, so only cgroup file systems are changed.
     ///
     /// # Errors
     /// If it cannot be removed, or is not pgthaw's.
@@ -130,7 +130,7 @@ impl LeftCgroup {
         let named = |path: &Path| path.file_name().and_then(|name| Maker::from_name(name.to_str()?));
         named(&self.directory).ok_or_else(|| refused(&self.directory))?;
         let Some(directory) = find_cgroup(&self.directory)? else { return Ok(()) };
-        // A link's target has another name.
+        // If the path was a link, the name differs.
         if named(&directory).ok_or_else(|| refused(&directory))?.is_alive() {
             return Ok(());
         }
@@ -277,7 +277,7 @@ const V1_PROCESSOR_SHARES: &str = "1024";
 const V2_PROCESSOR_WEIGHT: &str = "20";
 
 /// Limits some of a server's processes until dropped. Never limits their memory: a backend's own memory, and shared
-/// buffers that it touched first, cannot be reclaimed. After such a limit of a killed pgthaw, the kernel would kill the
+/// buffers that it touched first, cannot be reclaimed. If a killed pgthaw left such a limit, the kernel would kill the
 /// server.
 #[derive(Debug)]
 pub struct Isolation {
@@ -289,7 +289,7 @@ pub struct Isolation {
     can_reclaim: bool,
 }
 
-/// Recorded or not.
+/// Removes cgroups of killed runs, recorded or not.
 pub fn remove_left_near(server_pid: u32) {
     for controller in [Controller::Io, Controller::Cpu] {
         let _ = Hierarchy::find(controller).and_then(|hierarchy| OwnCgroup::sweep_for(&hierarchy, server_pid));
@@ -306,7 +306,7 @@ impl Isolation {
             let memory = Hierarchy::find(Controller::Memory).ok().filter(|memory| memory.version == CgroupVersion::V2);
             isolation.can_reclaim = memory.is_some_and(|memory| isolation.io.hand_down(&memory).is_ok())
                 && isolation.io.files.file(RECLAIM).exists();
-            // Fails unless the controller is enabled; enabling it would affect all.
+            // Fails unless the controller is enabled; enabling it would affect all cgroups.
             let _ = isolation.io.files.write(V2_WEIGHT, V2_PROCESSOR_WEIGHT);
             return Ok(isolation);
         }

@@ -176,11 +176,11 @@ pub struct FileSystemFacts {
     pub kind: String,
     /// Options of the mount and of the file system.
     pub options: Vec<String>,
-    /// Size of its image.
+    /// Size of the image file.
     pub image_bytes: Bytes,
-    /// Whether the loop device bypasses the page cache below.
+    /// Whether the loop device bypasses the page cache of the image file.
     pub direct_io: bool,
-    /// Scheduler of the loop device.
+    /// I/O scheduler of the loop device.
     pub scheduler: String,
     pub read_ahead_bytes: Bytes,
     pub logical_block_bytes: u32,
@@ -242,7 +242,7 @@ impl FileSystemFacts {
         let is_shown = |name: &str| self.options.iter().any(|shown| shown == name || shown.starts_with(&with_more));
         let opposite = option.strip_prefix("no").map_or_else(|| format!("no{option}"), str::to_owned);
         match option {
-            // Without either, every access counts.
+            // Without either option, every access counts.
             "strictatime" => !is_shown("relatime") && !is_shown("noatime"),
             _ => is_shown(option) || (SILENT.split(' ').any(|silent| silent == option) && !is_shown(&opposite)),
         }

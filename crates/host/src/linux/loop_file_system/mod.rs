@@ -25,7 +25,7 @@ pub use self::asked::{FileSystemAsked, FileSystemFacts, FileSystemKind, Making, 
 
 const IMAGE: &str = "image";
 const LOG_IMAGE: &str = "log-image";
-/// Cleans up after a killed run.
+/// File of commands that unmount after a killed run.
 const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
@@ -53,7 +53,7 @@ impl LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// Creates another one in a subdirectory. Both are removed together.
+    /// Creates another file system in a subdirectory. Both are removed together.
     pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
         let directory = self.directory.join(name);
         // The server's user must reach the mount point.
@@ -200,7 +200,7 @@ impl LoopFileSystem {
         let queue = queue_directory(&device);
         // A device without discards refuses.
         let _ = fs::write(queue.join("discard_max_bytes"), "0");
-        // The facts show a rejected scheduler.
+        // `FileSystemFacts` show a rejected scheduler.
         asked.scheduler.iter().for_each(|scheduler| _ = fs::write(queue.join("scheduler"), scheduler));
         Ok(device)
     }
@@ -243,7 +243,7 @@ impl LoopFileSystem {
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to other users", &path, error))?;
         self.forget_limits();
-        // It stays while mounted, so only the mount must be undone.
+        // A mounted loop device stays, so a cleanup needs only the unmount.
         let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
         devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
@@ -293,7 +293,7 @@ impl LoopFileSystem {
             run("umount", [&*path.to_string_lossy()])?;
         }
         self.detach()?;
-        // Frees the image in any case.
+        // Frees the space in any case.
         let _ = fs::remove_file(self.image());
         match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

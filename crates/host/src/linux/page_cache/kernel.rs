@@ -1,6 +1,6 @@
 //! The kernel's state of a file's pages, for root only. Looking must not count as a read. So one of sixteen pages is
-//! faulted, which maps cached neighbours untouched, and MADV_SEQUENTIAL keeps unmapping from counting.
-//! MADV_POPULATE_READ would mark every page.
+//! faulted: this maps cached neighbours untouched. MADV_SEQUENTIAL keeps unmapping from counting. MADV_POPULATE_READ
+//! would mark every page.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -166,7 +166,7 @@ impl Mapping {
 
 // ---- mincore ----
 
-/// The answer takes 64 KiB.
+/// mincore(2)'s answer takes 64 KiB.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 pub fn visit_resident(
@@ -199,7 +199,7 @@ pub fn visit_resident(
 
 impl Mapping {
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
-        // The kernel counts its own pages.
+        // mincore(2) counts in the kernel's pages.
         assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
             // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of

@@ -92,7 +92,7 @@ pub trait CachedFile: std::fmt::Debug + Send + Sync {
 
 // ---- residency ----
 
-/// Few windows need more than the count.
+/// Few such windows need more than their count.
 const WINDOW_BYTES: u64 = 32 << 20;
 
 /// Returns maximal runs in order. Lists (mincore) only windows that cachestat counts as partly cached. A page still
@@ -127,7 +127,7 @@ fn append(runs: &mut Vec<PageRange>, run: PageRange) {
 /// Longer windows gain little and delay a stop. Far below /proc/sys/fs/pipe-max-size.
 const WINDOW_MAX: Bytes = Bytes(256 << 10);
 
-/// Shorter ones gain little.
+/// Shorter windows gain little.
 const WINDOW_MIN: Bytes = Bytes(64 << 10);
 
 /// Touching a window's first page starts the next, so two can be in flight.

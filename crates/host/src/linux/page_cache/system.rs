@@ -127,8 +127,8 @@ impl PageCache for SystemPageCache {
     }
 }
 
-/// The kernel sorts read pages into lists in batches per processor (`mm/swap.c`), and at once when a page cannot be
-/// dropped.
+/// Makes the kernel sort read pages into lists. It does so in batches per processor (`mm/swap.c`), or when a page
+/// cannot be dropped.
 fn settle_lists(page: &[u8]) -> io::Result<()> {
     let mut dirty = tempfile::tempfile()?;
     dirty.write_all(page)?;
@@ -235,7 +235,7 @@ impl SystemFile {
         tested.inspect(|answer| _ = lock(&COUNTED).insert(self.file_system, *answer)).unwrap_or(true)
     }
 
-    /// Compares both calls on a cached page, or on one that it reads and drops.
+    /// Compares cachestat(2) and mincore(2) on a cached page, or on one that it reads and drops.
     fn test_counting(&self, range: PageRange) -> Option<bool> {
         let listed = self.read_resident(range).ok().and_then(|runs| runs.first().map(|run| run.start));
         let page = listed.unwrap_or(range.start);
@@ -357,8 +357,8 @@ fn maps_every_user(uid_map: &str) -> bool {
 
 // ---- in order ----
 //
-// splice(2) passes references from the file through a pipe to /dev/null. Beyond the window it would read page by page.
-// Each splice ends at a multiple of the largest folio: a folio in two splices would count as used twice
+// splice(2) passes page references from the file through a pipe to /dev/null. Beyond the window it would read page by
+// page. Each splice ends at a multiple of the largest folio: a folio in two splices would count as used twice
 // (`filemap_splice_read` of mm/filemap.c, `page_cache_ra_order` of mm/readahead.c).
 
 /// Documentation/admin-guide/devices.txt of the kernel.

@@ -133,7 +133,7 @@ pub fn tell_rate(rate: f64) -> String {
 
 // ---- collector ----
 //
-// Bounded memory: pairs of buckets are merged.
+// Pairs of buckets are merged to bound memory.
 
 /// Enough for one-second buckets of an hour.
 const MOST_BUCKETS: usize = 4096;
@@ -155,7 +155,7 @@ impl Collector {
         self.spread(start, end, transactions, reads, true);
     }
 
-    /// Another thread's transactions; the first thread's intervals define the covered time.
+    /// Adds another thread's transactions. Only the first thread's intervals define the covered time.
     pub fn add_beside(&mut self, start: f64, end: f64, transactions: f64) {
         self.spread(start, end, transactions, None, false);
     }

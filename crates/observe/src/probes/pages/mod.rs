@@ -122,7 +122,7 @@ impl PageProbe {
         Ok(probe)
     }
 
-    /// Verifies that it sees a read.
+    /// Verifies that the probe sees a read.
     fn prove(&mut self, control: &Path) -> Result<(), Error> {
         let failed = |source| Error::Linux(linux::Error::file("read", control, source));
         let facts = control.metadata().map_err(failed)?;
@@ -144,7 +144,7 @@ impl PageProbe {
         }
     }
 
-    /// `None` if no words are left.
+    /// Reserves bitmap words. `None` if too few are left.
     fn place(&mut self, file: &WatchedFile, with_all: bool) -> Option<(u64, u64)> {
         let words = words_of(file, with_all);
         let first = self.free_words.start;
@@ -157,7 +157,7 @@ impl PageProbe {
 
     fn tell_place(&mut self, number: usize) -> Result<(), Error> {
         let Known { file, first_word, words } = self.known[number];
-        // The kernel counts from 1.
+        // The kernel program numbers files from 1.
         let record = [number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt, 0];
         self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
     }
@@ -215,7 +215,7 @@ impl PageWatch for PageProbe {
     fn make_room(&mut self, file: u32) -> Result<bool, Error> {
         let Some(known) = self.known.get(file as usize).copied() else { return Ok(false) };
         let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
-        // Bits set meanwhile are reported twice.
+        // Units requested or fetched meanwhile are reported twice.
         for word in 0..known.words.min(words) {
             for bits in [&mut self.requested, &mut self.fetched, &mut self.shared] {
                 let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
@@ -229,7 +229,7 @@ impl PageWatch for PageProbe {
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error> {
         let mut record = self.processes.get(&pid, 0).unwrap_or_default();
-        // Writing loses concurrent counts, so write only once.
+        // A write loses concurrent counts, so each role is written once.
         match std::mem::replace(&mut record[0], role as u32) == role as u32 {
             true => Ok(()),
             false => self.processes.insert(pid, record, 0).map_err(refused),
@@ -262,7 +262,7 @@ impl PageWatch for PageProbe {
     fn clear(&mut self, file: u32, first_unit: u64, units: u64) {
         let Some(known) = self.known.get(file as usize) else { return };
         let at = (known.first_word + first_unit / WORD_UNITS) as u32;
-        // A unit set meanwhile is reported twice.
+        // A unit requested meanwhile is reported twice.
         if let Ok(before) = self.requested.get(&at, 0) {
             let _ = self.requested.set(at, before & !units, 0);
         }

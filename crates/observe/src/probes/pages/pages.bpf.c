@@ -25,14 +25,14 @@ struct folio {
 } CORE;
 enum pageflags { PG_head = 6 };
 
-// Words per call. With 8 kB blocks, a read beyond 4 MB continues in the next calls.
+// Bitmap words per tracepoint call. With 8 kB blocks, a read beyond 4 MB continues in the next calls.
 #define WORDS 8
 #define LOOP_WORDS _Pragma("clang loop unroll(disable)") for (u32 step = 0; step < WORDS; step++)
 
 enum kind { REQUESTED = 1, AGAIN, FETCHED, GROWN };
 
-// By default processes are followed, and user space filters. For OTHER processes, only requests for units fetched by
-// others are reported, once per unit.
+// New processes are FOLLOWED; user space filters their events. OTHER processes report only requests for units that
+// other roles fetched, once per unit.
 enum role { FOLLOWED, OTHER, OWN, WANTED };
 
 struct key {
@@ -54,7 +54,7 @@ struct file {
 
 struct process {
     u32 role;
-    // Last read, because a long read arrives in parts.
+    // Last read, because a long read arrives in several calls.
     u32 file;
     u64 first;
     u64 last;
@@ -86,12 +86,12 @@ MAP(requested, MAP_ARRAY, 1, u32, u64);
 
 MAP(fetched, MAP_ARRAY, 1, u32, u64);
 
-// Units fetched by OTHER, or already reported as requested by it.
+// Units that OTHER processes fetched, or whose request by them was reported.
 MAP(shared, MAP_ARRAY, 1, u32, u64);
 
 RING(events, 1 << 24);
 
-// New pids. Wakes the reader while they live.
+// Pids of new processes. Wakes user space while they live.
 RING(arrivals, 1 << 14);
 
 // Lost events; hash limit of repeated reports, 0 to 2^32; lost requests of processes that are not WANTED.

@@ -86,7 +86,7 @@ struct kiocb {
 struct iov_iter {
     u64 count;
 } CORE;
-// x86-64. Elsewhere no call is seen.
+// Registers of x86-64. Other architectures show no calls.
 struct pt_regs {
     u64 di;
     u64 orig_ax;
@@ -160,7 +160,6 @@ MAP(new_file, MAP_ARRAY, 1, u32, struct known_file);
 
 RING(slow_calls, 1 << 18);
 
-// Writes by file class.
 MAP(written, MAP_ARRAY, FILE_CLASSES, u32, struct written);
 
 // Shorter calls are counted but not reported.
@@ -297,7 +296,7 @@ INLINE int is_same_call(const struct call *call, u32 number, u32 descriptor, u64
            call->file.generation == file->generation && call->file.device == file->device;
 }
 
-// Called at a switch, with event 0 if preempted. Returns whether the process is in a file call.
+// Called when a process leaves the processor, with event 0 if preempted. Returns whether it is in a file call.
 INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *task, u32 event, u64 now)
 {
     if (!was_in_call && event >> 24 != IO_EVENTS)

@@ -19,7 +19,7 @@ const NAME_BYTES: usize = 32;
 pub(super) type Key = [u64; KEY_WORDS];
 pub(super) type KnownFile = [u64; FILE_WORDS];
 
-/// Lacks the file's name.
+/// Does not set the file's name.
 pub(super) fn parse_slow_call(words: &[u64; SLOW_CALL_WORDS]) -> Option<(FileCall, Key)> {
     let [begin_ns, until, device, inode, writes, bytes, pid_and_number] = *words;
     let call = FileCall {
@@ -66,13 +66,11 @@ pub(super) fn parse_file(words: &KnownFile) -> FileTimes {
     }
 }
 
-/// In the order others, WAL, temporary files.
 pub(super) fn parse_written(classes: [[u64; 2]; 3]) -> WrittenTo {
     let [others, wal, temporary] = classes.map(|[writes, bytes]| Written { writes, bytes });
     WrittenTo { wal, temporary, others }
 }
 
-/// Whether a temporary file has not changed since `before`.
 pub(super) fn is_left(file: &FileTimes, before: &FileTimes) -> bool {
     file.file.kind == FileKind::Temporary && file == before
 }
@@ -111,7 +109,7 @@ pub(super) const IO_EVENTS: u32 = 0x0a;
 pub(super) struct CallsBefore(Vec<(u64, FileCall)>);
 
 impl CallsBefore {
-    /// For a process in an IO wait event. The call begins at `now_ns`.
+    /// Notes the call of a process in an IO wait event, as begun at `now_ns`.
     pub fn look(&mut self, pid: u32, start_ticks: u64, now_ns: u64) {
         let Some(seen) = read_file_call(pid) else { return };
         let Some(kind) = kind_of(seen.number) else { return };
@@ -122,7 +120,7 @@ impl CallsBefore {
         self.0.push((start_ticks, call));
     }
 
-    /// Adds the call to its process, or returns it once it has ended.
+    /// Adds an unfinished call to its process, or returns an ended one.
     pub fn tell(&mut self, process: &mut ProcessTimes, at_ns: u64) -> Option<FileCall> {
         let place = self.0.iter().position(|(birth, call)| (call.pid, *birth) == (process.pid, process.birth))?;
         let has_slept_on = process.switches == 0 && process.ended_ns.is_none() && process.open.is_some();
@@ -131,7 +129,7 @@ impl CallsBefore {
             return None;
         }
         let (_, call) = self.0.swap_remove(place);
-        // Later processor time is not part of the call.
+        // Subtracts the time after the call, when the process ran or was ready.
         let since = process.running_ns.saturating_add(process.ready_ns.unwrap_or_default());
         Some(FileCall { end_ns: Some(at_ns.saturating_sub(since).max(call.begin_ns)), ..call })
     }

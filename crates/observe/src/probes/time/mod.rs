@@ -25,7 +25,8 @@ use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
 
-/// A pass over all slots is repeated after a longer interruption, whose activity would be charged to the time before.
+/// A pass over all slots is repeated after a longer interruption: activity during it would be charged to the time
+/// before.
 const LONGEST_BREAK: Duration = Duration::from_millis(1);
 const PASSES: usize = 3;
 
@@ -42,11 +43,11 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("time_wakeup", "sched_wakeup"),
     ("time_exit", "sched_process_exit"),
     (RECEIVE, "sock_recv_length"),
-    // From here on children are followed from birth.
+    // Once this is attached, children are followed from birth.
     ("time_fork", "sched_process_fork"),
 ];
 
-/// Counters of writes. A module may be absent; other file systems have no write tracepoint.
+/// Programs that count writes. A module may be absent; other file systems have no write tracepoint.
 const WRITES: [(&str, &str); 4] = [
     ("time_ext4_write", "ext4_da_write_end"),
     ("time_ext4_write", "ext4_write_end"),
@@ -72,7 +73,7 @@ pub struct TimeProbe {
     slow_calls: RingBuf<MapData>,
     /// `None` if receives are not counted.
     receives: Option<BtfTracePointLinkId>,
-    /// Files at the last look, and files dropped since.
+    /// Files at the last reading, and files removed since.
     known: BTreeMap<Key, FileTimes>,
     left: Vec<FileTimes>,
     before: CallsBefore,
@@ -82,7 +83,7 @@ pub struct TimeProbe {
     doubts: Vec<Doubt>,
 }
 
-/// The program may have missed the process's end.
+/// A process whose end the program may have missed.
 struct Doubt {
     pid: u32,
     start_ticks: u64,
@@ -93,7 +94,7 @@ impl TimeProbe {
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        // If the pointer is unreadable, no process certainly has an entry.
+        // With an unreadable pointer, no process is known to have an entry.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader
@@ -159,7 +160,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Reads its state in /proc.
+    /// Follows a process from its state in /proc.
     fn follow(&mut self, pid: u32) -> Result<(), Error> {
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
         let first = if activity.is_running { First::Ready } else { First::Waiting(self.event_word.read(pid).ok()) };
@@ -171,7 +172,7 @@ impl TimeProbe {
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
-        // A process born meanwhile has a slot.
+        // `time_fork` has given a process born meanwhile a slot.
         if self.tasks.get(&pid, 0).is_ok_and(|number| number != 0) {
             return self.give_back(index);
         }
@@ -180,7 +181,7 @@ impl TimeProbe {
         if is_in_io {
             self.before.look(pid, start_ticks, now_ns);
         }
-        // A process alive now finds its slot at exit.
+        // If the process still lives, `time_exit` will find its slot.
         if read_stage(pid, start_ticks) != Stage::Lives {
             self.doubts.push(Doubt { pid, start_ticks, index });
         }
@@ -244,7 +245,6 @@ impl TimeProbe {
         (at_ns, (0..SLOTS).filter_map(read).collect())
     }
 
-    /// Zeroes the slot for the next process.
     fn give_back(&mut self, index: u32) -> Result<(), Error> {
         self.slots.set(index, [0; SLOT_WORDS], 0).map_err(refused)?;
         self.unused.push(index, 0).map_err(refused)
@@ -332,7 +332,7 @@ impl TimeSource for TimeProbe {
     }
 }
 
-/// The first reading with little interruption, or the best.
+/// The first reading with little interruption, else the least interrupted.
 fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
     let (mut least, mut lost) = read();
     for _ in 1..PASSES {

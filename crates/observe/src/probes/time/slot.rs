@@ -76,7 +76,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     words
 }
 
-/// Charges all in progress until `at_ns`, unless the slot changed later.
+/// Charges the state in progress until `at_ns`, unless the slot changed after that.
 pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     const RUNNING: u16 = 1;
     const READY: u16 = 2;
@@ -95,10 +95,10 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         let (event, mut statistic) = (event_of(statistic[0] as u32), parse_statistic(statistic));
         if place == open_place.min(EVENTS) && length_ns > 0 && ended_ns.is_none() {
             statistic.total_ns += words[OWED] + of(WAITING);
-            // A woken process may continue only a lock wait.
+            // Only waits for locks or pins may continue after a wakeup.
             let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
             if has_ended {
-                // The program counts it once the process runs.
+                // The program counts this wait only when the process runs.
                 statistic.count(length_ns);
             }
             open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });

@@ -387,7 +387,7 @@ int time_fork(u64 *ctx)
             *number = index + 1;
             return 0;
         }
-        // No exit would end this slot.
+        // `time_exit` cannot find and end this slot.
         slot->ended = now;
     }
     count_lost(LOST_PROCESSES);
@@ -431,7 +431,7 @@ int time_receive(u64 *ctx)
     u64 now = bpf_ktime_get_ns();
     begin_or_end_write(slot);
     slot->commands += 1;
-    // The process did not wait for a command that it already has.
+    // If the process did not wait for this command, the previous one ends here.
     end_command(slot, now);
     slot->received = now;
     begin_or_end_write(slot);

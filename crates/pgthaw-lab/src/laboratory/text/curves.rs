@@ -103,7 +103,6 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     lines
 }
 
-/// Times of cold and warm transactions and pages, with intervals, and the residual.
 pub(super) fn render_fit(fit: &Fit) -> String {
     let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
     // Without bounds, the value is undetermined.

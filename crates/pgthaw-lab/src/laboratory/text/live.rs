@@ -207,7 +207,6 @@ fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
     lines
 }
 
-/// Eighths of a character.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Maximum width of a strip, and width of the rest of its line.

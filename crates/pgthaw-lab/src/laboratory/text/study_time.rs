@@ -71,7 +71,7 @@ fn statistic(points: &[TimedPoint], title: &str, of: impl Fn(&TimedPoint) -> (Op
     ]
 }
 
-/// Samples count neither commands nor switches.
+/// Sampled accounts count neither commands nor switches.
 fn if_counted(one: &TimedPoint, number: f64) -> Option<f64> {
     one.time.total.is_exact().then_some(number)
 }

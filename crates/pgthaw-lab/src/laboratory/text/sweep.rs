@@ -170,7 +170,6 @@ pub fn render_sweep_points(study: &StudyData, canvas: Canvas) -> String {
         lines.extend(render_trial_verdicts(points, &study.trials));
     }
     lines.push(String::new());
-    // Prints common verdicts once.
     let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     let render = |of: &str, PointVerdict { trials, sentence, remedy, .. }: &PointVerdict, all: u32| {

@@ -1,4 +1,5 @@
-//! Groups files into trials. Threads' logs belong together by names and clients, a log and its report by their counts.
+//! Groups files into trials. Names and clients identify the logs of one run's threads; counts match a log and its
+//! report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,19 +26,19 @@ pub struct TrialFiles {
     pub report: Option<Named<PgbenchReport>>,
     pub log: Option<Log>,
     pub tools_seconds: Option<PathBuf>,
-    /// Newest modification time. Replaces an unknown start.
+    /// Newest modification time of the files, for an unknown start.
     pub written_at: Timestamp,
     pub findings: Vec<Finding>,
 }
 
 impl TrialFiles {
-    /// Number of clients in the log, or implied by the highest one.
+    /// Number of clients, as the log's highest client number implies.
     pub fn clients(&self) -> Option<u32> {
         let (_, clients) = self.log.as_ref()?.holds.clients();
         (clients > 0).then_some(clients)
     }
 
-    /// `None` for a single log: others may be missing.
+    /// `None` for a single log: logs of other threads may be missing.
     pub fn threads(&self) -> Option<u32> {
         let logs = self.log.as_ref()?.paths.len() as u32;
         (logs > 1).then_some(logs)
@@ -92,7 +93,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
         true => vec![take_tools(logs, reports)],
         false => {
             let mut reports = join_progress(reports);
-            // An individually named file must be a result. In a directory, others are ignored.
+            // A file named by the user must be a result. In a directory, other files are ignored.
             reports.retain(|report| directory.is_none() || report.holds.is_result());
             pair(join_threads(logs), reports, directory.is_some())?
         }
@@ -102,7 +103,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
             one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
             one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
-        // A table cannot be matched to one of several trials.
+        // With several trials, pgbench-tools' table of seconds cannot be matched to one.
         _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
             label: path.display().to_string(),
             written_at,
@@ -138,7 +139,7 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         how: "import it separately".to_owned(),
     });
     let findings = findings.collect();
-    // Transactions are more detailed than intervals.
+    // Logs of transactions are more detailed than those of intervals.
     let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
     let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
     TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(add_thread)) }
@@ -182,11 +183,11 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
     Some(format!("{} is missing, and its transactions are not counted", missing.display()))
 }
 
-/// Uses names, or overlapping times and disjoint clients.
+/// Joins logs by names, or by overlapping times and disjoint clients.
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
-    // Every run has a client 0; a part lacks it.
+    // Every run has a client 0. A log without it is a part.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
     // Whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
@@ -227,7 +228,7 @@ fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
 }
 
-/// pgbench writes them to different streams, perhaps to two files.
+/// pgbench writes progress and report to different streams, perhaps to two files.
 fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     let (streams, mut reports): (Vec<Report>, Vec<Report>) =
         reports.into_iter().partition(|report| report.holds.outcome.is_none());
@@ -252,7 +253,7 @@ fn join_progress(reports: Vec<Report>) -> Vec<Report> {
     reports
 }
 
-/// Mutually nearest pairs. An error contains two equally near candidates.
+/// Finds mutually nearest pairs. An error contains two equally near candidates.
 fn choose_partners(
     ones: usize,
     others: usize,
@@ -274,8 +275,8 @@ fn choose_partners(
     (0..ones).map(choose).collect()
 }
 
-/// Distances of a partial log, above those of complete logs. A common name such as `--log-prefix=a` and `> a.out`
-/// decides.
+/// Distances between a partial log and its report, above those of complete logs. Only a common name, such as
+/// `--log-prefix=a` and `> a.out`, decides.
 const PART_NAMED: f64 = 1e100;
 const PART_NAMELESS: f64 = 1e101;
 
@@ -322,7 +323,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
     let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
     let is_same = match report.holds.outcome {
         Some(outcome) if log.holds.is_of_intervals => {
-            // Before 15, intervals also count skipped transactions.
+            // Before PostgreSQL 15, intervals also count skipped transactions.
             let skipped = survey.transactions.saturating_sub(outcome.transactions).min(outcome.skipped);
             return compute_missing(survey, outcome.transactions.saturating_add(skipped), told?);
         }
@@ -338,7 +339,7 @@ fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
 /// Maximum share of transactions in the last interval, which pgbench does not log.
 const LAST_SHARE_MAX: f64 = 0.5;
 
-/// Transactions missing in the log, in seconds.
+/// Time of the transactions that the log lacks.
 fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
     let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
     let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
@@ -510,7 +511,7 @@ impl Survey {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// Begin of the first transaction within its second. The run's seconds begin there.
+    /// Begin of the first transaction within its second. The run's own seconds have this offset.
     pub fn offset_us(&self) -> i64 {
         self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
     }
@@ -547,7 +548,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Uses each client's gapless numbering. Exceeds the lines if some are missing.
+    /// Counts by each client's gapless numbering. Exceeds the number of lines if some are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)
@@ -595,7 +596,6 @@ fn find_below(directory: &Path, depth: usize, known: &mut BTreeSet<PathBuf>, fou
     let is_tools = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
     let mut scope = Scope { directory: Some(directory.to_owned()), is_tools, ..Scope::default() };
     let mut is_any = false;
-    // Ignores pipes.
     for file in files.iter().filter(|file| file.is_file()) {
         is_any |= scope.add(file, known)?;
     }

@@ -177,7 +177,6 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
     report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
 }
 
-/// Each assumption becomes a finding.
 fn describe_point(
     options: &ImportOptions,
     files: &TrialFiles,
@@ -337,7 +336,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// A report lacks the name of the user's own script and the scale of its tables.
+/// For the user's own script, a report lacks its name and the tables' scale.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<()> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
@@ -399,7 +398,7 @@ const SAME_RATE: f64 = 0.03;
 /// Minimum share of the expected lag that the report must show.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects a rate if more transactions were due, or fewer and none was late.
+/// Rejects a rate if more transactions were due, or if fewer were due and none was late.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,
@@ -437,7 +436,6 @@ pub struct ImportOptions {
     pub jobs: Option<u32>,
     pub script: Option<String>,
     pub query_mode: Option<QueryMode>,
-    /// Requested duration.
     pub seconds: Option<u32>,
     pub connect: bool,
     /// Requested rate per second. Ignored for trials without a rate.

@@ -16,7 +16,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum seconds of an empty file, and per byte. Each second takes memory.
+/// Maximum seconds, and more per byte of the file: each second takes memory.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -39,7 +39,7 @@ pub struct Measured {
     pub findings: Vec<Finding>,
 }
 
-/// `seconds` is the requested duration. With `has_rate` the caller knows of a rate.
+/// `seconds` is the requested duration. `has_rate`: the caller knows that the run had a rate.
 pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
 /// A log with less than this share of transactions is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
-/// Uses the report's count, else the clients' transaction numbers.
+/// Uses the report's transaction count, else the clients' transaction numbers.
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
@@ -93,7 +93,7 @@ fn find_back(seconds: f64) -> Option<Finding> {
     (seconds > BACK_SECONDS).then_some(Finding::ClockSetBack { seconds })
 }
 
-/// `seconds` is the requested duration, for a complete log.
+/// `seconds` is the requested duration. A complete log covers all of it.
 fn read_transactions(
     log: &Log,
     report: Option<&PgbenchReport>,
@@ -191,7 +191,7 @@ impl Second {
     }
 }
 
-/// Seconds that may be missing at an end: the log began late, or transactions were in flight.
+/// Seconds that a log may lack at either end: it began late, or transactions were in flight.
 const END_SECONDS: i64 = 1;
 
 /// `extent` is the log's first second and its end, since 1970. `until` is the end of the trial.
@@ -214,7 +214,7 @@ fn from_intervals(
         let until = place.saturating_add(width as usize).min(seconds.len());
         spread(interval, seconds.get_mut(place..until).unwrap_or_default());
     }
-    // Before the first record, a transaction was in flight. After the last record, none ended.
+    // No gaps before the first record, when a transaction was in flight, or after the last.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
     let gaps = find_stretches(&seconds[begins..ends], begins as i64);
@@ -227,7 +227,7 @@ fn from_intervals(
     Ok(Measured { started_at: Timestamp::from_second(first).ok(), told_seconds, ..measured })
 }
 
-/// `asked` exceeds the number of samples if the end is missing.
+/// `asked` exceeds the samples if the log lacks its end.
 fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: i64) -> Measured {
     let lasted = samples.len() as i64;
     gaps.push((lasted, asked));
@@ -300,7 +300,7 @@ fn empty_sample(second: i64, begun_at: i64) -> Sample {
     }
 }
 
-/// Second since 1970, transactions, latencies in milliseconds.
+/// Columns: second since 1970, transactions, latencies in milliseconds.
 fn read_tools_seconds(path: &Path) -> Result<Measured> {
     let mut intervals = Intervals::new();
     let parse = |line: &str| match line.starts_with("collected") {

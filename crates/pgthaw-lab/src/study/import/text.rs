@@ -30,7 +30,7 @@ fn decode_marked(mut source: impl BufRead + 'static) -> io::Result<Box<dyn BufRe
     Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)))
 }
 
-/// Notes the cut of a compressed file and treats it as its end.
+/// Treats the cut of a truncated compressed file as its end, and sets `is_cut`.
 pub fn note_cut(read: io::Result<usize>, is_cut: &mut bool) -> io::Result<usize> {
     *is_cut |= read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
     if *is_cut { Ok(0) } else { read }

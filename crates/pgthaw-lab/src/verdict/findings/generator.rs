@@ -4,13 +4,13 @@ use crate::study::{Finding, GeneratorCalibration, Saturation, SaturationSign, Sw
 use model::compute_median;
 use observe::{OsSample, TaskShare, Waits};
 
-/// Near the limit from this share of the calibrated use, or of a core.
+/// A thread is near its limit from this share of its calibrated use, or of a core.
 const NEAR: f64 = 0.9;
 
-/// With less calibrated use, the server was probably the limit.
+/// If pgbench's calibration used less of a core, the server was probably its limit.
 const CALIBRATED_MIN: f64 = 0.7;
 
-/// Running or ready for this share, a thread hardly waits for the server.
+/// A thread running or ready for this share of time hardly waits for the server.
 const NEVER_IDLE: f64 = 0.9;
 
 const IDLE_BACKENDS: f64 = 0.5;
@@ -20,9 +20,9 @@ const LAG: f64 = 0.1;
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorSigns<'a> {
     pub calibration: Option<&'a GeneratorCalibration>,
-    /// Pauses make idle backends meaningless.
+    /// Pauses in scripts make idle backends meaningless.
     pub may_pause: bool,
-    /// A backend without a processor looks idle.
+    /// A backend that waits for a processor looks idle.
     pub are_processors_full: bool,
     /// True if other processes took the processors.
     pub are_processors_taken: bool,
@@ -85,7 +85,7 @@ fn is_late_while_idle(idle: Option<f64>, lag: Option<f64>) -> bool {
     idle.is_some_and(|idle| idle >= IDLE_BACKENDS) && lag.is_some_and(|lag| lag >= LAG)
 }
 
-/// Processor share and run delay; medians over whole seconds.
+/// Processor share and run delay, as medians over whole seconds.
 pub fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
     // Clients connect in the first second.
     let whole = if samples.len() > 2 { &samples[1..] } else { samples };

@@ -118,7 +118,6 @@ pub fn judge_import(imported: &mut Imported) {
     for (trial, facts) in trials.iter_mut().zip(facts) {
         let judgement = judge_samples(&trial.samples, None, *facts).ok();
         let unsteady = judgement.and_then(|judgement| find_unsteady(trial, judgement));
-        // The log's figures cover only a part of the run.
         let is_part = trial.verdicts.iter().any(
             |verdict| matches!(verdict.finding, Finding::LogPartial { logged, .. } if logged == trial.transactions),
         );

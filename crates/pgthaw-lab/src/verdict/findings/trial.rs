@@ -28,7 +28,7 @@ const DURATION_OFF_RATIO: f64 = 0.05;
 
 const RATE_MISSED: f64 = 0.1;
 
-/// A trial that reaches either is long enough.
+/// A trial that reaches either limit is long enough.
 const LONG_SECONDS: f64 = 60.0;
 const LONG_TRANSACTIONS: u64 = 100_000;
 
@@ -125,7 +125,8 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// More processor time than available. Sampled accounts cannot distinguish running from runnable processes.
+/// The account exceeds the available processor time. Sampled accounts cannot distinguish running from runnable
+/// processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
@@ -159,7 +160,7 @@ pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<
     })
 }
 
-/// The forecast covers only warming by the load.
+/// The forecast assumes that only the load warms the server.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     let figures = trial.warming.as_ref().map(|warming| &warming.figures);
     if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {

@@ -1,4 +1,4 @@
-//! Reads long stretches in order when alone, for a third of the CPU time (docs/decisions/fill-engine.md).
+//! Reads long stretches in order when alone on the device, for a third of the CPU time (docs/decisions/fill-engine.md).
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use ::host::linux::page_cache::{CachedFile, Window};
 use ::host::linux::threads::lock;
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Minimum share of a stretch in order that justifies opening another file.
+/// Minimum share of a stretch that can be read in order, to justify opening another file.
 const IN_ORDER_RATIO: f64 = 0.5;
 
 struct Stretch<'a> {
@@ -141,7 +141,7 @@ impl Work<'_> {
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
-    /// Leaves out the end, where read-ahead would fetch unwanted blocks.
+    /// End of reading in order. Read-ahead would fetch unwanted blocks beyond the stretch.
     fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
         let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
         let step = self.piece_blocks(window);
@@ -152,7 +152,7 @@ impl Work<'_> {
         (window.piece().0 / u64::from(self.engine.files.geometry.block_size)).max(1)
     }
 
-    /// The window stays constant: one query of the kernel suffices.
+    /// The read-ahead window stays constant: one query of the kernel suffices.
     fn window(&self, file_system: u64) -> Option<Window> {
         let ask = || self.engine.files.cache.read_window(file_system);
         *lock(&self.windows).entry(file_system).or_insert_with(ask)
