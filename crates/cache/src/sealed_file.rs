@@ -127,10 +127,16 @@ pub enum Flaw {
     Damaged(String),
     /// Impossible or inconsistent values.
     Contradiction(String),
-    OtherFormat { found: u32, known: u32 },
+    OtherFormat {
+        found: u32,
+        known: u32,
+    },
     TooLarge(String),
     /// `action` is a verb, such as "read".
-    Failed { action: &'static str, source: io::Error },
+    Failed {
+        action: &'static str,
+        source: io::Error,
+    },
 }
 
 impl Flaw {
