@@ -242,11 +242,13 @@ fn a_lock_that_stops_the_others_is_told_with_its_holder() {
     let pgbench = program(&server, "pgbench");
     let made = server.command_of("pgbench").args(["-i", "-q", "postgres"]).output().unwrap();
     assert!(made.status.success(), "{made:?}");
+    let psql = program(&server, "psql");
+    let connected = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'";
     let script = format!(
-        "{pgbench} -n -c 4 -T 60 postgres >/dev/null 2>&1 & sleep 8; \
-         {} -Xqd postgres -c 'BEGIN; LOCK TABLE pgbench_branches; SELECT pg_sleep(6); COMMIT' >/dev/null; \
-         sleep 4; kill $!; wait",
-        program(&server, "psql")
+        "{pgbench} -n -c 4 -T 100 postgres >/dev/null 2>&1 & \
+         until [ $({psql} -XAtqd postgres -c \"{connected}\") = 4 ]; do sleep 0.1; done; sleep 8; \
+         {psql} -Xqd postgres -c 'BEGIN; LOCK TABLE pgbench_branches; SELECT pg_sleep(6); COMMIT' >/dev/null; \
+         sleep 4; kill $!; wait"
     );
     let report = watch(&server, &["--source", "bpf"], &script);
     let stalls = report["stalls"].as_array().unwrap();

@@ -359,7 +359,7 @@ mod tests {
         );
         for other in ["seconds = 5", "transactions = 5"] {
             let text = format!("[points]\ntotal_transactions = 8\n{other}\n");
-            assert_refused(&text, &["points.total_transactions", "remove the other"]);
+            assert_refused(&text, &["points.total_transactions", "keep one"]);
         }
     }
 

@@ -756,7 +756,7 @@ pub mod tests {
         assert_refused("[points]\nclients = 0\n", &["points.clients", "from 1 to 10000"]);
         assert_refused(
             "[points]\nseconds = 5\ntransactions = 9\n",
-            &["points.seconds", "points.transactions", "remove"],
+            &["points.seconds", "points.transactions", "keep one"],
         );
         assert_refused("[points]\nrate = -1\n", &["points.rate", "unlimited"]);
         assert_refused("[points]\nstart = \"hot\"\n", &["points.start", "cold, warm, restored, as-is"]);
