@@ -21,8 +21,7 @@ own_bytes: Bytes | null,
 own_seconds: number | null, };
 
 export type BufferUse = { 
-usage_count: number, 
-buffers: number, 
+usage_count: number, buffers: number, 
 dirty: number, };
 
 export type Bytes = number;
@@ -89,11 +88,9 @@ residual_share: number,
 clients: number, };
 
 export type FlushFigures = { 
-per_second: number | null, 
-looks: number, 
+per_second: number | null, looks: number, 
 seen: number, 
-others: number | null, 
-commit_siblings: string, };
+others: number | null, commit_siblings: string, };
 
 export type FreshCopy = { way: CopyWay, bytes: Bytes, 
 seconds: number, };
@@ -129,13 +126,11 @@ mean_tps: number,
 mean_error_share: number | null, 
 to_50_seconds: number | null, 
 to_90_seconds: number | null, 
-to_95_seconds: number | null, 
-run_seconds: number, 
+to_95_seconds: number | null, run_seconds: number, 
 should_have_run_seconds: number | null, fit: Fit | null, 
 no_fit: string | null, remarks: Array<string>, };
 
-export type LatencyHistogram = { count: number, mean_us: number, 
-stddev_us: number, p50_us: number, p90_us: number, p95_us: number, p99_us: number, p999_us: number, max_us: number, 
+export type LatencyHistogram = { count: number, mean_us: number, stddev_us: number, p50_us: number, p90_us: number, p95_us: number, p99_us: number, p999_us: number, max_us: number, 
 percentiles: Array<Percentile>, };
 
 export type LeastShare = { 
@@ -167,8 +162,7 @@ file_system: string, device: Device, };
 export type MakingStep = { step: string, seconds: number, };
 
 export type Measure = { 
-name: string, unit: Unit, 
-doc: string, 
+name: string, unit: Unit, doc: string, 
 column: string | null, 
 curve: Curve | null, };
 
@@ -181,19 +175,16 @@ export type Metric = string;
 
 export type MetricFacts = { 
 name: string, 
-key: string, label: string, 
-caption: string, kind: MetricKind, is_low_better: boolean, };
+key: string, label: string, caption: string, kind: MetricKind, is_low_better: boolean, };
 
 export type MetricKind = "rate" | "per_second" | "latency" | "time" | "bytes" | "byte_rate" | "count" | "cost" | "ratio";
 
 export type NamedStatistic = { 
 name: string, 
 where: string, 
-part: string, 
-detail: string, average_ns: number | null, 
+part: string, detail: string, average_ns: number | null, 
 p99_ns: number | null, 
-count: number, 
-total_ns: number, 
+count: number, total_ns: number, 
 min_ns: number | null, 
 max_ns: number | null, };
 
@@ -231,20 +222,17 @@ measured_seconds: number | null,
 background: BackgroundWrites | null, verdicts: Array<PointVerdict>, 
 warnings: { [key in string]: number }, } & ({ [figure in string]: Spread | null });
 
-export type PointVerdict = { kind: string, 
-trials: number, 
+export type PointVerdict = { kind: string, trials: number, 
 sentence: string, remedy: string, 
 is_refusing: boolean, };
 
-export type ProgramCost = { name: string, 
-runs: number, 
+export type ProgramCost = { name: string, runs: number, 
 total_ns: number, };
 
 export type Ratio = { 
 median: Limits, 
 interval: Limits | null, 
-coverage: number, 
-pairs: number, };
+coverage: number, pairs: number, };
 
 export type RefusedSource = { source: string, reason: string, remedy: string | null, };
 
@@ -273,14 +261,12 @@ service: LatencyHistogram | null, };
 export type ServerFacts = { 
 version_num: number, 
 version: string, 
-system_identifier: number, cluster_name: string, 
-block_size: number, 
+system_identifier: number, cluster_name: string, block_size: number, 
 segment_blocks: number, shared_buffers_bytes: Bytes, 
 data_directory: string | null, 
 io_direct: boolean, 
 io_method: string | null, in_recovery: boolean, 
-lsn: string, timeline: number, 
-role: string, is_superuser: boolean, 
+lsn: string, timeline: number, role: string, is_superuser: boolean, 
 postmaster_pid: number | null, };
 
 export type Span = { seconds: number, 
@@ -290,8 +276,7 @@ high: number | null, };
 export type Spread = { 
 median: number | null, min: number | null, 
 max: number | null, 
-reached: number, 
-repeats: number, 
+reached: number, repeats: number, 
 interval: MedianInterval | null, };
 
 export type Stall = { 
@@ -300,17 +285,14 @@ least_tps: number,
 usual_tps: number, 
 seen: Array<string>, };
 
-export type StartState = { 
-os_resident_bytes: Bytes, 
-total_bytes: Bytes, 
+export type StartState = { os_resident_bytes: Bytes, total_bytes: Bytes, 
 verdict: string, };
 
 export type StatisticsDelta = { [key in string]: Array<RowDelta> };
 
 export type StrategyOutcome = { command: string, 
 ended_after_seconds: number | null, 
-issued_bytes: Bytes | null, 
-failure: string | null, 
+issued_bytes: Bytes | null, failure: string | null, 
 output: string, };
 
 export type StudyData = { 
@@ -323,9 +305,7 @@ timed: Array<TimedPoint>, ratios: Array<WarmerRatio>,
 traffic: Traffic, 
 remarks: Array<string>, };
 
-export type StudyForecast = { 
-cold_tps: number, 
-steady_tps: number, 
+export type StudyForecast = { cold_tps: number, steady_tps: number, 
 to_50_seconds: Span | null, 
 warm_after_seconds: Span | null, };
 
@@ -334,26 +314,20 @@ details: Array<TrialData> | null, };
 
 export type StudyLine = { id: string, question: string, 
 started_at: string | null, ended_at: string | null, host: string, server: string, 
-varied: Array<string>, 
-points: number, repeats: number, 
-trials: number, 
-failures: number, 
+varied: Array<string>, points: number, repeats: number, 
+trials: number, failures: number, 
 damaged: string | null, };
 
-export type SweepComparison = { metric: Metric, 
-a: string, 
-b: string, cells: Array<CellComparison>, 
+export type SweepComparison = { metric: Metric, a: string, b: string, cells: Array<CellComparison>, 
 noise_floor: number | null, verdicts: Array<MeasurementVerdict>, warnings: Array<string>, };
 
 export type SweepRun = { 
 id: string, started_at: string, 
 ended_at: string | null, pgthaw_version: string, 
-pgbench_version: string, machine: Machine, server: ServerFacts, 
-question: string, 
+pgbench_version: string, machine: Machine, server: ServerFacts, question: string, 
 digest: string, 
 study: unknown, 
-varied: Array<string>, 
-points: number, 
+varied: Array<string>, points: number, 
 repeats: number, 
 seed: number, 
 databases: Array<DatabaseMaking>, verdicts: Array<MeasurementVerdict>, 
@@ -373,8 +347,7 @@ warming?: Warming | null,
 generators: TrialGenerators | null, 
 failure: string | null, 
 lasted_seconds: number, 
-transactions: number, 
-failed: number, 
+transactions: number, failed: number, 
 skipped: number, 
 retried: number, 
 retries: number, 
@@ -385,8 +358,7 @@ latency: LatencyHistogram | null,
 time?: TrialTime | null, scripts: Array<ScriptLatency>, statistics: StatisticsDelta, 
 buffers_before: Array<BufferUse>, 
 buffers_after: Array<BufferUse>, 
-checkpoints: Array<Checkpoint>, 
-checkpoint_begun: CheckpointBegun | null, 
+checkpoints: Array<Checkpoint>, checkpoint_begun: CheckpointBegun | null, 
 checkpoint_cycles: number, 
 cycle_tps: number | null, 
 settings: Array<[string, string]>, 
@@ -411,8 +383,7 @@ is_cut_short: boolean,
 lived_seconds: number, 
 running_seconds: number, 
 ready_seconds: number | null, 
-client_seconds: number, 
-lwlock_seconds: number, 
+client_seconds: number, lwlock_seconds: number, 
 lock_seconds: number, 
 io_seconds: number, 
 other_seconds: number, 
@@ -422,8 +393,7 @@ commands: number,
 handled: number, 
 handled_seconds: number, 
 lwlock_waits: number, 
-statistics_waits: number, 
-statistics_seconds: number, 
+statistics_waits: number, statistics_seconds: number, 
 activity_reports: number | null, 
 background_running_seconds: number, 
 background_ready_seconds: number, 
@@ -491,8 +461,7 @@ is_cut_short: boolean,
 lived_seconds: number, 
 running_seconds: number, 
 ready_seconds: number | null, 
-client_seconds: number, 
-lwlock_seconds: number, 
+client_seconds: number, lwlock_seconds: number, 
 lock_seconds: number, 
 io_seconds: number, 
 other_seconds: number, 
@@ -502,8 +471,7 @@ commands: number,
 handled: number, 
 handled_seconds: number, 
 lwlock_waits: number, 
-statistics_waits: number, 
-statistics_seconds: number, 
+statistics_waits: number, statistics_seconds: number, 
 activity_reports: number | null, 
 background_running_seconds: number, 
 background_ready_seconds: number, 
@@ -524,23 +492,20 @@ kind: string | null, event: string | null,
 processes: Array<number | null>, };
 
 export type WarmerRatio = { 
-cell: string, 
-dividend: string, 
+cell: string, dividend: string, 
 divisor: string, 
 of: Metric, 
 to: Metric, 
 median: Limits, 
 interval: Limits | null, 
-coverage: number, 
-pairs: number, };
+coverage: number, pairs: number, };
 
 export type Warming = { 
 foreground_tenths: Array<Bytes>, residency: Array<RelationResidency>, 
 looks?: Array<LoadSample>, 
 measured_seconds: number, 
 warm_after_seconds: number | null, 
-served_until_warm: number, 
-served: number, 
+served_until_warm: number, served: number, 
 warm_tps: number | null, 
 climb: Array<Climb>, 
 wanted_bytes: Bytes | null, 
@@ -553,8 +518,7 @@ export type Warmth = {
 is_warm: boolean | null, evidence: string, 
 would_tell: string | null, };
 
-export type WarmupFacts = { disk: Disk, 
-database_bytes: Bytes, 
+export type WarmupFacts = { disk: Disk, database_bytes: Bytes, 
 wanted_bytes: Bytes, 
 calibration_tps: number | null, 
 forecast: StudyForecast | null, };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use nix::unistd::{Gid, Uid, User, chdir, getgrouplist, setgid, setgroups, setuid};
+use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
 use procfs::process::{MountInfo, ProcState, Process, Stat, Task, all_processes};
 use procfs::{CurrentSI as _, FromRead as _, KernelStats, ProcError, ProcResult};
 
@@ -51,7 +51,7 @@ pub fn run_as(command: &mut Command, uid: u32, gid: u32) {
         setgid(gid)?;
         setuid(uid)?;
         // The standard library has entered it as root.
-        Ok(directory.as_deref().map_or(Ok(()), chdir)?)
+        Ok(directory.as_deref().map_or(Ok(()), rustix::process::chdir)?)
     };
     // SAFETY: system calls only.
     unsafe { command.pre_exec(become_user) };
@@ -414,6 +414,7 @@ fn is_of_family(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
 mod process_tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -445,6 +446,7 @@ mod process_tests {
         run_as_postgres(&mut command);
         assert_eq!(groups(&mut command), groups(Command::new("id").arg("postgres")));
         let closed = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(closed.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let mut command = Command::new("true");
         run_as_postgres(command.current_dir(closed.path()));
         assert!(command.status().is_err(), "it entered a directory of root");
