@@ -252,7 +252,7 @@ fn decide_windowed(
     cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>>,
 ) -> Result<Decision> {
     let does_not_fit = format!(
-        "{missing} of the film are not cached, but only {most} would be sure to stay cached (60 % of the memory for page cache)"
+        "{missing} of the film's blocks are not cached, but the page cache surely keeps only {most} (60 % of the memory for it)"
     );
     let mut forecasts = Forecasts { nothing: job.simulate(&[]), ..Forecasts::default() };
     let declined = |forecasts: Forecasts, why: &str| {

@@ -531,7 +531,7 @@ impl Reuse {
         }
     }
 
-    /// Drops blocks outside the sample and renumbers the rest: ranks of small numbers are fast.
+    /// Drops blocks outside the sample and renumbers the rest, because ranks are computed faster with fewer numbers.
     fn compact(&mut self) {
         let limit = below(self.shift);
         self.last.retain(|_, (_, hash)| u64::from(*hash) < limit);

@@ -50,7 +50,7 @@ pub(super) fn find_warmth(
     match floor {
         Some(Floor::Warm) => Warmth::known(true, "fewer than 1 % of its transactions read from the device"),
         Some(Floor::Falling) => {
-            Warmth::known(false, "its reads from the device still fell in the second half of its final part")
+            Warmth::known(false, "reads from the device were still decreasing in the second half of its final part")
         }
         Some(Floor::Reached(reads)) => {
             let evidence =

@@ -52,7 +52,10 @@ impl Beside {
         let running = directory.and_then(|directory| Some((directory.find_postmaster_pid()?, directory)));
         let Some((postmaster, directory)) = running else {
             if arguments.isolates() {
-                remarks.push("the job is not isolated: the server's processes are not on this host".to_owned());
+                remarks.push(
+                    "the job's share of the disk is not limited: the server's processes are not on this host"
+                        .to_owned(),
+                );
             }
             return Beside::default();
         };
@@ -64,7 +67,9 @@ impl Beside {
             // From here on, preloads count as the job's reads.
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
-                Err(error) => remarks.push(format!("pgthaw's reads for the job are not isolated: {error}")),
+                Err(error) => remarks.push(format!(
+                    "pgthaw's own reads for the job are outside of the job's share of the disk: {error}"
+                )),
             }
             if number.is_none() {
                 remarks.push("the job has no disk limit: the data directory is on no block device".to_owned());
@@ -147,7 +152,9 @@ fn set_apart(
     match journals.keep_cgroups(journal, &isolation.places()) {
         Ok(()) => Some(isolation),
         Err(error) => {
-            remarks.push(format!("the job is not isolated, because its cgroups cannot be recorded: {error}"));
+            remarks.push(format!(
+                "the job's share of the disk is not limited, because pgthaw cannot record the job's cgroups: {error}"
+            ));
             None
         }
     }

@@ -188,7 +188,7 @@ impl TimeProbe {
         Ok(())
     }
 
-    /// Settles doubts: the program has reported the end, or the process ended before it had a slot.
+    /// Forgets processes whose end the BPF program has reported, and frees slots of those that ended unseen.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
             // Read the stage first: once ended, the program has written everything.

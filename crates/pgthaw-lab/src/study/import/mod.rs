@@ -87,7 +87,7 @@ fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }
 
-/// Whether transactions had a schedule. pgbench's reports and progress always show a rate.
+/// Whether pgbench ran with --rate. Its reports and progress say so; a log alone does not.
 fn has_rate(options: &ImportOptions, report: &PgbenchReport) -> bool {
     let tells = report.outcome.is_some() || !report.progress.is_empty();
     report.has_rate || options.rate.is_some() && !tells
