@@ -314,7 +314,8 @@ impl Apart {
         if let Err(error) = self.isolation.remove() {
             remarks.push(format!("a cgroup was not removed: {error}; the next run tries again"));
         }
-        remarks.extend(self.trouble.map(|error| format!("its share of the disk was not always limited: {error}")));
+        remarks
+            .extend(self.trouble.map(|error| format!("the job's share of the disk was not always limited: {error}")));
         isolated
     }
 }
