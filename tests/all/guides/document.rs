@@ -106,11 +106,15 @@ fn normalize(line: &str) -> String {
     let line = replace(line, "[▁-▟·]+", " ");
     // Some commands may end in the second in which a stall begins.
     let line = replace(&line, r"[0-9]+ commands? a second for ([0-9.]+ s), usually [0-9]+\.", "no command for $1.");
+    // Then the clients are slow instead of silent.
+    let line = line.replace("the clients, or the network to them, were slow", "the clients sent nothing");
+    let line = line.replace("backends waited for their client.", "backends waited for them.");
     let units = r"(?: ?(?:%|(?:bytes|[kMGT]B|[KMGT]iB|ns|µs|ms|s|min|h)(?-u:\b)))?";
     let line = replace(&line, &format!(r"[<±+-]?(?-u:\b)u?[0-9][0-9.,:–-]*{units}(?: ?\+)?"), NUMBER);
     let line = replace(&line, r"(?:,? -p #)+", "");
     let line = replace(&line, r"\(# to #\)", NUMBER);
     // A receipt names its parts only where pgthaw's own work took a moment.
+    let line = line.replace("the same as forecast", "# more than forecast");
     let line = replace(&line, "# in total: # before the job, # for the job, # after it", "the job took #");
     // How much of a preload the job requested stands there only if not all of it.
     let line = replace(&line, r" \(# of them in the new film, which [^)]*\)", "");

@@ -93,6 +93,7 @@ pub enum Finding {
     )]
     #[strum(message = "use a server that was built with -O2, as packages are (--bin-dir, or [servers])")]
     UnoptimisedBuild { servers: Vec<String>, level: String },
+    /// fsync was off.
     #[error("fsync is off: the server did not flush its writes to disk")]
     #[strum(message = "set fsync = on, unless the study is about it")]
     FsyncOff,
@@ -158,6 +159,7 @@ pub enum Finding {
     #[error("{bytes} were read during server start, a head start before the measurement")]
     #[strum(message = "add these bytes to those read in the trial")]
     HeadStart { bytes: Bytes },
+    /// The strategy ended with an error.
     #[error("{strategy} failed: {reason}")]
     #[strum(message = "fix this error and measure again: this trial does not measure the strategy")]
     StrategyFailed { strategy: String, reason: String },
