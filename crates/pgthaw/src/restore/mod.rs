@@ -24,6 +24,7 @@ use cache::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions
 use cache::warm::traffic::ServerTraffic;
 use cache::warm::{PlannedDevice, Receipt, Refusal, Sharing, SkipReason, state_directory};
 use cache::{BEST, Chosen, Map, NEWEST, Selected, Situation, Snapshot, Tiers, warm};
+use host::failure::TOO_FEW_FILES;
 use host::linux::open_files;
 use host::units::{Bytes, ParseBytesError};
 use postgres::DataDirectory;
@@ -379,8 +380,11 @@ impl Source {
             Some(target) => target,
             None => match Target::open(&arguments.connection).await {
                 Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
-                    remarks.push(format!("could not query the server: {}", describe(&error)));
-                    return Ok(Answer { server: Err(self.why_unanswered(error.downcast_ref())), remarks });
+                    let refused = error.downcast_ref::<postgres::Error>();
+                    let is_too_few_files = refused.is_some_and(postgres::Error::is_too_few_files);
+                    let hint = if is_too_few_files { format!(" ({TOO_FEW_FILES})") } else { String::new() };
+                    remarks.push(format!("could not query the server: {}{hint}", describe(&error)));
+                    return Ok(Answer { server: Err(self.why_unanswered(refused)), remarks });
                 }
                 opened => opened?,
             },
