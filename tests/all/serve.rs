@@ -65,7 +65,7 @@ impl Answer {
     }
 }
 
-/// Of what is below /api/, an answer's schema.
+/// Name of the schema of an answer below /api/.
 fn schema_of(path: &str, status: u16) -> Option<&'static str> {
     let path = path.split('?').next()?.strip_prefix("/api/")?;
     Some(match path.split('/').collect::<Vec<&str>>()[..] {

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::ConnectionArguments;
 use cache::warm::{Refusal, SkipReason};
 use cache::{Databases, LastStart, MapInputs, Situation, Tiers};
-use host::failure::{ErrorKind, Explain, TOO_FEW_FILES};
+use host::failure::{ErrorKind, Explain};
 use host::linux::page_cache::SystemPageCache;
 use postgres::{
     ConnectOptions, DataDirectory, Database, Error, Postmaster, Server, ServerFacts, grant, read_configured_setting,
@@ -317,7 +317,7 @@ fn find_own_directory(server: &Server) -> Result<DataDirectory, (SkipReason, Str
             SkipReason::NoPermission,
             format!("no permission on {shown} (run pgthaw as its owner, usually postgres, or as root)"),
         ),
-        Err(error) if error.is_too_few_files() => (SkipReason::TooFewFiles, format!("{error} ({TOO_FEW_FILES})")),
+        Err(error) if error.is_too_few_files() => (SkipReason::TooFewFiles, error.with_hint()),
         Err(error) => (SkipReason::NoDataDirectory, error.to_string()),
     };
     Err((reason, why))

@@ -109,9 +109,9 @@ pub fn keep_words(words: &[String]) -> Vec<String> {
             return format!("{option}{NOT_KEPT}");
         }
         // `-su` is `-s -u`.
-        let ends_with = |option: &str| option.len() == 2 && !word.starts_with("--") && word.ends_with(&option[1..]);
-        let is_joined = word.starts_with('-') && program.is_some_and(|(options, ..)| options.split(' ').any(ends_with));
-        let takes_next = (option.is_some() || is_joined) && program.is_some_and(|(.., takes_next)| *takes_next);
+        let is_short = word.starts_with('-') && !word.starts_with("--");
+        let is_last = |option: &str| word == option || is_short && option.len() == 2 && word.ends_with(&option[1..]);
+        let takes_next = program.is_some_and(|(options, _, takes_next)| *takes_next && options.split(' ').any(is_last));
         is_next_secret = is_before_secret(word) || takes_next;
         is_rest_secret = word.eq_ignore_ascii_case("password");
         keep_word(word)

@@ -28,7 +28,7 @@ use host::files::{
 use host::linux::own_program::{may_write, state_in};
 use host::units::Bytes;
 
-/// Store for all users who may write there, and for the units in packaging/systemd. Root finds it without an option.
+/// Store of all users with write access to it, and of the units in packaging/systemd. Root finds it without an option.
 const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";

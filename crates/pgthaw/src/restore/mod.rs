@@ -24,7 +24,7 @@ use cache::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions
 use cache::warm::traffic::ServerTraffic;
 use cache::warm::{PlannedDevice, Receipt, Refusal, Sharing, SkipReason, state_directory};
 use cache::{BEST, Chosen, Map, NEWEST, Selected, Situation, Snapshot, Tiers, warm};
-use host::failure::TOO_FEW_FILES;
+use host::failure::Explain;
 use host::linux::open_files;
 use host::units::{Bytes, ParseBytesError};
 use postgres::DataDirectory;
@@ -381,9 +381,9 @@ impl Source {
             None => match Target::open(&arguments.connection).await {
                 Err(error) if arguments.tiers().os && is_about_connecting(&error) => {
                     let refused = error.downcast_ref::<postgres::Error>();
-                    let is_too_few_files = refused.is_some_and(postgres::Error::is_too_few_files);
-                    let hint = if is_too_few_files { format!(" ({TOO_FEW_FILES})") } else { String::new() };
-                    remarks.push(format!("could not query the server: {}{hint}", describe(&error)));
+                    let too_few_files = refused.filter(|error| error.is_too_few_files());
+                    let why = too_few_files.map_or_else(|| describe(&error), Explain::with_hint);
+                    remarks.push(format!("could not query the server: {why}"));
                     return Ok(Answer { server: Err(self.why_unanswered(refused)), remarks });
                 }
                 opened => opened?,
