@@ -6,7 +6,7 @@ use std::io::Write as _;
 use postgres::StopMode;
 use serde_json::Value;
 
-use crate::servers::{self, TestServer};
+use crate::servers;
 
 const TABLES: &str = "
     CREATE EXTENSION pg_buffercache;
@@ -19,21 +19,21 @@ fn bytes(receipt: &Value, tier: &str, when: &str) -> u64 {
     receipt[tier][format!("resident_{when}_bytes")].as_u64().unwrap_or_else(|| panic!("{receipt:#}"))
 }
 
-fn evict(server: &TestServer, arguments: &[&str]) -> Value {
-    server.pgthaw(&[&["evict", "--json"], arguments].concat()).ok().json()
-}
-
 test_every_version! {
     fn a_relation_is_cold_and_its_neighbour_warm(version) {
         let server = servers::start(version, &[("shared_buffers", "64MB")]);
         server.psql(TABLES);
-        let before = evict(&server, &["-r", "u", "--dry-run"]);
-        assert!(bytes(&before, "os", "before") > 10_000_000, "{before:#}");
-        // Before 17 shared_buffers stay, which the status tells.
+        // Before 17 shared_buffers stay, which the status tells, of a dry run too.
         let status = if version >= 17 { 0 } else { 3 };
         let evict_both = |arguments: &[&str]| {
             server.pgthaw(&[&["evict", "--json"], arguments].concat()).ends_with(status).json()
         };
+        let before = evict_both(&["-r", "u", "--dry-run"]);
+        assert!(bytes(&before, "os", "before") > 10_000_000, "{before:#}");
+        let shown = server.pgthaw(&["evict", "--all", "--dry-run"]).ends_with(status).stdout;
+        assert!(shown.contains("page cache: would evict "), "{shown}");
+        assert_eq!(shown.contains("shared_buffers: would evict "), version >= 17, "{shown}");
+        assert_eq!(shown.contains("restart the server"), version < 17, "{shown}");
         let receipt = evict_both(&["-r", "t"]);
         assert!(bytes(&receipt, "os", "before") > 10_000_000, "{receipt:#}");
         assert_eq!(bytes(&receipt, "os", "after"), 0, "{receipt:#}");
@@ -45,7 +45,8 @@ test_every_version! {
             assert!(receipt["remarks"].to_string().contains("restart the server"), "{receipt:#}");
             assert_eq!(receipt["buffers_stay"], true);
         }
-        let after = evict(&server, &["-r", "u", "--dry-run"]);
+        let after = evict_both(&["-r", "u", "--dry-run"]);
+        assert_eq!(after["buffers_stay"], version < 17, "{after:#}");
         assert!(bytes(&after, "os", "before") > 10_000_000, "{after:#}");
         assert!(bytes(&after, "buffers", "before") > 5_000_000, "{after:#}");
         let whole = evict_both(&["--all"]);

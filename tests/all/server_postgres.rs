@@ -7,8 +7,8 @@ use host::failure::{ErrorKind, Explain as _};
 use host::units::{BlockRange, Bytes, Fork};
 use postgres::{
     ConnectOptions, DataDirectory, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server,
-    apply_create_extension, apply_evict_buffers, read_buffers, read_databases, read_fork_blocks, read_relations,
-    read_settings, read_usage_summary,
+    apply_create_extension, apply_evict_buffers, can_evict_buffers, read_buffers, read_databases, read_fork_blocks,
+    read_relations, read_settings, read_usage_summary,
 };
 use sqlx::postgres::PgConnection;
 
@@ -294,11 +294,13 @@ test_every_version! {
                 assert!(error.hint().is_some_and(|hint| hint.contains("GRANT pg_monitor TO \"poor\"")));
             }
             server.psql("GRANT pg_monitor TO poor");
-            let evicted = apply_evict_buffers(&mut connection, &[1]).await;
+            let evicted = apply_evict_buffers(&mut connection, &[1]).await.map(|()| false);
             // Only a superuser may; before PostgreSQL 17 there is nothing to be refused.
-            match evicted {
-                Err(error) => assert!(error.to_string() == "cannot evict buffers: role \"poor\" is not a superuser", "{error}"),
-                Ok(is_done) => assert!(!is_done, "who may not evict says so"),
+            for answer in [evicted, can_evict_buffers(&mut connection, &poor.facts).await] {
+                match answer {
+                    Err(error) => assert!(error.to_string() == "cannot evict buffers: role \"poor\" is not a superuser", "{error}"),
+                    Ok(can) => assert!(!can && version < 17, "who may not evict says so"),
+                }
             }
             let mut prewarmer = Prewarmer::open(connection).await.unwrap();
             let first = BlockRange::new(0, 1);

@@ -147,9 +147,9 @@ pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Opt
 fn tier_line(name: &str, tier: EvictedTier, is_dry_run: bool) -> String {
     let amount = |bytes: Option<Bytes>| bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
     let before = amount(tier.resident_before_bytes);
-    match is_dry_run {
-        true => format!("{name}: would evict {before}"),
-        false => format!("{name}: {before} before, {} after", amount(tier.resident_after_bytes)),
+    match tier.resident_after_bytes {
+        None if is_dry_run => format!("{name}: would evict {before}"),
+        after => format!("{name}: {before} before, {} after", amount(after)),
     }
 }
 

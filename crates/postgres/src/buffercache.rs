@@ -5,8 +5,8 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{Columns as _, LIMIT};
-use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, visit_where_it_is};
-use super::{Error, Extension, Result};
+use super::extension::{PG_BUFFERCACHE, ask_where_it_is, explain_refusal, require_extension, visit_where_it_is};
+use super::{Error, Extension, Result, ServerFacts};
 
 /// Buffers are numbered by 30 bits.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;
@@ -94,20 +94,30 @@ fn as_buffer((id, tablespace, database, relfilenode, fork, block, usage_count, d
 /// Keeps a statement below 1 MB of text.
 const EVICTED_AT_ONCE: usize = 100_000;
 
-/// `ids` come from `read_buffers`. Writes dirty buffers. `Ok(false)` before PostgreSQL 17, where only a restart helps.
-pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<bool> {
-    const ACTION: &str = "evict buffers";
+const EVICT: &str = "evict buffers";
+
+/// `false` before PostgreSQL 17, where only a restart helps.
+///
+/// # Errors
+/// The role is not a superuser.
+pub async fn can_evict_buffers(connection: &mut PgConnection, facts: &ServerFacts) -> Result<bool> {
+    match require_extension(connection, PG_BUFFERCACHE).await?.is_at_least(1, 5) {
+        true if !facts.is_superuser => Err(Error::NoSuperuser { action: EVICT, role: facts.role.clone() }),
+        can => Ok(can),
+    }
+}
+
+/// `ids` come from `read_buffers`. Writes dirty buffers. Evicts nothing before PostgreSQL 17.
+pub async fn apply_evict_buffers(connection: &mut PgConnection, ids: &[u32]) -> Result<()> {
     let question = include_str!("sql/evict_buffers_17.sql");
     for ids in ids.chunks(EVICTED_AT_ONCE) {
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         let values = [("buffers", format!("ARRAY[{}]", ids.join(", ")))];
         let statement = |extension: &Extension| extension.is_at_least(1, 5).then(|| extension.place(question, &values));
         // No timeout: writing dirty buffers takes any time.
-        if ask_where_it_is(connection, PG_BUFFERCACHE, (ACTION, Duration::MAX), statement).await?.is_none() {
-            return Ok(false);
-        }
+        ask_where_it_is(connection, PG_BUFFERCACHE, (EVICT, Duration::MAX), statement).await?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Dirty buffers, if written later, would refill the page cache.

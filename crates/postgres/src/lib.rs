@@ -38,7 +38,9 @@ pub use activity::{
     read_activity, read_backend_pid, read_lock_waits, read_named_sessions, read_postmaster_start,
     read_relation_of_file, read_sessions, read_temporary_files, read_wait_event_names, read_waits,
 };
-pub use buffercache::{Buffer, UsageSummary, apply_checkpoint, apply_evict_buffers, read_buffers, read_usage_summary};
+pub use buffercache::{
+    Buffer, UsageSummary, apply_checkpoint, apply_evict_buffers, can_evict_buffers, read_buffers, read_usage_summary,
+};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, PartitionedTable, Relation, RelationKind, RelationName, RelationPath,
     RelationPathError, RowCount, read_block_reads, read_database_comment, read_databases, read_fork_blocks,

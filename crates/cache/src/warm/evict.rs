@@ -18,7 +18,10 @@ use host::linux;
 use host::linux::page_cache::{PageCache, PageCounts, apply_drop_caches};
 use host::linux::threads::map_on_threads;
 use host::units::{Bytes, Fork, PageRange};
-use postgres::{PG_BUFFERCACHE, Relation, RelationName, Server, apply_checkpoint, apply_evict_buffers, read_buffers};
+use postgres::{
+    PG_BUFFERCACHE, Relation, RelationName, Server, apply_checkpoint, apply_evict_buffers, can_evict_buffers,
+    read_buffers,
+};
 
 #[derive(Clone, Copy)]
 pub struct Eviction<'a> {
@@ -45,25 +48,22 @@ impl Eviction<'_> {
     /// A requested tier cannot be seen or reached.
     pub async fn run(self) -> Result<EvictReceipt> {
         let mut receipt = EvictReceipt { is_dry_run: self.is_dry_run, ..EvictReceipt::default() };
-        if self.is_dry_run {
-            receipt.os = self.tiers.os.then(|| EvictedTier::before(self.os_bytes()));
-            receipt.buffers = self.tiers.buffers.then(|| EvictedTier::before(self.buffer_bytes()));
-            return Ok(receipt);
-        }
-        if let Some(server) = self.server {
+        if let Some(server) = self.server.filter(|_| !self.is_dry_run) {
             self.checkpoint(server, &mut receipt).await?;
         }
         if self.tiers.buffers {
             self.evict_buffers(&mut receipt).await?;
         }
         if self.tiers.os {
-            let directory = match (&self.map.os, self.directory) {
-                (TierState::Measured, Some(directory)) => directory,
-                (TierState::Unknown { reason }, _) => return Err(Error::OsTierHidden { reason: reason.clone() }),
-                (TierState::Measured, None) => {
-                    return Err(Error::OsTierHidden { reason: "the data directory is unknown".to_owned() });
-                }
-            };
+            let hidden = |reason: &str| Error::OsTierHidden { reason: reason.to_owned() };
+            if let TierState::Unknown { reason } = &self.map.os {
+                return Err(hidden(reason));
+            }
+            let directory = self.directory.ok_or_else(|| hidden("the data directory is unknown"))?;
+            if self.is_dry_run {
+                receipt.os = Some(EvictedTier::before(self.os_bytes()));
+                return Ok(receipt);
+            }
             if self.drop_caches {
                 apply_drop_caches()?;
             }
@@ -94,6 +94,16 @@ impl Eviction<'_> {
         let databases = self.map.relations.iter().map(|one| one.relation.name.database.clone());
         let databases: Vec<String> = databases.collect::<BTreeSet<_>>().into_iter().collect();
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
+        receipt.buffers_stay = !can_evict_buffers(&mut connection, &server.facts).await?;
+        if receipt.buffers_stay {
+            receipt.remarks.push(format!(
+                "shared_buffers stay: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os",
+                server.facts.version
+            ));
+        } else if self.is_dry_run {
+            receipt.buffers = Some(tier);
+            return Ok(());
+        }
         let relations = self.map.relations.iter().map(|one| (key_of(&one.relation.path), 0));
         let mut after: HashMap<(u32, u32, u32), u64> = relations.collect();
         let mut chosen = Vec::new();
@@ -102,13 +112,7 @@ impl Eviction<'_> {
             chosen.extend(is_meant.then_some(buffer.id));
         })
         .await?;
-        if !apply_evict_buffers(&mut connection, &chosen).await? {
-            receipt.buffers_stay = true;
-            receipt.remarks.push(format!(
-                "shared_buffers were not evicted: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os",
-                server.facts.version
-            ));
-        }
+        apply_evict_buffers(&mut connection, &chosen).await?;
         read_buffers(&mut connection, |buffer| {
             after.get_mut(&buffer.relation()).into_iter().for_each(|blocks| *blocks += 1);
         })
