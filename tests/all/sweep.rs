@@ -429,6 +429,11 @@ fn a_dry_run_tells_what_would_happen_and_does_nothing() {
     for part in ["how large?", "scale 10, clients 4", "4 points × 3 repeats = 12", "seed 7", "168 MB of databases"] {
         assert!(told.contains(part), "{part}: {told}");
     }
+    // The run chooses another seed than a plan could show.
+    let without = dry(&["seed=", "--json"]).json();
+    assert_eq!((&without["plan"]["seed"], &without["plan"]["order"]), (&Value::Null, &json!([])));
+    let told = dry(&["seed="]).stdout;
+    assert!(told.contains("4 points × 3 repeats = 12") && told.contains("order     random"), "{told}");
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
     assert!(!home.path().join("state/pgthaw/results.sqlite").exists());
 }

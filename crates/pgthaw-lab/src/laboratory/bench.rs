@@ -257,7 +257,7 @@ impl BenchArguments {
 
 fn dry_run(arguments: &BenchArguments, sweeps: &[Sweep], output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let plan = |sweep: &Sweep| {
-        let mut plan = plan_sweep(sweep, sweep.seed.unwrap_or_else(rand::random), &arguments.dir)?;
+        let mut plan = plan_sweep(sweep, &arguments.dir)?;
         plan.remarks.extend(read_setting_remarks(sweep, Programs::find(arguments.bin_dir.as_deref()))?);
         plan.remarks.extend(read_file_system_remarks(sweep));
         anyhow::Ok(plan)

@@ -23,12 +23,12 @@ pub struct SweepPlan {
     /// Axes with several values.
     pub varied: Vec<String>,
     pub repeats: u32,
-    /// Random unless the study file sets one.
-    pub seed: u64,
+    /// The study's. `None` if the run will choose one.
+    pub seed: Option<u64>,
     pub points: Vec<PlannedPoint>,
     /// Other hosts that run pgbench, if any.
     pub hosts: Vec<String>,
-    /// Number of the point of each trial, in execution order.
+    /// Number of the point of each trial, in execution order. Empty without a seed.
     pub order: Vec<u32>,
     /// Duration including preparation.
     pub expected_seconds: f64,
@@ -56,7 +56,7 @@ pub struct PlannedPoint {
 const UNKNOWN_SIZE: &str = "the size and time that setup, commands and initialize add is not known before they run: \
                             the bytes and times above are those of pgbench's own tables";
 
-pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
+pub fn plan_sweep(sweep: &Sweep, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
     let is_known = |point: &Point| sweep.databases.get(&point.database).is_none_or(DatabaseSpec::has_known_size);
     let plan_point = |number| {
@@ -70,13 +70,14 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         }
     };
     let points: Vec<PlannedPoint> = (0..sweep.points()).map(plan_point).collect();
+    let order = |seed| plan_turns(sweep, seed, |_| true).into_iter().map(|turn| turn.point).collect();
     Ok(SweepPlan {
         question: sweep.question.clone(),
         varied: sweep.varied(),
         repeats: sweep.repeats,
-        seed,
+        seed: sweep.seed,
         hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
-        order: plan_turns(sweep, seed, |_| true).into_iter().map(|turn| turn.point).collect(),
+        order: sweep.seed.map(order).unwrap_or_default(),
         expected_seconds: sweep.expected_seconds(),
         database_bytes: database_bytes(&sweep.axes),
         needed_bytes: needed_bytes(sweep),
@@ -384,14 +385,14 @@ mod tests {
     #[test]
     fn more_memory_than_the_machine_has_is_no_limit() {
         let study = sweep("[points]\nmemory = [\"1GiB\", \"900TB\"]\n").unwrap();
-        let refused = plan_sweep(&study, 1, Path::new("/tmp")).unwrap_err().to_string();
+        let refused = plan_sweep(&study, Path::new("/tmp")).unwrap_err().to_string();
         assert!(refused.contains("900 TB, but this machine has"), "{refused}");
     }
 
     #[test]
     fn what_is_not_known_of_own_tables_is_told() {
         let cold = "disks.own = '1000,100MiB'\n[points]\nscript = 'select-only'\nstart = 'cold'\ndisk = 'own'\n";
-        let plan = |text: &str| plan_sweep(&sweep(text).unwrap(), 1, Path::new("/tmp")).unwrap();
+        let plan = |text: &str| plan_sweep(&sweep(text).unwrap(), Path::new("/tmp")).unwrap();
         assert!(plan(cold).points[0].warm_after_seconds.is_some());
         let own = plan(&format!("{cold}[database]\ncommands = [['true']]\n"));
         assert_eq!((own.points[0].warm_after_seconds, own.remarks.len()), (None, 1));
@@ -401,16 +402,16 @@ mod tests {
     #[test]
     fn every_point_has_its_repeats_and_the_seed_decides_their_order() {
         let study = sweep("repeats = 4\n[points]\nscale = [1, 10]\nclients = [1, 2, 4]\n").unwrap();
-        let plan = |seed| plan_sweep(&study, seed, Path::new("/tmp")).unwrap();
-        let one = plan(1);
+        let plan = |seed| plan_sweep(&Sweep { seed, ..study.clone() }, Path::new("/tmp")).unwrap();
+        let one = plan(Some(1));
         assert_eq!((one.points.len(), one.order.len()), (6, 24));
         for block in one.order.chunks(6) {
             let mut block = block.to_vec();
             block.sort_unstable();
             assert_eq!(block, [0, 1, 2, 3, 4, 5]);
         }
-        assert_eq!(one.order, plan(1).order);
-        assert_ne!(one.order, plan(2).order);
+        assert_eq!(one.order, plan(Some(1)).order);
+        assert_ne!(one.order, plan(Some(2)).order);
         assert_eq!(one.points[5].label, "scale 10, clients 4");
         assert_eq!(one.database_bytes, Bytes(11 * 16_000_000));
         assert!(one.check_room(Path::new("/tmp")).is_ok());

@@ -40,11 +40,15 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     }
     let order: Vec<String> = plan.order.iter().take(LINES_MAX).map(u32::to_string).collect();
     let more = if plan.order.len() > LINES_MAX { " …" } else { "" };
+    let order = match plan.seed {
+        Some(seed) => format!("{}{more} (seed {seed}; every point once in each round)", order.join(" ")),
+        None => "random, every point once in each round (the run chooses a seed)".to_owned(),
+    };
     let (points, repeats) = (counted(plan.points.len(), "point"), counted(plan.repeats, "repeat"));
-    let (trials, takes) = (plan.order.len(), render_seconds(plan.expected_seconds));
+    let (trials, takes) = (plan.points.len() as u64 * u64::from(plan.repeats), render_seconds(plan.expected_seconds));
     lines.extend([
         String::new(),
-        format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
+        format!("order     {order}"),
         format!("trials    {points} × {repeats} = {trials}, about {takes}"),
         format!(
             "disk      {} of databases, {} needed with the WAL, {} free",
