@@ -110,10 +110,10 @@ fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<
         lines.push(coloured(Color::Red, &shorten_middle(&text, width, canvas.mark()), canvas));
     }
     let least = lines.len() + 1;
-    for fact in facts_of(&live.shown, live.server_at_ms) {
+    let room = width.saturating_sub(LABEL_CELLS);
+    for fact in facts_of(&live.shown, live.server_at_ms, room, canvas.mark()) {
         let label = format!("{:<LABEL_CELLS$}", fact.label);
-        let text = fact.text(width.saturating_sub(LABEL_CELLS));
-        lines.push(coloured(Color::Cyan, &label, canvas) + &text);
+        lines.push(coloured(Color::Cyan, &label, canvas) + &fact.text(room));
     }
     let stall = live.shown.stalls.last().map(|stall| told(&format!("stall: {stall}"), canvas.unicode));
     let stall = stall.map(|text| cut_lines(&text, width, canvas)).unwrap_or_default();
@@ -423,8 +423,16 @@ mod tests {
         assert!(!screen(&mut live, 80, 24).join("\n").contains("locks      "), "nobody waits");
         live.take(&TopFrame { blockers: vec![blocker()], temporary_files: vec![spilled()], ..frame(100) });
         let text = screen(&mut live, 80, 24).join("\n");
-        let told = "locks      2 wait for 4711 app@shop psql  idle in transaction for 12.3 s";
+        let told = "locks      2 wait for 4711 app@shop psql  idle in tx for 12.3 s  holds accounts\n";
         assert!(text.contains(told) && text.contains("temp files 312 MB of 4799 app@shop"), "{text}");
+        let text = screen(&mut live, 100, 24).join("\n");
+        assert!(text.contains("psql  idle in transaction for 12.3 s  holds accounts  (l)\n"), "{text}");
+        let mut longer = blocker();
+        longer.process.session.application_name = Some("a batch of the accounting department".into());
+        live.take(&TopFrame { blockers: vec![longer], ..frame(101) });
+        let text = screen(&mut live, 80, 24).join("\n");
+        assert!(text.contains("4711 app@shop a ba…  idle in tx for 12.3 s  holds accounts\n"), "{text}");
+        live.take(&TopFrame { blockers: vec![blocker()], ..frame(102) });
         live.press(Key::Char('l'));
         for (width, height, canvas) in [(80, 24, PLAIN), (200, 50, PLAIN), (80, 24, Canvas { unicode: false, ..PLAIN })]
         {
@@ -437,7 +445,7 @@ mod tests {
             assert!(canvas.unicode || text.is_ascii(), "{text}");
         }
         assert!(!live.press(Key::Escape) && screen(&mut live, 80, 24).iter().any(|line| line.starts_with("NAME")));
-        live.take(&frame(101));
+        live.take(&frame(103));
         live.press(Key::Char('l'));
         assert!(screen(&mut live, 80, 24).join("\n").contains("no session waits for a lock"));
     }

@@ -1,5 +1,7 @@
 //! Facts of a step as text, cut to the width, and the help.
 
+use console::truncate_str;
+
 use super::state::Kind;
 use crate::waits::culprit_text::{describe_state, held_relation, name_session};
 use crate::waits::time_text::{render_given_up, render_reduction};
@@ -11,6 +13,9 @@ use observe::{GivenUp, looks_after, render_looks};
 use terminal::{printable, render_ns, wrap_text};
 
 pub(super) const LABEL_CELLS: usize = 11;
+
+/// Room for the number of waiters and the process id.
+const NAME_CELLS: usize = 20;
 
 /// Server figures older than this are shown with their time.
 const STALE_MS: i64 = 3000;
@@ -47,24 +52,36 @@ impl Fact {
     }
 }
 
-pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64) -> Vec<Fact> {
+/// `mark` replaces cut text.
+pub(super) fn facts_of(frame: &TopFrame, server_at_ms: i64, width: usize, mark: &str) -> Vec<Fact> {
     let mut facts = vec![throughput_of(frame, server_at_ms)];
-    facts.extend(locks_of(frame));
+    facts.extend(locks_of(frame, width, mark));
     facts.extend(temporary_files_of(frame));
     facts.extend([hits_of(frame), device_of(frame), checkpoint_of(frame), machine_of(frame), cost_of(frame)]);
     facts
 }
 
-fn locks_of(frame: &TopFrame) -> Option<Fact> {
+/// Shortens the state and then the session's name to show the relation.
+fn locks_of(frame: &TopFrame, width: usize, mark: &str) -> Option<Fact> {
     let worst = frame.blockers.first()?;
     let session = &worst.process.session;
     let count = worst.count();
     let mut fact = Fact::of(if count > 0 { "locks" } else { "idle in tx" });
     let name = name_session(session);
-    fact.add(0, if count > 0 { format!("{count} wait for {name}") } else { name });
-    fact.add_some(1, describe_state(session), |state| state);
-    fact.add_some(3, held_relation(worst), |relation| format!("holds {relation}"));
-    fact.add(2, "(l)");
+    let name = if count > 0 { format!("{count} wait for {name}") } else { name };
+    let holds = held_relation(worst).map(|relation| format!("holds {relation}"));
+    let room = |state: &Option<String>| {
+        let rest: usize = [state, &holds].into_iter().flatten().map(|part| part.chars().count() + 2).sum();
+        width.saturating_sub(rest).max(NAME_CELLS)
+    };
+    let mut state = describe_state(session);
+    if room(&state) < name.chars().count() {
+        state = state.map(|state| state.replace("idle in transaction", "idle in tx"));
+    }
+    fact.add(0, truncate_str(&name, room(&state), mark));
+    fact.add_some(2, state, |state| state);
+    fact.add_some(1, holds, |holds| holds);
+    fact.add(3, "(l)");
     fact.add_some(4, session.query.as_deref(), |query| printable(query).into_owned());
     Some(fact)
 }
@@ -345,7 +362,10 @@ mod tests {
     use observe::Reduction;
 
     fn texts(frame: &TopFrame, width: usize) -> Vec<String> {
-        facts_of(frame, frame.at_ms).iter().map(|fact| format!("{}: {}", fact.label, fact.text(width))).collect()
+        facts_of(frame, frame.at_ms, width, "…")
+            .iter()
+            .map(|fact| format!("{}: {}", fact.label, fact.text(width)))
+            .collect()
     }
 
     #[test]
@@ -390,7 +410,7 @@ mod tests {
         assert_eq!(lines[0], "throughput: - tps");
         assert_eq!((lines[2].as_str(), lines[3].as_str()), ("device: not visible", "checkpoint: not visible"));
         assert!(lines[5].contains("SQL only"), "{lines:#?}");
-        let stale = facts_of(&frame(9), 1000)[0].text(200);
+        let stale = facts_of(&frame(9), 1000, 200, "…")[0].text(200);
         assert!(stale.ends_with("last response from the server 8 s ago"), "{stale}");
     }
 
