@@ -215,8 +215,8 @@ fn check_charts(seen: &Value, trials: &[SweepTrial], seconds: u64) {
 fn check_table(seen: &Value, run: &SweepRun, trials: &[SweepTrial]) {
     let points = compute_outline_summary(run, &outline_trials(trials));
     let rows: Vec<Vec<String>> = serde_json::from_value(seen["table"].clone()).unwrap();
-    let header = "warmer, warm after, 50 % after, 90 % after, 95 % after, warm ÷ bound (×), served by then (transactions), \
-                  served in all (transactions), command took, read from the device (all processes)";
+    let header = "warmer, warm after, 50 % after, 90 % after, 95 % after, warm ÷ bound (×), served until warm (transactions), \
+                  served in total (transactions), command took, read from the device (all processes)";
     assert_eq!(rows[0].join(", "), header);
     assert_eq!(rows.len(), points.len() + 1);
     for (row, point) in rows[1..].iter().zip(&points) {

@@ -113,7 +113,7 @@ fn check_heat(seen: &Value) {
     assert_eq!(marks, ["doubtful", "refused hatched"]);
     let told = marked[0]["told"].as_str().unwrap();
     assert!(
-        told.starts_with("scale 1, clients 1, shared_buffers 32MB: ") && told.ends_with("2 trials; 1 against it"),
+        told.starts_with("scale 1, clients 1, shared_buffers 32MB: ") && told.ends_with("2 trials; verdicts: 1"),
         "{told}"
     );
 }

@@ -313,7 +313,7 @@ fn the_trial_that_runs_is_shown() {
         assert_eq!((&view["overflow"], &view["clipped"]), (&json!(0), &json!([])), "{view}");
     }
     assert_eq!(seen["study"], "What runs?");
-    assert_runs(&seen, "It runs now: trial ");
+    assert_runs(&seen, "Running now: trial ");
     kill_process(Pid::from_child(&sweep.0), Signal::INT).unwrap();
     drop(sweep);
     assert_eq!(served.get("/api/live").json(), json!([]));
@@ -341,7 +341,7 @@ fn warmers_that_run_are_shown_too() {
     assert_eq!((&seen["errors"], &seen["requests"]), (&json!([]), &json!([])), "{seen:#}");
     assert!(seen["first"]["announced"].as_str().unwrap().contains(" of 8 runs: "), "{seen:#}");
     assert!(seen["later"]["points"].as_u64().unwrap() >= 4, "{seen:#}");
-    assert_runs(&seen, "It runs now: trial ");
+    assert_runs(&seen, "Running now: trial ");
     let live = served.get("/api/live").json();
     assert_eq!(live[0]["seconds"], 12, "{live:#}");
     kill_process(Pid::from_child(&study.0), Signal::INT).unwrap();

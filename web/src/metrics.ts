@@ -40,7 +40,7 @@ export function declareMetrics(all: MetricFacts[]): void {
   METRICS = all.map(({ name, key, label, caption, kind, is_low_better: isLowBetter }) => ({ id: name, key, label, unit: caption, isLowBetter, of: figureOf(key), ...KINDS[kind] }));
   const named = (id: string): Metric => {
     const found = METRICS.find((one) => one.id === id);
-    if (!found) throw new Error(`the page does not say what ${id} is`);
+    if (!found) throw new Error(`the page does not declare the metric ${id}`);
     return found;
   };
   [TPS, WORST, P50, P99] = ["tps", "worst-second", "p50", "p99"].map(named) as [Metric, Metric, Metric, Metric];

@@ -27,7 +27,7 @@ export function embedded(studies: StudyInPage[]): Source {
     })),
     study: async (id) => find(id).study,
     trial: async (id, number, repeat) => find(id).details?.find(({ trial }) => trial.number === number && trial.repeat === repeat) ?? null,
-    compare: () => Promise.reject(new Error("a report does not compare: pgthaw results compare, or pgthaw serve")),
+    compare: () => Promise.reject(new Error("a report cannot compare studies: use pgthaw results compare or pgthaw serve")),
     live: async () => [],
   };
 }

@@ -154,7 +154,7 @@ async function openTrial(page) {
   const charts = await page.evaluate(chartsOf);
   const stalls = await page.evaluate(() => [...document.querySelectorAll("#stalls tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent).join(" ")));
   await page.locator("#beside-trial").selectOption({ index: 1 });
-  await page.locator("text=Differences of the two trials").waitFor();
+  await page.locator("text=Differences between the two trials").waitFor();
   await once(page, drawnCharts, isAll);
   const both = await page.evaluate(chartsOf);
   await page.locator("#trial").evaluate((figure) => figure.scrollIntoView());

@@ -156,7 +156,7 @@ export function timesPlan<S extends Stage>(head: Pick<ChartPlan<S>, "id" | "titl
     numbers: (view) => {
       const { times, bound } = of(view);
       const hasEarlier = times.some(({ before }) => before !== undefined);
-      return table(head.title, ["strategy", "median", "soonest–latest", hasEarlier ? "of it the warmer" : "÷ bound (×)"], times.map((one) => {
+      return table(head.title, ["strategy", "median", "earliest–latest", hasEarlier ? "warmer before the job" : "÷ bound (×)"], times.map((one) => {
         const { median, range } = spread(one.time, seconds, `${one.limit} s`);
         return [one.name, median, range ?? "–", (hasEarlier ? one.before !== undefined && seconds(one.before) : quotient(one, bound)) || "–"];
       }));
@@ -186,7 +186,7 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
     id: "ratios",
     title,
     explanation: explain(about, names.map((name) => first.find(name)).find((one) => one !== null)),
-    unit: (view) => `${chosen(view).id}; for times less is better, for all else more`,
+    unit: (view) => `${chosen(view).id}; lower is better for times, higher for other figures`,
     controls: quantities.length === 1 ? [] : [{ name: "of", label: "Ratio", options: quantities.map(({ id }): Option => [id, id]) }],
     ...drawing<S>((view) => {
       const found = names.map((name) => ({ name, ratio: chosen(view).find(name) })).filter((one): one is { name: string; ratio: Ratio } => one.ratio !== null);
@@ -217,7 +217,7 @@ function ratioBar({ median: { at_least: low, at_most: high }, interval }: Ratio)
 
 function explain(about: string, known: Ratio | null | undefined): string {
   const base = `${about} The bar is the median, drawn from 1.`;
-  const open = "Open ends: a time was not reached within the trial.";
-  if (!known?.interval) return `${base} ${open} With three rounds or more it has an interval.`;
+  const open = "An open end means that a trial did not reach the time.";
+  if (!known?.interval) return `${base} ${open} Three or more rounds give an interval.`;
   return `${base} The whisker is the ${Math.round(known.coverage * 100)} % interval of the median (${known.pairs} rounds). ${open}`;
 }

@@ -51,7 +51,7 @@ export function figure<S extends Stage>(plan: ChartPlan<S>, state: S): HTMLEleme
   const choices: Record<string, string> = {};
   const box = element("div", { class: "chart", role: "img", "aria-label": `${plan.title}. ${plan.explanation}` });
   const unit = element("p", { class: "unit" });
-  const numbers = element("details", { class: "numbers" }, element("summary", {}, "The numbers of this chart"));
+  const numbers = element("details", { class: "numbers" }, element("summary", {}, "Numbers of this chart"));
   const legend = element("div", { class: "chart-legend" });
   let chart: echarts.EChartsType | null = null;
   const view = (): View<S> => ({ state, theme: state.theme, width: box.clientWidth, isNarrow: box.clientWidth < NARROW, choices });

@@ -34,7 +34,7 @@ function lineOf({ theme }: Study, { color, dash, symbol }: SeriesStyle, points: 
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
-  explanation: "Each line joins the medians of the points; a vertical bar reaches from the lowest trial to the highest. Its broad part is the interval of the median, from three trials on. A ring marks a point with a verdict against it.",
+  explanation: "Each line joins the medians of the points. A vertical bar spans the trials from lowest to highest; its broad part is the interval of the median (three or more trials). A ring marks a point with a verdict.",
   unit: ({ state }) => state.metric.unit,
   height: (view) => Math.ceil(facetsOf(view).length / columnsOf(view)) * panelHeight(view),
   legend: ({ state }) => coloursOf(state),
@@ -135,7 +135,7 @@ export const tradeOff: ChartPlan<StudyState> = {
   option: tradeOffOption,
   numbers: ({ state }) => {
     const metrics = [TPS, WORST, P50, P99];
-    return table("Throughput beside latency", ["point", ...metrics.map(columnOf)], state.study.points.map((point) => [point.label, ...metrics.map((metric) => renderMedian(metric, point))]));
+    return table("Throughput and latency", ["point", ...metrics.map(columnOf)], state.study.points.map((point) => [point.label, ...metrics.map((metric) => renderMedian(metric, point))]));
   },
 };
 

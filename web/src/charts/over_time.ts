@@ -46,9 +46,9 @@ const quantityOf = ({ choices }: View) => QUANTITIES[choices["quantity"] ?? ""] 
 
 export const points: ChartPlan<PointsStage> = timePlan<PointsStage>({
   id: "over-time", title: "Points over time",
-  explanation: "Each line is the median of a point\u2019s trials, and its band reaches from the lowest to the highest.",
+  explanation: "Each line is the median of a point\u2019s trials, and its band spans the lowest to the highest.",
   unit: (view) => quantityOf(view).unit, height: tall,
-  controls: [control("quantity", "What is drawn", ...Object.entries(QUANTITIES).map(([name, { label }]): Option => [name, label]))],
+  controls: [control("quantity", "Quantity", ...Object.entries(QUANTITIES).map(([name, { label }]): Option => [name, label]))],
 }, (view) => {
   const { of, scale } = quantityOf(view);
   return chartOf(view.state, rates(view.state, of), scale, (at) => (Number.isInteger(at + 0.5) ? `second ${at + 0.5}` : `around ${at} s`));
@@ -60,8 +60,8 @@ const servedCurves = ({ state }: Warmers): Curve[] => curvesOf(state, (name) => 
 
 export const throughput: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "throughput", title: "Throughput",
-  explanation: "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm. A thin dashed line is the closed form that fits a trial best, if only the workload warmed it.",
-  unit: (view) => `transactions per second${view.choices["over"] === "transactions" ? ", over the transactions served" : `; from one tick on a line to the next it served ${count(transactionStep(servedCurves(view)))} transactions`}`,
+  explanation: "Each line is the median of the repeats, and each band spans the lowest to the highest. A ring marks when the server became warm. A thin dashed line is the best fit of the closed form to a trial that only the workload warmed.",
+  unit: (view) => `transactions per second${view.choices["over"] === "transactions" ? ", over the transactions served" : `; a tick on a line for every ${count(transactionStep(servedCurves(view)))} transactions`}`,
   height: tall,
   controls: [control("axis", "Vertical axis", LINEAR, LOG), control("over", "Horizontal axis", ["seconds", "seconds"], ["transactions", "transactions"])],
 }, (view) => {
@@ -118,22 +118,22 @@ const LOWEST_SHARE = 0.01;
  * Transactions relative to the same second of "nothing" in the same round. `null` without `nothing` or other warmers.
  */
 export const interference = ({ warmers }: Traffic): ChartPlan<WarmersStage> | null => warmers.length === 0 ? null : timePlan<WarmersStage>({
-  id: "interference", title: "Throughput of the traffic meanwhile",
-  explanation: "Transactions of each second ÷ those of “nothing” in the same second of the same round; the line is the median of the rounds, the band reaches from the least to the most. Below 1 the warmer slows the traffic down, above 1 it pays off.",
-  unit: () => "transactions ÷ those with nothing", height: ({ isNarrow }) => (isNarrow ? 280 : 360), controls: [control("axis", "Vertical axis", LOG, LINEAR)],
+  id: "interference", title: "Throughput beside the warmer",
+  explanation: "Transactions of each second ÷ those with “nothing” in the same second of the round. The line is the median of the rounds, and the band spans the lowest to the highest. Below 1 the warmer slows the clients down; above 1 it pays off.",
+  unit: () => "transactions ÷ transactions with nothing", height: ({ isNarrow }) => (isNarrow ? 280 : 360), controls: [control("axis", "Vertical axis", LOG, LINEAR)],
 }, ({ state, choices }) => {
   const curves = state.visible.filter((name) => name !== "nothing").map((name) => shareCurve(state.trials, name, "nothing"));
   const floors = warmers.flatMap(({ strategy, floor }) => (floor === null ? [] : [{ value: floor, label: `floor of ${strategy}: ${floor}`, position: "insideStartTop" as const }]));
   return chartOf(state, curves, {
     render: ratio, renderAxis: (value) => String(Number(value.toPrecision(2))), isLog: choices["axis"] !== "linear", floor: LOWEST_SHARE,
-    levels: [{ value: 1, label: "as with nothing", position: "insideEndTop" }, ...floors],
+    levels: [{ value: 1, label: "same as nothing", position: "insideEndTop" }, ...floors],
   }, (at) => `second ${at + 0.5}`);
 });
 
 export const served: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "served", title: "Transactions served since the start",
-  explanation: "Transactions that users got. A warmer that starves the workload first falls behind “nothing”.",
-  unit: ({ choices }) => (choices["as"] === "ahead" ? "transactions more than with nothing" : "transactions"), height: low,
+  explanation: "Completed transactions. A warmer that starves the workload first falls behind “nothing”.",
+  unit: ({ choices }) => (choices["as"] === "ahead" ? "more transactions than with nothing" : "transactions"), height: low,
   controls: [control("as", "Shown as", ["total", "total"], ["ahead", "ahead of nothing"])],
 }, (view) => {
   const [curves, baseline] = [servedCurves(view), servedCurve(view.state.trials, "nothing")];
@@ -142,7 +142,7 @@ export const served: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
 
 export const resident: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "resident", title: "The database in memory",
-  explanation: "Bytes of its files in the operating system's page cache, measured each second.",
+  explanation: "Bytes of the database’s files in the operating system’s page cache, measured every second.",
   unit: () => "bytes of the database in the page cache", height: low,
 }, ({ state }) => {
   const total = state.study.sweep.warmup?.database_bytes;
@@ -153,7 +153,7 @@ export const resident: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
 
 export const device: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "device", title: "Reads from the device, all processes",
-  explanation: "All reads from the device in each second: for the server, the strategy and every other process on this machine.",
+  explanation: "Reads from the device in each second by all processes of this machine: the server, the strategy and others.",
   unit: ({ choices }) => (choices["of"] === "reads" ? "reads from the device per second, all processes" : "bytes read from the device per second, all processes"), height: low,
   controls: [control("of", "Quantity", ["bytes", "bytes"], ["reads", "reads"])],
 }, ({ state, choices }) => {
@@ -166,7 +166,7 @@ export const device: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
 
 export const latencies: ChartPlan<WarmersStage> = timePlan<WarmersStage>({
   id: "latency", title: "Latency of a transaction",
-  explanation: "The mean, or the longest, of each second. The line skips seconds without transactions.",
+  explanation: "Mean or longest latency of each second. The line skips seconds without transactions.",
   unit: ({ choices }) => (choices["of"] === "max" ? "longest of the second" : "mean of the second"), height: low,
   controls: [control("of", "Statistic", ["mean", "mean"], ["max", "longest"]), control("axis", "Vertical axis", LOG, LINEAR)],
 }, ({ state, choices }) => chartOf(state, rates(state, (series) => (choices["of"] === "max" ? series.latency_us_max : series.latency_us_mean)), { ...LATENCIES, isLog: choices["axis"] === "log" }));

@@ -116,10 +116,10 @@ const stepOf = (courses: Course[]): number => courses[0]?.course.step_seconds ??
 export const relationCourses: ChartPlan<TrialStage> = {
   id: "relations",
   title: "When each relation was in the page cache",
-  explanation: "The resident share of each relation, the largest on top, from the start of the trial on.",
+  explanation: "Resident share of each relation from the start of the trial, largest relation on top.",
   unit: ({ state: { shown } }) => {
     const step = stepOf(coursesOf(shown));
-    return step === 1 ? "each column is a second" : `each column is the end of ${step} seconds`;
+    return step === 1 ? "each column is a second" : `columns are ${step} seconds apart`;
   },
   height: ({ state: { shown } }) => coursesOf(shown).length * 24 + 80,
   option: (view) => {
@@ -137,6 +137,6 @@ export const relationCourses: ChartPlan<TrialStage> = {
       return place < 0 ? "not within the trial" : seconds((place + 1) * step);
     };
     const rows = coursesOf(shown).map((row) => [`${row.relation} (${row.kind})`, bytes(row.total_bytes), told(row, 0.5), told(row, WHOLE), percent(row.course.shares.at(-1) ?? 0)]);
-    return table("Relations in the page cache", ["relation", "size", "half after", `${percent(WHOLE)} after`, "at the end"], rows);
+    return table("Relations in the page cache", ["relation", "size", "50 % after", `${percent(WHOLE)} after`, "at the end"], rows);
   },
 };

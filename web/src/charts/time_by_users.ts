@@ -17,7 +17,7 @@ const GAP = 16;
 export const timeByUsers: ChartPlan<StudyState> = {
   id: "time-by-users",
   title: "Throughput, response time, and time by state",
-  explanation: "The points side by side, with medians and means of their trials. Below: client backends by state, from the bottom: on a processor, ready for one, waiting, and idle.",
+  explanation: "Medians and means of the trials, point by point. The lowest panel shows client backends by state, from bottom to top: on a processor, ready for a processor, waiting, idle.",
   unit: () => "response time is the mean of a closed loop: clients ÷ transactions per second",
   controls: [{ name: "scale", label: "Unit of time", options: [["share", "share of the time"], ["backends", "mean number of backends"]] }],
   height: () => 2 * (HEIGHT + TITLE + GAP) + STACK_HEIGHT + TITLE + 48,
@@ -27,7 +27,7 @@ export const timeByUsers: ChartPlan<StudyState> = {
     const kinds = kindsOf(view.state);
     const all = (point: TimedPoint): number => kinds.reduce((sum, kind) => sum + valueOf(point, kind, false), 0);
     const rows = view.state.study.timed.map((point) => [nameOf(point), ...kinds.map((kind) => told(view, point, kind)), all(point).toFixed(2)]);
-    return table("Time of the client backends", ["users", ...kinds.map(({ label }) => label), "in all (backends)"], rows);
+    return table("Time of the client backends", ["users", ...kinds.map(({ label }) => label), "total (backends)"], rows);
   },
 };
 
@@ -57,7 +57,7 @@ function option(view: View<StudyState>): EChartsOption {
   const isShare = isShared(view);
   const panels = [
     { title: "Transactions per minute", render: compact, values: timed.map(({ tps }) => (tps === null ? null : 60 * tps)) },
-    { title: "Response", render: latency, values: timed.map(({ response_us: response }) => response) },
+    { title: "Response time", render: latency, values: timed.map(({ response_us: response }) => response) },
     { title: `Time of the client backends (${isShare ? "share" : "backends"})`, render: isShare ? percent : compact, values: null },
   ].map((panel, place) => ({ ...panel, gridIndex: place, isLast: place === 2, top: (place + 1) * TITLE + place * (HEIGHT + GAP) }));
   const series = panels.flatMap(({ title, values, gridIndex: place }): SeriesOption[] => {

@@ -25,11 +25,11 @@ export class TrialStage extends Stage {
 
 export const trialChart: ChartPlan<TrialStage> = timePlan({
   id: "trial", title: "Second by second",
-  explanation: "All panels share the time axis. A band reaches from the least to the most. Grey vertical areas are checkpoints, darker while they synchronise files. Yellow ones are stalls, each below a triangle.",
-  unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band reaches from the least to the most of them` : "each point is a second"),
+  explanation: "All panels share the time axis. A band spans the lowest to the highest value. Grey areas are checkpoints, darker while they synchronise files. Yellow areas are stalls, marked by triangles.",
+  unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band spans their lowest to highest value` : "each point is a second"),
   legend: ({ state: { other, trials }, theme }) => {
     if (other === null) return null;
-    return keys(trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other trial’s lines are dashed; areas and marks belong to this one.");
+    return keys(trials.map(({ trial }, place) => [swatch(trialStyle(place, theme)), `point ${trial.number}, repeat ${trial.repeat}`]), "", "The other trial’s lines are dashed. Areas and marks belong to this trial.");
   },
 }, ({ state, theme }) => {
   const { shown, trials } = state;
@@ -114,7 +114,7 @@ export interface TimeKind {
 const kind = (name: string, label: string, hue: Hue): TimeKind => ({ column: `time_${name}`, field: `${name}_seconds` as keyof TimedPoint, label, hue });
 
 export const KINDS: readonly TimeKind[] = [
-  kind("running", "on a processor", WAITS["on a processor"]), kind("ready", "ready for one", WAITS["IO DataFileRead"]), kind("lwlock", "LWLock", WAITS["LWLock WALWrite"]),
+  kind("running", "on a processor", WAITS["on a processor"]), kind("ready", "ready for a processor", WAITS["IO DataFileRead"]), kind("lwlock", "LWLock", WAITS["LWLock WALWrite"]),
   kind("lock", "Lock", WAITS["Lock transactionid"]), kind("io", "IO", WAITS["IO WALSync"]), kind("other", "other events", WAITS["other waits"]),
   kind("no_event", "no event", WAITS["Lock tuple"]), kind("unknown", "unknown", WAITS["LWLock BufferContent"]), kind("client", "waiting for the client", GREY),
 ];
@@ -148,7 +148,7 @@ function lookCurves({ trial }: TrialData): TrialCurve[] {
   const looks = looksOf(trial);
   const curve = (name: string, of: (look: LoadSample) => number | null): TrialCurve => ({ name, values: looks.map(of), at: looks.map((look) => look.seconds) });
   return [
-    curve("in the page cache", (look) => look.resident_bytes), curve("back in shared_buffers", (look) => look.buffers_bytes), curve("of that as hot as before", (look) => look.hot_bytes),
+    curve("in the page cache", (look) => look.resident_bytes), curve("restored to shared_buffers", (look) => look.buffers_bytes), curve("hot before, and hot again", (look) => look.hot_bytes),
   ].filter(({ values }) => values.some((value) => value !== null));
 }
 
@@ -164,7 +164,7 @@ function makePanels(measures: Measure[]): TrialPanel[] {
   // Hides the load's curves for an idle server.
   const ofLoad = (curves: (series: TrialSeries) => TrialCurve[]) => ({ series, trial }: TrialData): TrialCurve[] => (looksOf(trial).length > 0 ? [] : curves(series));
   const own: TrialPanel[] = [
-    { id: "looks", title: "Wanted data, and its resident part", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
+    { id: "looks", title: "Wanted data and its resident part", ...SIZES, weight: 1.5, goal: ({ trial }) => trial.warming?.wanted_bytes ?? null, curves: lookCurves },
     { ...THROUGHPUT, curves: ofLoad((series) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }]) },
     { id: "time", title: "Time of the client backends (mean number of backends)", ...BACKENDS, isStack: true, weight: 1.6, curves: measured(measures, "time") },
     {
@@ -254,9 +254,9 @@ const marksAt = ({ trial, series }: TrialData, at: number): string[] =>
 /** `null` without data per second. */
 export function stalls({ series: { second, stalls: all } }: TrialData): HTMLElement | null {
   if (second.length === 0) return null;
-  if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of the usual rate by more than chance.");
+  if (all.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: in no second was throughput significantly below half of the usual rate.");
   const rows = all.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.join("; ") || "nothing"]);
   return part(null, all.length === 1 ? "One stall" : `${all.length} stalls`,
-    "Seconds below half of the usual rate around them, by more than chance; marked in the chart.",
-    table("Stalls", ["stall", "slowest second (tps)", "usual around it (tps)", "seen meanwhile"], rows, { id: "stalls", className: "low stalls", texts: [0, 3] }));
+    "Seconds in which throughput was significantly below half of the usual rate. The chart marks them.",
+    table("Stalls", ["stall", "slowest second (tps)", "usual rate (tps)", "observed at the same time"], rows, { id: "stalls", className: "low stalls", texts: [0, 3] }));
 }

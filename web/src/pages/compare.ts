@@ -36,7 +36,7 @@ export async function comparePage(source: Source, appearance: Appearance): Promi
   if (studies.length > 0 && (a.values !== "" || b.values !== "" || a.id !== b.id)) await show();
   return [
     element("h1", { tabindex: -1 }, "Two sides compared"),
-    paragraph("lead", "B ÷ A in each cell, over the pairs of trials of one block, with its interval. A side is a study, or its part with certain values: clients=4, or clients=4,disk=gp3."),
+    paragraph("lead", "B ÷ A in each cell, with its interval. A pair is two trials of one round. A side is a study, or a part of it: clients=4, or clients=4,disk=gp3."),
     form,
     result,
   ];
@@ -56,15 +56,15 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
   const { cells, noise_floor: floor, verdicts } = comparison;
   const byName = new Map(cells.map(({ label, ratio }) => [label || "all", ratio]));
   const plan = ratiosPlan({
-    title: "B ÷ A", about: `${comparison.b} ÷ ${comparison.a}.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`, floor,
+    title: "B ÷ A", about: `${comparison.b} ÷ ${comparison.a}.${floor === null ? "" : " Equal sides of this study also lie within the shaded part."}`, floor,
     names: [...byName.keys()], quantities: [{ id: "B ÷ A", to: "equal", find: (name) => byName.get(name) ?? null }],
     style: (_, isDark) => seriesStyle(0, isDark),
   });
   return [
-    ...(verdicts.length === 0 ? [] : [againstBox("Verdicts against it", verdicts)]),
+    ...(verdicts.length === 0 ? [] : [againstBox("Verdicts on this comparison", verdicts)]),
     ...(plan === null ? [] : [figure(plan, new Stage(appearance))]),
     ratioCells(comparison),
-    ...(a.id === b.id ? [] : [element("h3", {}, "Differences of the two studies"), differences(studyA, studyB)]),
+    ...(a.id === b.id ? [] : [element("h3", {}, "Differences between the two studies"), differences(studyA, studyB)]),
   ];
 }
 
@@ -73,12 +73,12 @@ function ratioCells({ cells }: SweepComparison): HTMLElement {
     label || "all", ratioText(found), String(found.pairs), ratio(found.coverage), p.toFixed(4), holm.toFixed(4),
     least === null ? "–" : `${ratio(least)} ×`, cycles === 0 ? "whole trials" : String(cycles),
   ]);
-  const titles = ["cell", "B ÷ A (×)", "pairs", "interval holds in (of cases)", "p", "p (Holm)", "detectable", "checkpoint cycles"];
+  const titles = ["cell", "B ÷ A (×)", "pairs", "interval holds in (share of cases)", "p", "p (Holm)", "detectable", "checkpoint cycles"];
   return table("Ratios by cell", titles, rows, { id: "ratio-cells", className: "low" });
 }
 
 /** Facts of a study's run rather than its design. */
-const OF_RUN = ["id", "began", "ended", "duration of its trials", "seed of the order", "SHA-256 of its content"];
+const OF_RUN = ["id", "started", "ended", "duration of the trials", "seed of the order", "SHA-256 of the study"];
 
 function differences(a: StudyData, b: StudyData): HTMLElement {
   const [ofA, ofB] = [a, b].map((study) => new Map([
@@ -88,5 +88,5 @@ function differences(a: StudyData, b: StudyData): HTMLElement {
   const names = [...new Set([...ofA.keys(), ...ofB.keys()])].filter((name) => ofA.get(name) !== ofB.get(name));
   const link = ({ sweep }: StudyData): HTMLElement => element("a", { href: linkTo(["study", sweep.id]) }, sweep.id);
   const rows = names.map((name): Child[] => [name, code(ofA.get(name) ?? ""), code(ofB.get(name) ?? "")]);
-  return table("Differences of the studies", ["", "A", "B"], [["study", link(a), link(b)], ...rows], { className: "pairs", texts: [0, 1, 2] });
+  return table("Differences between the studies", ["", "A", "B"], [["study", link(a), link(b)], ...rows], { className: "pairs", texts: [0, 1, 2] });
 }

@@ -13,7 +13,7 @@ import type { Source } from "../source";
 
 class LiveStage extends Stage {
   readonly #told = element("p", { class: "study" });
-  readonly #bar = element("progress", { "aria-label": "Of the trial" });
+  readonly #bar = element("progress", { "aria-label": "Progress of the trial" });
   /** Announced only when a trial begins. */
   readonly #announced = element("p", { class: "unseen", role: "status" });
   readonly box: HTMLElement;
@@ -85,7 +85,7 @@ export function leftOf({ left_seconds: left, began_at: began }: LiveTrial): stri
 
 const planOf = (id: string) => timePlan<LiveStage>({
   id: `live-${id}`, title: "Second by second", unit: () => "each point is a second",
-  explanation: "Live figures of pgbench and the kernel. After the trial pgthaw counts the stored figures from pgbench’s log.",
+  explanation: "Live figures of pgbench and the kernel. After the trial pgthaw computes the stored figures from pgbench’s log.",
 }, ({ state: { trial: { samples, seconds } }, theme }) => {
   const line = (id: string, name: string, place: number, values: (number | null)[]): Line[] => [
     { id, name, style: seriesStyle(place, theme.isDark), points: values.map((median, index) => ({ at: samples[index]?.second ?? 0, median, min: null, max: null })) },

@@ -53,7 +53,7 @@ async function answers(source: Source, appearance: Appearance, lines: StudyLine[
 const textOf = (line: StudyLine): string => [line.id, line.question, line.host, line.server, ...line.varied, line.started_at ?? ""].join(" ").toLowerCase();
 
 function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
-  const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])];
+  const columns = ["question", "started (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])];
   const checkbox = ({ id, question }: StudyLine): HTMLElement =>
     element("input", { type: "checkbox", "aria-label": `Compare ${question}`, checked: chosen.includes(id), change: ({ target }) => choose(id, (target as HTMLInputElement).checked) });
   const rows = lines.map((line): Child[] => line.damaged !== null ? damagedRow(line, line.damaged, columns.length) : [

@@ -73,7 +73,7 @@ function runningBanner(source: Source, id: string): HTMLElement {
   const ask = async (): Promise<void> => {
     const trial = (await source.live()).find((one) => one.sweep_id === id);
     banner.hidden = trial === undefined;
-    const text = trial === undefined ? "" : `It runs now: trial ${trial.position} of ${trial.trials}, ${trial.label}, repeat ${trial.repeat}; ${leftOf(trial)}.`;
+    const text = trial === undefined ? "" : `Running now: trial ${trial.position} of ${trial.trials}, ${trial.label}, repeat ${trial.repeat}; ${leftOf(trial)}.`;
     if (told.textContent !== text) told.textContent = text;
   };
   const hide = (): void => { banner.hidden = true; };

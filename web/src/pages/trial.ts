@@ -25,12 +25,12 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const up = element("a", { href: linkTo(["study", study.sweep.id]) }, study.subject || study.sweep.id);
   const crumbs = element("nav", { class: "crumbs", "aria-label": "Where this is" }, up, " / ", label);
   const top = [crumbs, ...heading(label), paragraph("study", summary(outline)), siblings(study, outline, beside)];
-  if (data === null) return [...top, element("p", {}, "This page has only the figures of its trials: pgthaw serve shows the curves too.")];
+  if (data === null) return [...top, element("p", {}, "This page has only the figures of its trials. pgthaw serve also shows the curves.")];
   const stage = new TrialStage(appearance, data, other, study.measures);
   const isIdle = looksOf(data.trial).length > 0;
   const parts = [
     warnings(data.trial),
-    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no second of it."),
+    data.series.second.length > 0 || isIdle ? figure(trialChart, stage) : element("p", {}, "pgthaw stored no second of this trial."),
     coursesOf(data).length > 0 ? figure(relationCourses, stage) : null,
     isIdle ? null : stalls(data),
     ...details(data, other),
@@ -43,7 +43,7 @@ const labelOf = (study: StudyData, number: number): string => study.points.find(
 const TOLD = ["tps", "worst-second", "p99", "warm-after", "to-50", "resident-after", "buffers-after", "bound-ratio", "load-rate"];
 
 const summary = (trial: TrialOutline): string => [
-  `repeat ${trial.repeat}, number ${trial.position} in the order of the study`,
+  `repeat ${trial.repeat}, trial ${trial.position} in the order of the study`,
   time(trial.started_at),
   trial.start_verdict === null ? "did not start" : `started ${trial.start_verdict}`,
   ...TOLD.map(metricOf).flatMap(({ key, label, render }) => (typeof trial[key] === "number" ? [`${label} ${render(trial[key])}`] : [])),
@@ -59,18 +59,18 @@ function siblings({ sweep, trials, ...study }: StudyData, shown: TrialOutline, b
   const options = others.map(({ number, repeat }): Option => [`${number}-${repeat}`, `${labelOf({ sweep, trials, ...study }, number)}, repeat ${repeat}`]);
   return element("div", { class: "pivot" },
     element("nav", { class: "repeats", "aria-label": "Repeats of this point" }, element("span", { class: "soft" }, "repeat "), ...repeats.map((one) => linked(String(one.repeat), one))),
-    linked("the trial before", at(shown.position - 1)),
-    linked("the trial after", at(shown.position + 1)),
-    select("beside-trial", "beside it", [["", "nothing"], ...options], beside ?? "", (value) => { location.hash = link(shown, value).slice(1); }));
+    linked("previous trial", at(shown.position - 1)),
+    linked("next trial", at(shown.position + 1)),
+    select("beside-trial", "compare with", [["", "none"], ...options], beside ?? "", (value) => { location.hash = link(shown, value).slice(1); }));
 }
 
 function warnings(trial: SweepTrial): HTMLElement {
-  const all = [...(trial.failure === null ? [] : [plainVerdict(`It failed: ${trial.failure}`)]), ...trial.verdicts];
-  return all.length === 0 ? paragraph("soft", "No verdict against this trial.") : againstBox("Verdicts against this trial", all);
+  const all = [...(trial.failure === null ? [] : [plainVerdict(`The trial failed: ${trial.failure}`)]), ...trial.verdicts];
+  return all.length === 0 ? paragraph("soft", "This trial has no verdicts.") : againstBox("Verdicts on this trial", all);
 }
 
 function details({ trial, series }: TrialData, other: TrialData | null): (HTMLElement | null)[] {
-  const differing = other === null ? [] : [element("h3", {}, "Differences of the two trials"), differencesOf(trial, other.trial, ["this one", "the one beside it"], "–")];
+  const differing = other === null ? [] : [element("h3", {}, "Differences between the two trials"), differencesOf(trial, other.trial, ["this trial", "the other trial"], "–")];
   return [
     section("kept", "Stored data of the trial",
       element("div", { class: "cards" }, ...cardsOf(trial, series).map(([title, facts]) => facts.length > 0 && card(title, facts))),
@@ -78,7 +78,7 @@ function details({ trial, series }: TrialData, other: TrialData | null): (HTMLEl
     trial.latency === null ? null : section("latencies", "Latency", latencies(trial)),
     timeOfTrial(trial),
     section("server", "Counters of the server", checkpoints(trial), statistics(trial), buffers(trial)),
-    section("settings", "Settings", ...differing, element("h3", {}, "Not at their default"),
+    section("settings", "Settings", ...differing, element("h3", {}, "Changed from the default"),
       table("Settings of the server", ["setting", "value"], trial.settings.map((setting) => setting.map(code)), { className: "pairs low", texts: [0, 1] })),
   ];
 }
@@ -91,19 +91,19 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
   return [
     ["Point", Object.entries(trial.point).filter(([, value]) => value !== null && !Array.isArray(value)).map(([name, value]) => [name, String(value)])],
     ["Trial", [
-      ["started", state === null ? "not" : `${state.verdict}: ${percent(inCache)} of ${bytes(state.total_bytes)} in the page cache`],
-      ["lasted", seconds(trial.lasted_seconds)],
+      ["started", state === null ? "no" : `${state.verdict}: ${percent(inCache)} of ${bytes(state.total_bytes)} in the page cache`],
+      ["duration", seconds(trial.lasted_seconds)],
       // For trials that end with a job's transactions.
       ...factsIf(job, ({ warmer_seconds: before, load_seconds: load, whole_seconds: whole }) => [
-        ...factsIf(trial.strategy_outcome && before, (took) => [["duration of the warmer", seconds(took)]]), ["duration of the job", seconds(load)], ["in all, from the cold start", seconds(whole)],
+        ...factsIf(trial.strategy_outcome && before, (took) => [["duration of the warmer", seconds(took)]]), ["duration of the job", seconds(load)], ["total from the cold start", seconds(whole)],
       ]),
       ...factsIf(isIdle ? null : trial, ({ transactions, failed, skipped, retries, checkpoint_cycles: cycles }) => [
-        ["transactions", count(transactions)], ["failed", count(failed)], ["skipped", count(skipped)], ["tried again", count(retries)],
+        ["transactions", count(transactions)], ["failed", count(failed)], ["skipped", count(skipped)], ["retries", count(retries)],
         ["complete checkpoint cycles", cycle === null ? count(cycles) : `${count(cycles)}, with ${count(cycle)} transactions per second`],
       ]),
     ]],
     ["Device and checkpoints", [
-      ["read from the device, all processes", bytes(trial.device_read_bytes)], ["checkpoints that ended", count(all.length)],
+      ["read from the device, all processes", bytes(trial.device_read_bytes)], ["completed checkpoints", count(all.length)],
       ["buffers written by checkpoints", count(all.reduce((sum, one) => sum + one.buffers, 0))],
       ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(Math.max(...all.map((one) => one.longest_sync_seconds)))],
       ...factsIf(fresh, ({ way, bytes: size, seconds: took }) => [["fresh copy of the databases", `${way} of ${bytes(size)} in ${seconds(took)}`]]),
@@ -112,12 +112,12 @@ function cardsOf(trial: SweepTrial, { flushes }: TrialData["series"]): [string, 
     ["WAL flushes", factsIf(flushes, (found) => [
       ["by all processes, counted by the server", found.per_second === null ? "not counted" : `${found.per_second.toFixed(1)} per second`],
       ["samples with a flush in progress", `${count(found.seen)} of ${count(found.looks)}`],
-      ["mean number of other transactions then", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
+      ["mean number of other transactions at that time", found.others === null ? "–" : found.others.toFixed(1)], ["commit_siblings", found.commit_siblings],
     ])],
     // For trials that end when the wanted pages are resident.
     ["Restored data", factsIf(brought, ({ wanted_pages: pages, wanted_pieces: pieces, resident_bytes: resident, bound, device_reads: reads, cpu_seconds: cpu }) => [
       ["wanted", `${warming?.wanted_bytes == null ? "" : `${bytes(warming.wanted_bytes)}: `}${count(pages)} pages in ${count(pieces)} pieces`], ["resident at the end", bytes(resident)],
-      ["the best merging", bound === null ? "unknown: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
+      ["best merging of reads", bound === null ? "unknown: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
       ["device reads, all processes", reads === null ? "–" : count(reads)], ["processor time of the warmer", cpu === null ? "–" : seconds(cpu)],
     ])],
   ];
@@ -131,8 +131,8 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.part, one.disk ?? "–", one.device, count(one.reads_per_second), bandwidth(one.read_bytes_per_second), count(one.writes_per_second), bandwidth(one.written_bytes_per_second),
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
-  const titles = ["part", "its disk", "device", "reads per second", "read", "writes per second", "written", "a write", "busy"];
-  return element("div", {}, element("h3", {}, "Devices of the server’s parts, means over the trial, all processes"),
+  const titles = ["part", "disk", "device", "reads per second", "read", "writes per second", "written", "mean write", "busy"];
+  return element("div", {}, element("h3", {}, "Devices of the server’s parts: means over the trial, all processes"),
     table("Devices of the server’s parts", titles, rows, { className: "low", texts: [0, 1, 2] }));
 }
 
@@ -141,8 +141,8 @@ function warmer({ point, strategy_outcome: outcome }: SweepTrial): HTMLElement |
   if (!outcome || outcome.command === "") return null;
   const { command, ended_after_seconds: ended, issued_bytes: issued, output } = outcome;
   const told = `It ${ended === null ? "did not end within the trial" : `ended after ${seconds(ended)}`}${issued === null ? "" : `, read ${bytes(issued)}`}.`;
-  return element("div", { id: "warmer" }, element("h3", {}, `What ${String(point["strategy"])} did`), element("pre", {}, command), paragraph("soft", told),
-    output.trim() !== "" && folded("Its last output", () => element("pre", {}, output.trim())));
+  return element("div", { id: "warmer" }, element("h3", {}, `Run of ${String(point["strategy"])}`), element("pre", {}, command), paragraph("soft", told),
+    output.trim() !== "" && folded("Last output", () => element("pre", {}, output.trim())));
 }
 
 /** Hosts that generated load; `null` without other hosts. */
@@ -153,7 +153,7 @@ function hosts({ generators }: SweepTrial): HTMLElement | null {
     one.host, one.pgbench_version, count(one.clients), count(one.jobs), milliseconds(one.started_after_ms),
     `${milliseconds(one.clock_offset_ms)} ± ${milliseconds(one.clock_uncertainty_ms)}`, count(one.transactions), count(one.tps),
   ]);
-  const titles = ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "throughput (tps)"];
+  const titles = ["host", "pgbench", "clients", "threads", "started after", "clock ahead by", "transactions", "throughput (tps)"];
   return table("Hosts that generated the load", titles, rows, { className: "low", texts: [0, 1] });
 }
 
@@ -167,9 +167,9 @@ function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
   const row = (name: string, one: LatencyHistogram | null): Child[][] => one === null ? [] : [
     [name, count(one.count), `${latency(one.mean_us)} ± ${latency(one.stddev_us)}`, ...[0.5, 0.9, 0.95, 0.99, 0.999].map((share) => percentile(one, share)), latency(one.max_us)],
   ];
-  const ofScripts = scripts.flatMap(({ script, response, service }) => [...row(service === null ? script : `${script}, since it was due`, response), ...row(`${script}, since it began`, service)]);
-  const titles = ["", "answered (transactions)", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"];
-  return table("Latency by script, mean ± standard deviation, with intervals of 95 %", titles, [...row("all scripts", all), ...ofScripts], { className: "low" });
+  const ofScripts = scripts.flatMap(({ script, response, service }) => [...row(service === null ? script : `${script}, from its scheduled start`, response), ...row(`${script}, from its start`, service)]);
+  const titles = ["", "transactions", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"];
+  return table("Latency by script: mean ± standard deviation, and percentiles with 95 % intervals", titles, [...row("all scripts", all), ...ofScripts], { className: "low" });
 }
 
 function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {
@@ -177,13 +177,13 @@ function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {
   const rows = all.map((one) => [
     seconds(one.ended_after_seconds), one.reason, count(one.buffers), ...[one.write_seconds, one.sync_seconds, one.longest_sync_seconds, one.total_seconds].map(seconds),
   ]);
-  return table("Checkpoints", ["ended after", "why", "written (buffers)", "writing", "synchronising", "longest file", "in all"], rows, { className: "low", texts: [1] });
+  return table("Checkpoints", ["ended after", "reason", "written (buffers)", "writing", "synchronising", "longest file", "total"], rows, { className: "low", texts: [1] });
 }
 
 function statistics({ statistics: views }: SweepTrial): HTMLElement {
   const rows = Object.entries(views).flatMap(([view, all]) => all.flatMap(({ key, added }) =>
     Object.entries(added).map(([column, value]): Child[] => [view, Object.values(key).join(", "), column, Number.isInteger(value) ? count(value) : value.toFixed(2)])));
-  return folded("Increased counters of the statistics views", () => table("Statistics views", ["view", "row", "column", "added"], rows, { texts: [0, 1, 2] }));
+  return folded("Increased counters of the statistics views", () => table("Statistics views", ["view", "row", "column", "increase"], rows, { texts: [0, 1, 2] }));
 }
 
 function buffers({ buffers_before: before, buffers_after: after }: SweepTrial): HTMLElement {
@@ -192,6 +192,6 @@ function buffers({ buffers_before: before, buffers_after: after }: SweepTrial): 
     const found = all.find((one) => one.usage_count === usage);
     return [count(found?.buffers ?? 0), count(found?.dirty ?? 0)];
   })]);
-  const titles = ["usage count", "before (buffers)", "of them dirty (buffers)", "after (buffers)", "of them dirty (buffers)"];
+  const titles = ["usage count", "before (buffers)", "dirty before (buffers)", "after (buffers)", "dirty after (buffers)"];
   return folded("shared_buffers by usage count, before and after", () => table("shared_buffers", titles, rows, { texts: [] }));
 }

@@ -22,22 +22,22 @@ export function factsOf({ sweep, exact, total_seconds: total, points }: StudyDat
     Machine: [
       ["host", machine.hostname], ["kernel", machine.kernel], ["processor", `${machine.cores} × ${machine.cpu_model}`], ["memory", bytes(machine.memory_bytes)],
       ["file system", machine.file_system], ["device", `${device.name} (${device.major_minor}), ${device.rotational ? "rotating" : "not rotating"}`],
-      ...known(["its model", device.model], ["driven by", device.drivers.join(", ")], ["its write cache", device.write_cache]),
-      ["read-ahead of its own", bytes(device.read_ahead_bytes)],
+      ...known(["device model", device.model], ["device driver", device.drivers.join(", ")], ["device write cache", device.write_cache]),
+      ["device read-ahead", bytes(device.read_ahead_bytes)],
     ],
     Server: [
       ["version", server.version], ["pgbench", sweep.pgbench_version], ["shared_buffers", bytes(server.shared_buffers_bytes)], ["block size", `${count(server.block_size)} B`],
-      ["data directory", server.data_directory ?? "not told"], ["system identifier", exact.system_identifier],
+      ["data directory", server.data_directory ?? "unknown"], ["system identifier", exact.system_identifier],
     ],
     Study: [
-      ["id", sweep.id], ["began", time(sweep.started_at)], ["ended", sweep.ended_at === null ? "not yet" : time(sweep.ended_at)],
-      ...known(["its trials took", total === null ? "" : clock(total)]),
+      ["id", sweep.id], ["started", time(sweep.started_at)], ["ended", sweep.ended_at === null ? "not yet" : time(sweep.ended_at)],
+      ...known(["duration of the trials", total === null ? "" : clock(total)]),
       ...sweep.databases.map(makingOf),
-      ["seed of the order", exact.seed], ["SHA-256 of its meaning", sweep.digest], ["pgthaw", sweep.pgthaw_version],
+      ["seed of the order", exact.seed], ["SHA-256 of the study", sweep.digest], ["pgthaw", sweep.pgthaw_version],
       // Facts of studies of warmers.
       ...(warmup ? [
         ["database", bytes(warmup.database_bytes)], ["in the warm snapshot", bytes(warmup.wanted_bytes)], ["disk", disk(warmup.disk)],
-        ["bound", bound === null ? "not known" : `${seconds(bound)} = bytes ÷ bandwidth`], ["forecast of nothing", forecast(warmup.forecast)],
+        ["bound", bound === null ? "unknown" : `${seconds(bound)} = bytes ÷ bandwidth`], ["forecast without a warmer", forecast(warmup.forecast)],
         ["trials", `${sweep.repeats} for each of ${points.length} warmers`],
       ] satisfies Facts : []),
       ...known(["imported from", sweep.source ?? ""]),
@@ -51,7 +51,7 @@ function makingOf({ database, scale, file_system: fileSystem, server, seconds: t
   const others = ([["database", database, "default"], ["file system", fileSystem, "native"], ["server", server, "default"]] as const)
     .filter(([, value, usual]) => value !== usual).map(([what, value]) => `, ${what} ${value}`).join("");
   const parts = steps.map(({ step, seconds: one }) => `${step} ${one.toFixed(2)} s`).join(", ");
-  return [`made scale ${scale}${others}`, `${took.toFixed(2)} s${parts === "" ? "" : `: ${parts}`}`];
+  return [`creation of scale ${scale}${others}`, `${took.toFixed(2)} s${parts === "" ? "" : `: ${parts}`}`];
 }
 
 export function disk({ name, riops, rbps, read_ahead: ahead, not_enforced: notLimited, read_ahead_not_enforced: notAhead }: Disk): string {

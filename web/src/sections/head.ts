@@ -40,9 +40,9 @@ function servedFigures({ points }: StudyData): HTMLElement | null {
   const [p99, worst] = [P99.of(best), WORST.of(best)];
   const quotient = served(last) > 0 ? `${ratio(served(best) / served(last))} ×` : "–";
   return figures("The study in figures", [
-    told("most", best),
-    ...(last === best ? [] : [told("least", last), ["most ÷ least", quotient, `of ${count(measured.length)} points, medians of their trials`] satisfies [string, string, string]]),
-    ["99th percentile where most are served", p99 === null ? "–" : P99.render(p99.median), worst === null ? "" : `worst second ${count(worst.median)} transactions`],
+    told("fastest point", best),
+    ...(last === best ? [] : [told("slowest point", last), ["fastest ÷ slowest", quotient, `of ${count(measured.length)} points, medians of their trials`] satisfies [string, string, string]]),
+    ["99th percentile of the fastest point", p99 === null ? "–" : P99.render(p99.median), worst === null ? "" : `worst second ${count(worst.median)} transactions`],
   ]);
 }
 
@@ -52,8 +52,8 @@ function jobFigures({ points }: StudyData): HTMLElement | null {
   const ends = [...new Set([done[0], done.at(-1)])].filter((one) => one !== undefined);
   return ends.length === 0 ? null : figures("The study in figures", ends.map(({ point, at }, place) => {
     const before = beforeLoad(point);
-    const note = joined("; ", point.values.join(", ") || point.label, before > 0 ? `${seconds(before)} of it before the job began` : "");
-    return [place === 0 ? "soonest done after" : "latest done after", seconds(at), note];
+    const note = joined("; ", point.values.join(", ") || point.label, before > 0 ? `${seconds(before)} of it before the job` : "");
+    return [place === 0 ? "fastest job" : "slowest job", seconds(at), note];
   }));
 }
 

@@ -8,7 +8,7 @@ import { againstOf, doubtOf, MOST_FACETS, type StudyState, valuesOf } from "../p
 import type { PointSummary } from "../../generated/record";
 
 export function pivotBar(state: StudyState): HTMLElement {
-  const box = element("div", { class: "pivot", role: "group", "aria-label": "What is drawn" });
+  const box = element("div", { class: "pivot", role: "group", "aria-label": "Figure and axes" });
   const draw = (): void => {
     const focused = document.activeElement?.id ?? "";
     box.replaceChildren(...choices(state));
@@ -27,8 +27,8 @@ function choices(state: StudyState): HTMLElement[] {
   return [
     select("pivot-metric", "figure", metricsOf(state.study).map(({ id, label }) => [id, label]), state.metric.id, (id) => state.setMetric(id)),
     ...[
-      select("pivot-x", "across", namesBut(any), layout.x, (name) => state.setAxis("x", name)),
-      select("pivot-y", "down and colour", [none, ...namesBut(any, layout.x)], layout.y, (name) => state.setAxis("y", name)),
+      select("pivot-x", "columns", namesBut(any), layout.x, (name) => state.setAxis("x", name)),
+      select("pivot-y", "rows and colours", [none, ...namesBut(any, layout.x)], layout.y, (name) => state.setAxis("y", name)),
       select("pivot-facet", "small multiples", [none, ...namesBut(MOST_FACETS, layout.x, layout.y)], layout.facet, (name) => state.setAxis("facet", name)),
     ].slice(0, axes.length),
     ...Object.entries(layout.fixed).map(([name, value]) => select(`pivot-at-${name}`, name, valuesOf(axes, name).map((one) => [one, one]), value, (chosen) => state.setFixed(name, chosen))),
@@ -47,7 +47,7 @@ export function heatMap(state: StudyState): HTMLElement {
   };
   state.subscribe(draw);
   draw();
-  const explanation = "Each cell is the median of its trials; point at it, or move to it with the arrow keys, for the spread and verdicts against it. Below the median is its interval, or with fewer than three trials their range. A hatched cell failed, is missing, or measured something other than requested; a folded corner marks a lesser doubt. A click opens its trials.";
+  const explanation = "Each cell shows the median of its trials, and below it the median’s interval (with fewer than three trials, their range). Point at a cell, or move to it with the arrow keys, for spread and verdicts. A hatched cell failed, is missing, or does not match the request; a folded corner marks any other verdict. A click opens its trials.";
   return element("figure", { id: "heat", class: "heat" }, element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, explanation)), scale, panels, bubble);
 }
 
@@ -124,7 +124,7 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
   const around = rangeText(range && { ...range, ...endsOf(range) }, metric.renderAxis);
   const beside = besideOf(metric, point);
   const figures = range === null ? "no figure" : [metric.render(range.median), beside, rangeText(range, metric.render) || "no spread"].filter((one) => one !== "").join(", ");
-  const told = `${point.label}: ${figures}, ${point.trials} trials${doubt === null ? "" : `; ${againstOf(point).length} against it`}`;
+  const told = `${point.label}: ${figures}, ${point.trials} trials${doubt === null ? "" : `; verdicts: ${againstOf(point).length}`}`;
   const small = [around, beside].filter((one) => one !== "").map((one) => element("span", { class: "around" }, one));
   const show = (): void => showBubble(state, bubble, cell, point);
   const hide = (): void => { bubble.hidden = true; };

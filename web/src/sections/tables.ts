@@ -49,14 +49,14 @@ export function fooled(state: StudyState): HTMLElement {
   const titles = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"];
   const shown = (some: PointSummary[]): HTMLElement => table("The points by throughput", titles, some.map(row), { className: "fooled", texts: [0, 1, 2, 3, 4] });
   return part("fooled", "Don’t be fooled by throughput",
-    "The fastest points, with their worst second and the latency of the slowest hundredth of transactions. The best of each column is marked, which is seldom the same point. Points that measured something other than requested are never marked. The worst second is that of the median trial, without its first and last second.",
+    "The fastest points, with their worst second and their latency. The best value of each column is marked; it is seldom the same point. Points that do not match the request are never marked. The worst second is that of the median trial, without its first and last second.",
     shown(points.slice(0, FIRST)),
     points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)));
 }
 
 const WRITES: [keyof BackgroundWrites, string][] = [
-  ["checkpoints_timed", "checkpoints timed"], ["checkpoints_requested", "checkpoints requested"], ["buffers_checkpoint", "buffers written by checkpoints"],
-  ["buffers_clean", "buffers by background writer"], ["buffers_backend", "buffers by backends"], ["maxwritten_clean", "writer held back (times)"], ["buffers_alloc", "buffers allocated"],
+  ["checkpoints_timed", "timed checkpoints"], ["checkpoints_requested", "requested checkpoints"], ["buffers_checkpoint", "buffers written by checkpoints"],
+  ["buffers_clean", "buffers written by the background writer"], ["buffers_backend", "buffers written by backends"], ["maxwritten_clean", "background writer stopped (times)"], ["buffers_alloc", "buffers allocated"],
 ];
 
 /** Writers of buffers, as in Greg Smith's slides. */
@@ -65,8 +65,8 @@ export function background({ study: { points } }: StudyState): HTMLElement {
   const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
   const rows = points.filter((point) => point.background !== null)
     .map((point) => [point.label, renderMedian(TPS, point, count), ...WRITES.map(([name]) => figure(point.background?.[name] ?? 0))]);
-  return part(null, "Checkpoints, and writers of buffers",
-    "Counted by the server during a trial; medians of the trials. A backend that writes a buffer itself makes its user wait; “writer held back” counts how often the background writer had to stop at bgwriter_lru_maxpages.",
+  return part(null, "Checkpoints and writers of buffers",
+    "Counters of the server in a trial; medians of the trials. A backend that writes a buffer itself delays its client. “Background writer stopped” counts how often it reached bgwriter_lru_maxpages.",
     ofPoints(rows.length, () => table("Checkpoints and buffers written", ["point", "throughput (tps)", ...WRITES.map(([, title]) => title)], rows, { id: "background", className: "low" })));
 }
 
@@ -78,9 +78,9 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     METRICS.find(({ id }) => id === metric)?.label ?? metric, label || "all",
     ratioText(found), String(found.pairs), p.toFixed(4), times(floor), times(least), wrong === null ? "–" : percent(wrong),
   ]));
-  return part(null, "Differences of equal sides",
-    "Every point was measured twice, as A and A’, which are equal: a difference below the noise floor may be noise. “False alarms” is how often a study of eight such pairs would find a difference.",
-    table("Differences of equal sides", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
+  return part(null, "Differences between equal sides",
+    "Every point was measured twice, as the equal sides A and A’. A difference below the noise floor may be noise. “False alarms” is the share of studies with eight such pairs that would find a difference.",
+    table("Differences between equal sides", ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"], rows, { id: "noise", className: "low", texts: [0, 1] }));
 }
 
 /** Two points with different figures and settings. `null` if there is only one. */
@@ -109,7 +109,7 @@ export function beside({ study }: StudyState, source: Source): HTMLElement | nul
     void show();
   });
   return part("beside", "Two points compared",
-    "Medians, and differences of the settings in force, as reported by the server. pgthaw results compare shows whether chance explains a difference.",
+    "Medians, and differences between the settings that the server reported. pgthaw results compare shows whether chance explains a difference.",
     element("div", { class: "pivot" }, side("a"), side("b")),
     result);
 }

@@ -7,7 +7,7 @@ import type { StudyState } from "../pivot";
 import type { SweepTrial, TimedPoint } from "../../generated/record";
 
 const SOURCES: Record<string, string> = {
-  bpf: "every switch of processes, counted in the kernel",
+  bpf: "every context switch, counted in the kernel",
   memory: "samples of the wait events in the processes’ memory: estimates",
   sql: "samples of pg_stat_activity: estimates",
 };
@@ -18,8 +18,8 @@ const exactShare = (share: number): string => `${(100 * share).toFixed(2)} %`;
 
 /** As in Greg Smith's slides: updates, commands, waits for LWLocks and their sums. */
 export function timeTable({ study }: StudyState): HTMLElement {
-  const counted = ["updates", "commands read", "commands handled", "LWLock waits"].flatMap((title, place) => [title, place === 0 ? "waited (s)" : "in all (s)", "mean"]);
-  const titles = ["users", ...counted, "per minute", "response", "explained", "of", "least–most of a second", "processors used", "cost"];
+  const counted = ["updates", "commands read", "commands handled", "LWLock waits"].flatMap((title, place) => [title, place === 0 ? "waited (s)" : "total (s)", "mean"]);
+  const titles = ["users", ...counted, "transactions per minute", "response time", "explained", "length", "explained in a second, lowest–highest", "processors used", "cost"];
   const processors = study.sweep.machine.cores;
   const row = (point: TimedPoint): Child[] => {
     // Sampling counts no commands and cannot distinguish ready from running.
@@ -38,7 +38,7 @@ export function timeTable({ study }: StudyState): HTMLElement {
     ];
   };
   return element("div", {},
-    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity, beside the wait for locks of the shared statistics. A command is read from the end of the previous one until its receipt, and handled from there to its end. Explained is the sum of both ÷ the number of users."),
+    paragraph("lead", "Means of the trials. Updates are reports to pg_stat_activity; “waited” is the time that backends waited for locks of the shared statistics. A command is read from the end of the previous command until its receipt, and handled from its receipt to its end. “Explained” is the sum of both ÷ the number of users."),
     ofPoints(study.timed.length, () => table("Time of the client backends", titles, study.timed.map(row), { id: "times", className: "low" })));
 }
 
@@ -46,16 +46,16 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   if (!time) return null;
   const [runs, kernel] = [time.programs.reduce((sum, one) => sum + one.runs, 0), time.programs.reduce((sum, one) => sum + one.total_ns, 0)];
   const share = (ratio: number | null): string => (ratio === null ? "–" : exactShare(ratio));
-  const inKernel = runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : "";
+  const inKernel = runs > 0 ? `, ${seconds(kernel / 1e9)} of it in the kernel in ${count(runs)} runs (${count(kernel / runs)} ns each)` : "";
   const recovered = `${count(time.recovered)} unreported starts on a processor (${seconds(time.recovered_seconds)}), ${count(time.wakes_missed)} ends of waits`;
   const facts: Facts = [
-    ["from", SOURCES[time.source] ?? time.source],
-    ...time.refused.map(({ source, reason }): [string, string] => [`not from ${source}`, reason]),
-    ["explained", `${share(time.explained_ratio)} of the lifetime of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} of a second`],
-    ...(time.is_cut_short ? [["ended before the trial", "it used more than 2 % of all processors: time = true in the study file continues it"]] satisfies Facts : []),
-    ["with an event that could not be read", seconds(time.unknown_seconds)],
+    ["source", SOURCES[time.source] ?? time.source],
+    ...time.refused.map(({ source, reason }): [string, string] => [`why not ${source}`, reason]),
+    ["explained", `${share(time.explained_ratio)} of the lifetime of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} in single seconds`],
+    ...(time.is_cut_short ? [["ended before the trial", "the measurement used more than 2 % of all processors; time = true in the study file continues it"]] satisfies Facts : []),
+    ["time with unreadable events", seconds(time.unknown_seconds)],
     ["processes not followed", count(time.lost_processes)],
-    ["processor time of the account itself", `${seconds(time.cost_seconds)}${inKernel}`],
+    ["processor time of the measurement", `${seconds(time.cost_seconds)}${inKernel}`],
     ...(time.recovered + time.wakes_missed > 0 ? [["recovered", recovered]] satisfies Facts : []),
   ];
   const names = [...(time.handled_statistic ? [time.handled_statistic] : []), ...time.statistics];
@@ -63,6 +63,6 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
   const rows = names.map(({ name, count: number, total_ns: total, max_ns: max }): Child[] => [
     code(name), number === 0 ? "–" : count(number), length(total), percent(total / (lived || 1)), number === 0 ? "–" : length(total / number), max === null ? "–" : length(max),
   ]);
-  return section("time-names", "Time of the server’s processes", element("div", { class: "cards" }, card("The account", facts)),
+  return section("time-names", "Time of the server’s processes", element("div", { class: "cards" }, card("Measurement", facts)),
     folded(`All ${names.length} names`, () => table("Time by name", ["name", "count", "total", "share", "mean", "longest"], rows, { className: "low" })));
 }

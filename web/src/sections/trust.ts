@@ -15,7 +15,7 @@ const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slic
 const item = (className: string, mark: string, kind: string, ...text: (Node | string | false)[]): HTMLElement =>
   element("li", { class: className }, element("span", { class: "mark", "aria-hidden": "true" }, mark), element("span", { class: "unseen" }, kind), ...text);
 
-const goodItem = (text: string): HTMLElement => item("good", "✓", "In order: ", text);
+const goodItem = (text: string): HTMLElement => item("good", "✓", "OK: ", text);
 
 function badItem({ kind, sentence, remedy }: MeasurementVerdict, place = ""): HTMLElement {
   const [className, name] = isRefused(kind) ? ["bad refused", "Not as requested: "] : ["bad", "Warning: "];
@@ -33,7 +33,7 @@ export function trust(study: StudyData): HTMLElement {
   const { sweep, trials, remarks } = study;
   const planned = sweep.points * sweep.repeats;
   const hasEnded = sweep.ended_at !== null;
-  const unfinished = hasEnded ? [] : [plainVerdict(`The study has not ended: it still runs, or was stopped. So far it has ${count(trials.length)} of ${count(planned)} trials.`)];
+  const unfinished = hasEnded ? [] : [plainVerdict(`The study has not ended: it still runs, or was stopped. It has ${count(trials.length)} of ${count(planned)} trials.`)];
   const ofPoints = verdictsOf(study);
   const ofSweep = sweep.verdicts.filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
   const all = [...[...unfinished, ...ofSweep, ...remarks.map(plainVerdict)].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
@@ -45,16 +45,16 @@ export function trust(study: StudyData): HTMLElement {
   const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ sentence }) => sentence.includes("head start")));
   const allCold = trials.length > 0 && !hasHeadStart && trials.every((trial) => trial.start_verdict === "cold");
   const good = [
-    `${here}, in random order within blocks (seed ${study.exact.seed}).`,
+    `${here}, in random order within rounds (seed ${study.exact.seed}).`,
     ...(hasFailed ? [] : ["No trial failed."]),
-    ...(allCold ? ["Every trial started cold, as measured right before it."] : []),
+    ...(allCold ? ["Every trial started cold, as measured directly before it."] : []),
   ].map(goodItem);
-  const title = bad.length === 0 ? "Nothing speaks against these numbers" : `${bad.length === 1 ? "One thing speaks" : `${count(bad.length)} things speak`} against these numbers`;
+  const title = bad.length === 0 ? "No doubts about these numbers" : `${bad.length === 1 ? "One doubt" : `${count(bad.length)} doubts`} about these numbers`;
   const [shown, rest] = [bad.slice(0, SHOWN), bad.slice(SHOWN)];
   return element("section", { class: bad.length === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" },
     element("h2", { id: "trust" }, title),
     shown.length > 0 && element("ul", {}, ...shown),
-    element("details", {}, element("summary", {}, rest.length > 0 ? `${rest.length} more, and what is in order` : "What is in order"), element("ul", {}, ...rest, ...good)));
+    element("details", {}, element("summary", {}, rest.length > 0 ? `${rest.length} more, and passed checks` : "Passed checks"), element("ul", {}, ...rest, ...good)));
 }
 
 interface Placed extends MeasurementVerdict {
@@ -80,5 +80,5 @@ function verdictsOf({ points }: StudyData): Placed[] {
 
 function where({ points, trials }: Placed): string {
   const named = points.length <= NAMED ? points.join("; ") : `${points.slice(0, NAMED).join("; ")}; and ${points.length - NAMED} other points`;
-  return trials > 1 ? `the first of ${count(trials)} trials that say so, at ${named}` : named;
+  return trials > 1 ? `the first of ${count(trials)} such trials, at ${named}` : named;
 }

@@ -21,8 +21,8 @@ export function warmUpSections(state: WarmersStage, study: StudyState): HTMLElem
   const show = (text: string, names: string[]): HTMLElement => element("button", { type: "button", click: () => state.show(names) }, text);
   const legend = state.chips("Strategies in the charts", (name) => warmAfter(state, name), element("div", { class: "segments" }, show("all", state.names), show("the main three", few)));
   return [
-    section("warming", "How it warmed up", legend, figure(throughput, state),
-      fold("meanwhile", "Meanwhile: transactions, memory and the device",
+    section("warming", "Warm-up of the server", legend, figure(throughput, state),
+      fold("meanwhile", "Transactions, memory and device during the warm-up",
         figure(served, state), interferencePlan && figure(interferencePlan, state), interferencePlan && trafficTable(traffic),
         ...[resident, device, latencies].map((plan) => figure(plan, state)))),
     fold("result", "Times and ratios of every warmer", figure(timesOf(study.study), study), ratioPlan && figure(ratioPlan, study), achieved(state), verdicts(state)),
@@ -49,8 +49,8 @@ export async function firstChart(source: Source, appearance: Appearance, study: 
 function residency(state: WarmersStage): HTMLElement {
   const relations = relationsOf(state.trials);
   return fold("residency", "Data in memory, before and after",
-    paragraph("lead", "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
-    relations.length === 0 && paragraph("soft", "No residency is here."),
+    paragraph("lead", "Each relation is divided into equal pieces. The stronger the colour, the more of a piece was resident at the start or at the end of the trial."),
+    relations.length === 0 && paragraph("soft", "This page has no residency data."),
     ...heatMaps(state).map((plan) => figure(plan, state)),
     relations.length > 0 && folded(`All ${relations.length} relations as a table`, () => sharesTable(state, relations)));
 }
@@ -62,7 +62,7 @@ function achieved(state: WarmersStage): HTMLElement {
   const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],
     ["95 % after", "to_95_seconds", instant, limit], ["warm ÷ bound (×)", "bound_ratio", ratio, timesLimit],
-    ["served by then (transactions)", "served_until_warm", count, ""], ["served in all (transactions)", "served", count, ""],
+    ["served until warm (transactions)", "served_until_warm", count, ""], ["served in total (transactions)", "served", count, ""],
     ["command took", "warmer_seconds", seconds, limit], ["read from the device (all processes)", "device_read_bytes", bytes, ""],
   ];
   const measures = all.filter(([, key]) => bound !== null || key !== "bound_ratio");
@@ -76,7 +76,7 @@ function achieved(state: WarmersStage): HTMLElement {
     const told = spread(value, render, limit);
     return cell(told.median, told.range, value?.median === null ? "beyond" : "");
   })]);
-  return table("What each warmer achieved", ["warmer", ...measures.map(([title]) => title)], rows, { id: "achieved" });
+  return table("Results of each warmer", ["warmer", ...measures.map(([title]) => title)], rows, { id: "achieved" });
 }
 
 /** The verdict and fit of every trial. */
@@ -84,9 +84,9 @@ function verdicts({ names, trials: all }: WarmersStage): HTMLElement {
   const trials = [...all].sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name) || a.repeat - b.repeat);
   const rows = trials.map(({ name, repeat, judgement, no_verdict: why }): Child[] => [name, String(repeat), ...(judgement === null ? ["none", why ?? "", "–", "–"] : judged(judgement))]);
   return element("div", {},
-    element("h3", {}, "Was it ever steady?"),
-    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the closed form: the time of a client's transaction when nothing and when everything is cached, and the number of pages that the workload chooses from, each with its 95 % interval. “Off by” is the typical deviation of the measured throughput from this curve."),
-    table("Verdicts over the curves", ["warmer", "repeat", "verdict", "why", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
+    element("h3", {}, "Was the throughput ever steady?"),
+    paragraph("soft", "The verdict of pgthaw judge on each trial. If only the workload warmed the server, pgthaw fits the closed form. Its parameters, each with its 95 % interval, are the time of a client’s transaction with nothing and with everything cached, and the number of pages that the workload uses. “Off by” is the typical deviation of the measured throughput from this curve."),
+    table("Verdicts on the curves", ["warmer", "repeat", "verdict", "reason", "steady throughput (tps)", "fit"], rows, { id: "verdicts", className: "low", texts: [0, 2, 3, 5] }));
 }
 
 function judged({ verdict, undecided, reason, warmth, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit }: Judgement): Child[] {
@@ -99,7 +99,7 @@ function judged({ verdict, undecided, reason, warmth, steady_from_seconds: from,
 /** Parameters with their intervals. */
 function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_share: off }: Fit): HTMLElement {
   const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
-  const interval = ({ low, high }: Estimate, render: (value: number) => string): string => (low === null || high === null ? "not known" : range(render(low), render(high)));
+  const interval = ({ low, high }: Estimate, render: (value: number) => string): string => (low === null || high === null ? "unknown" : range(render(low), render(high)));
   const values = `cold ${milliseconds(cold.value)}, warm ${milliseconds(hit.value)}, ${compact(pages.value)} pages; off by ${(100 * off).toFixed(1)} %`;
   return element("span", { class: "cell" }, values, element("span", { class: "range" }, [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ")));
 }
@@ -109,29 +109,29 @@ function trafficTable({ deadline_seconds: deadline, warmers }: Traffic): HTMLEle
   const share = (one: LeastShare | null): string => (one === null ? "–" : `${ratio(one.share)} in second ${one.second}${one.repeat === null ? "" : ` of round ${one.repeat}`}`);
   const median = (value: Spread | null): string => spread(value, count, "").median;
   const titles = [
-    "warmer", "lowest second (÷ nothing)", "least of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "nothing had served by its warm time (transactions)",
-    "served in all ÷ nothing (×)",
+    "warmer", "lowest second (÷ nothing)", "lowest of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from", "served with nothing by the same time (transactions)",
+    "served in total ÷ nothing (×)",
   ];
-  const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw's ÷ that (×)"];
+  const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw ÷ this warmer (×)"];
   const rows = warmers.map((one) => [
     one.strategy, share(one.lowest), share(one.least),
     one.floor === null || one.is_floor_held === null ? "–" : `${ratio(one.floor)} ${one.is_floor_held ? "held" : "missed"}`,
     one.ahead_from_second === null ? "never" : `second ${one.ahead_from_second}`, median(one.nothing_served_by_then), ratioText(one.served_ratio),
     ...(deadline === null ? [] : [median(one.served_by_deadline), ratioText(one.deadline_ratio), ratioText(one.pgthaw_ratio)]),
   ]);
-  const note = deadline === null ? "" : ` ${seconds(deadline)} are 1.25 × the bound.`;
+  const note = deadline === null ? "" : ` ${seconds(deadline)} is 1.25 × the bound.`;
   return element("div", {},
-    paragraph("soft", `The floor is compared with the lowest of all rounds. “Ahead”: from the end of this second to the end of the trial, it had served more in total than with nothing.${note}`),
-    table("Throughput of the traffic meanwhile, in figures", [...titles, ...later], rows, { className: "low" }));
+    paragraph("soft", `The floor applies to the lowest second of all rounds. “Ahead”: from the end of this second to the end of the trial, the server had served more transactions in total than with nothing.${note}`),
+    table("Throughput beside the warmer, in figures", [...titles, ...later], rows, { className: "low" }));
 }
 
 const DEFINITIONS: [string, string][] = [
-  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts together with the strategy. The remaining reads of the workload date the moment to a tenth of a second."],
+  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts together with the strategy. The remaining reads of the workload determine the moment to a tenth of a second."],
   ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached this share of the steady level, in whole seconds. The whole run has one steady level: the median over all warm seconds of all trials."],
   ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be faster."],
-  ["served by then", "Transactions served until the strategy was warm, or over the whole trial if it never was. “Nothing by then” are those that the trials of “nothing” had served by the same time."],
-  ["medians and ranges", "Over the repeats. A repeat that did not get there counts as longer than all that did. An unknown median or end is shown as “>” the trial's length."],
-  ["ratios", "Always between the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: it omits as many of the sorted ratios at each end as chance allows. A time that was not reached makes a ratio a limit: “<” or “>”."],
+  ["served until warm", "Transactions served until the server was warm, or in the whole trial if it never was. “Served with nothing” counts the transactions of the trials of “nothing” until the same time."],
+  ["medians and ranges", "Over the repeats. A repeat that did not reach the time counts as longer than all that did. “>” and the trial’s length stand for an unknown median or end."],
+  ["ratios", "Ratios of the two trials of one round, whose order is random, so a drift of the machine affects both. The interval is that of the sign test, which assumes no distribution: it omits as many of the sorted ratios at each end as chance allows. If a trial did not reach the time, the ratio is a limit: “<” or “>”."],
   ["device read", "Bytes that all processes read from the device in the whole trial, as counted by the kernel."],
   ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only requests read-ahead seems to be done long before its data arrives."],
 ];

@@ -52,7 +52,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
     ? ["bytes ÷ bandwidth", "Hatched: not warm within the trial."]
     : ["the minimum that the disk allows, with the best merging of gaps", "Hatched: not reached by half of the repeats. Paler: until shared_buffers were restored too."];
   const isBounded = study.points.some((point) => spreadOf(point, "bound_ratio") !== null);
-  const explanation = `The median of the repeats, with a whisker from the soonest to the latest${isBounded ? `, and its ratio to the bound: ${least}` : ""}. ${hatched}`;
+  const explanation = `The median of the repeats, with a whisker from the earliest to the latest${isBounded ? `, and its ratio to the bound: ${least}` : ""}. ${hatched}`;
   return timesPlan({ id, title, explanation, unit: () => unit }, ({ theme: { isDark } }) => {
     const reached = timesBy(study, isDark, key, (point) => ({ times: spreadOf(point, "bound_ratio") }));
     const buffers = timesBy(study, isDark, "buffers_after_seconds", (point) => ({ name: `${nameOf(study, point)}: shared_buffers`, opacity: 0.5, isSubject: false }));
@@ -64,7 +64,7 @@ export function timesOf(study: StudyData): ChartPlan<StudyState> {
 
 const jobTimes: ChartPlan<StudyState> = timesPlan({
   id: "job-times", title: "Seconds until the job was done", unit: () => "seconds since the cold start",
-  explanation: "The median of the repeats from a cold start, with a whisker from the soonest to the latest. Paler: the warmer before the job began.",
+  explanation: "The median of the repeats from a cold start, with a whisker from the earliest to the latest. Paler: the warmer before the job.",
 }, ({ state: { study }, theme: { isDark } }) => ({
   times: timesBy(study, isDark, "whole_seconds", (point) => ({ name: point.values.join(", ") || point.label, before: beforeLoad(point) })).map(({ time }) => time), bound: null,
 }));
@@ -77,7 +77,7 @@ export function ratiosOf({ ratios }: StudyData): ChartPlan<StudyState> | null {
   const dividends = new Map(ratios.map((one) => [rowOf(one), one.dividend]));
   const quantities = [...new Set(ratios.map(quantityOf))].sort((a, b) => Number(a.startsWith("50")) - Number(b.startsWith("50")));
   return ratiosPlan({
-    title: "Ratios within the rounds", about: "Each time is divided by the other one of the same round.", floor: null,
+    title: "Ratios within the rounds", about: "Each time is divided by the other strategy’s time in the same round.", floor: null,
     names: [...dividends.keys()],
     quantities: quantities.map((id) => ({ id, to: id.split(" ÷ ")[1] ?? "", find: (name) => ratios.find((one) => quantityOf(one) === id && rowOf(one) === name) ?? null })),
     style: (name, isDark) => strategyStyle(dividends.get(name) ?? "", [...dividends.values()], isDark),

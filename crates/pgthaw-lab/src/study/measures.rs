@@ -95,7 +95,7 @@ pub const MEASURES: &[Measure] = &[
     .drawn(TIME, "on a processor"),
     measure("time_ready_seconds", Backends, "ready, waiting for a processor", |s| time(s)?.ready_seconds)
         .joined(Mean, "time_ready")
-        .drawn(TIME, "ready for one"),
+        .drawn(TIME, "ready for a processor"),
     measure("time_lwlock_seconds", Backends, "waiting for a lightweight lock", |s| Some(time(s)?.lwlock_seconds))
         .joined(Mean, "time_lwlock")
         .drawn(TIME, "LWLock"),

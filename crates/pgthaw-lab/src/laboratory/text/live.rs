@@ -149,7 +149,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));
     let warnings = match ended.warnings.len() {
         0 => String::new(),
-        count => format!("  {} against it", counted(count, "verdict")),
+        count => format!("  {}", counted(count, "verdict")),
     };
     format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
 }
