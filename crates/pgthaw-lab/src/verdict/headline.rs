@@ -12,8 +12,8 @@ use model::tell_after;
 /// Factor by which another point's worst second or percentile must be better.
 const TELLING: f64 = 1.25;
 
-/// Reports the fastest cold point; then the highest throughput with its drawbacks, a calmer point, and
-/// indistinguishable points.
+/// Reports the fastest cold point; then the highest throughput with its drawbacks, a calmer point, and points that
+/// only a comparison in pairs can distinguish.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -172,11 +172,10 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
     let (first, tps) = rivals.first()?;
     let more = match rivals.len() - 1 {
         0 => String::new(),
-        1 => ", or one point more,".to_owned(),
-        count => format!(", or {count} points more,"),
+        more => format!(", and of {} more,", counted(more, "point")),
     };
     let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
-    Some(format!("these trials do not show whether {first}{more} is slower at all"))
+    Some(format!("the trials of {first}{more} overlap with these: compare them in pairs (`pgthaw results compare`)"))
 }
 
 /// Compares the worst second, or else the 99th percentile.
@@ -263,13 +262,11 @@ mod tests {
         let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
         let told = render_sweep_headline(&[], &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
-        assert!(
-            told.ends_with("; these trials do not show whether clients 2 with 1,850 (1,700–1,900) is slower at all."),
-            "{told}"
-        );
+        let compare = "overlap with these: compare them in pairs (`pgthaw results compare`).";
+        assert!(told.ends_with(&format!("; the trials of clients 2 with 1,850 (1,700–1,900) {compare}")), "{told}");
         let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
-        assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
-        assert!(!render_sweep_headline(&[], &[best, slow]).contains("slower at all"));
+        assert!(told.contains("(1,700–1,900), and of 1 point more, overlap with these"), "{told}");
+        assert!(!render_sweep_headline(&[], &[best, slow]).contains("overlap"));
     }
 
     #[test]
