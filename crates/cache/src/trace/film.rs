@@ -429,8 +429,8 @@ const TEXT_BYTES_MAX: usize = 256;
 /// More relations than a film needs; 1.3 kB of memory each.
 const RELATIONS_MAX: usize = 1 << 17;
 
-/// Base limits, and allowances per byte of the file, because each event and block takes time to read. No event packs to
-/// less than a byte.
+/// Base limits, and the number that each byte of the file adds: a few bytes can encode many events and blocks, and each
+/// takes time to read.
 const EVENTS_MAX: (u64, u64) = (1 << 18, 16);
 const BLOCKS_MAX_OF_FILM: (u64, u64) = (1 << 28, 1 << 14);
 

@@ -113,7 +113,7 @@ pub struct TrafficReceipt {
     pub yielded_seconds: f64,
     /// The restore's final share of the bandwidth while most busy server processes ran.
     pub flowing_share: Option<f64>,
-    /// The server's work at `flowing_share`, relative to its work at a share of 93 %.
+    /// The server's processor time at `flowing_share` ÷ that at a share of 93 %; 1 if not measured.
     pub flowing_gain: Option<f64>,
     /// Number of new plans after load began or ended.
     pub replanned: u32,

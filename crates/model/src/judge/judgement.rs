@@ -25,7 +25,7 @@ pub struct Judgement {
     pub period_seconds: Option<f64>,
     /// Throughput of the level; if it was not reached, the fitted throughput.
     pub steady_tps: Option<f64>,
-    /// Distance from `steady_tps` within which 95 % of such levels lie, as a difference of logarithms.
+    /// Distance from `steady_tps` to the ends of the true level's 95 % interval, as a difference of logarithms.
     pub level_error_share: Option<f64>,
     /// Mean throughput of the whole run.
     pub mean_tps: f64,
