@@ -32,8 +32,16 @@ impl Fact {
         Fact { label, parts: Vec::new() }
     }
 
+    fn unseen(label: &'static str) -> Fact {
+        Fact { label, parts: vec![(0, "not visible".to_owned())] }
+    }
+
     fn add(&mut self, priority: u8, text: impl Into<String>) {
         self.parts.push((priority, text.into()));
+    }
+
+    fn add_if(&mut self, is_shown: bool, priority: u8, text: String) {
+        self.parts.extend(is_shown.then_some((priority, text)));
     }
 
     fn add_some<T>(&mut self, priority: u8, value: Option<T>, text: impl FnOnce(T) -> String) {
@@ -91,7 +99,7 @@ fn temporary_files_of(frame: &TopFrame) -> Option<Fact> {
     let mut fact = Fact::of("temp files");
     fact.add(0, format!("{} of {}", most.bytes, name_session(&most.session)));
     let others = frame.temporary_files.len() - 1;
-    fact.add_some(2, (others > 0).then_some(others), |others| format!("and of {others} more"));
+    fact.add_if(others > 0, 2, format!("and of {others} more"));
     fact.add_some(1, most.session.query.as_deref(), |query| printable(query).into_owned());
     Some(fact)
 }
@@ -115,9 +123,8 @@ fn throughput_of(frame: &TopFrame, server_at_ms: i64) -> Fact {
             0 => fact.add(1, format!("{} {} active", counted(server.clients, "client"), server.active)),
             hidden => fact.add(1, format!("{} hidden from this role", counted(hidden, "session"))),
         }
-        if server.idle_in_transaction > 0 {
-            fact.add(5, format!("{} idle in a transaction", server.idle_in_transaction));
-        }
+        let idle = server.idle_in_transaction;
+        fact.add_if(idle > 0, 5, format!("{idle} idle in a transaction"));
         fact.add_some(7, server.longest_query_ns, |ns| format!("oldest query {}", render_ns(ns)));
         fact.add_some(8, server.longest_transaction_ns, |ns| format!("oldest transaction {}", render_ns(ns)));
     }
@@ -156,10 +163,7 @@ fn hits_of(frame: &TopFrame) -> Fact {
 
 fn device_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("device");
-    let Some(machine) = &frame.machine else {
-        fact.add(0, "not visible");
-        return fact;
-    };
+    let Some(machine) = &frame.machine else { return Fact::unseen("device") };
     match &machine.gauges.device {
         Some(device) => {
             fact.add_some(5, machine.device_name.as_deref(), |name| printable(name).into_owned());
@@ -186,27 +190,21 @@ fn add_device(fact: &mut Fact, device: &DeviceUse) {
 
 fn checkpoint_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("checkpoint");
-    let Some(step) = &frame.checkpoint else {
-        fact.add(0, "not visible");
-        return fact;
-    };
+    let Some(step) = &frame.checkpoint else { return Fact::unseen("checkpoint") };
     let block_size = frame.server.map_or(8192, |server| server.block_size);
     // The number of buffers is unknown if the checkpoint was first seen while writing.
-    let written = |buffers: u64| match buffers {
+    let written = match step.buffers {
         0 => String::new(),
-        _ => format!(", {} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into()))),
+        buffers => format!(", {} ({})", counted(buffers, "buffer"), Bytes(buffers.saturating_mul(block_size.into()))),
     };
-    let since = |ns: Option<u64>| ns.map(|ns| format!(" for {}", render_ns(ns))).unwrap_or_default();
-    match step.phase {
-        CheckpointPhase::Writing => {
-            fact.add(0, format!("writing{}{}", since(step.running_ns), written(step.buffers)));
-        }
-        CheckpointPhase::Syncing => {
-            fact.add(0, format!("synchronising{}{}", since(step.running_ns), written(step.buffers)));
-        }
-        CheckpointPhase::Idle => fact.add(0, next_of(step)),
-        CheckpointPhase::Unknown => fact.add(0, "phase not visible"),
-    }
+    let since = step.running_ns.map(|ns| format!(" for {}", render_ns(ns))).unwrap_or_default();
+    let phase = match step.phase {
+        CheckpointPhase::Writing => format!("writing{since}{written}"),
+        CheckpointPhase::Syncing => format!("synchronising{since}{written}"),
+        CheckpointPhase::Idle => next_of(step),
+        CheckpointPhase::Unknown => "phase not visible".to_owned(),
+    };
+    fact.add(0, phase);
     fact.add(1, format!("WAL {} of {}", Bytes(step.wal_bytes), Bytes(step.max_wal_bytes)));
     if let Some(last) = step.last {
         let ago = frame.at_ms.saturating_sub(last.ended_at_ms) / 1000;
@@ -227,19 +225,15 @@ fn next_of(step: &CheckpointStep) -> String {
 
 fn machine_of(frame: &TopFrame) -> Fact {
     let mut fact = Fact::of("memory");
-    let Some(MachineStep { gauges: machine, .. }) = &frame.machine else {
-        fact.add(0, "not visible");
-        return fact;
-    };
+    let Some(MachineStep { gauges: machine, .. }) = &frame.machine else { return Fact::unseen("memory") };
     fact.add(0, format!("dirty {}", machine.dirty_bytes));
     fact.add(0, format!("writeback {}", machine.writeback_bytes));
     fact.add(2, format!("available {}", machine.available_bytes));
     fact.add(4, format!("page cache {}", machine.cached_bytes));
     let (busy, all) = (machine.processors_busy_seconds, frame.cost.processors);
     fact.add(1, format!("processors {busy:.2} of {all:.0} busy"));
-    if machine.processors_steal_seconds >= 0.005 {
-        fact.add(3, format!("stolen {:.2}", machine.processors_steal_seconds));
-    }
+    let stolen = machine.processors_steal_seconds;
+    fact.add_if(stolen >= 0.005, 3, format!("stolen {stolen:.2}"));
     let pressure = machine.pressure;
     for (name, ratio) in [("processor", pressure.cpu_some), ("I/O", pressure.io_some), ("memory", pressure.memory_some)]
     {
@@ -258,12 +252,8 @@ fn cost_of(frame: &TopFrame) -> Fact {
     fact.add_some(4, frame.explained, |share| format!("explained {:.2} %", 100.0 * share));
     let imperfect = &frame.imperfect;
     fact.add(2, format!("lost {}", imperfect.lost_processes.saturating_add(frame.lost_frames)));
-    if imperfect.recovered > 0 {
-        fact.add(5, format!("recovered {}", imperfect.recovered));
-    }
-    if imperfect.wakes_missed > 0 {
-        fact.add(6, format!("wakes missed {}", imperfect.wakes_missed));
-    }
+    fact.add_if(imperfect.recovered > 0, 5, format!("recovered {}", imperfect.recovered));
+    fact.add_if(imperfect.wakes_missed > 0, 6, format!("wakes missed {}", imperfect.wakes_missed));
     fact
 }
 
