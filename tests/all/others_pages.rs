@@ -5,15 +5,24 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use host::linux::DiskLimit;
 use host::linux::machine::pages_out_idle;
 use postgres::Listening;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::films::{JOB, assert_gone, assert_resident, brought_stays, make_cold, os_blocks, psql, receipt, server};
-use crate::servers::{self, Output, TestServer, wait_until};
+use crate::servers::{self, Output, TestServer, below, is_in_state, wait_until};
 
 /// Its first half as somebody else reads it, and what part of it that is.
 const HALF: &str = "SELECT count(body) FROM t WHERE ctid < '(4000,0)'";
+
+/// The quarter after it.
+const QUARTER: &str = "SELECT count(body) FROM t WHERE ctid >= '(4000,0)' AND ctid < '(6000,0)'";
+
+/// A job that reads `t` with workers.
+const PARALLEL_JOB: &str = "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0;
+    SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SELECT count(body) FROM t";
 
 /// A job of its own: it tells when it has read, and ends when it is let.
 struct Job(Child);
@@ -30,7 +39,7 @@ impl Job {
             wait("may_read"),
             wait("may_end")
         );
-        let run = ["run", "--protect", "--json"];
+        let run = ["run", "--json"];
         let mut command = server.command(&[&run, options, &["--", "sh", "-c", &script]].concat());
         let job = Job(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         wait_until("the job", || server.home().join("is_started").exists());
@@ -45,6 +54,20 @@ impl Job {
     fn end(self, server: &TestServer) -> Value {
         fs::write(server.home().join("may_end"), "").unwrap();
         receipt(&Output::from(self.0.wait_with_output().unwrap()).ok())
+    }
+
+    /// As [`Job::end`]: between the job's end and the clean-up somebody else asks for something.
+    fn end_before(self, server: &TestServer, statement: &str) -> Value {
+        let processes = below(self.0.id());
+        let (works, job) = (processes[0], processes[1]);
+        let send = |signal| kill_process(Pid::from_raw(works as i32).unwrap(), signal).unwrap();
+        send(Signal::STOP);
+        wait_until("the stop", || is_in_state(works, 'T'));
+        fs::write(server.home().join("may_end"), "").unwrap();
+        wait_until("the job's end", || is_in_state(job, 'Z'));
+        server.psql(statement);
+        send(Signal::CONT);
+        self.end(server)
     }
 }
 
@@ -67,41 +90,75 @@ fn assert_kept(server: &mut TestServer, parts: &[(&str, f64)], mut job: impl FnM
     }
 }
 
+fn session(server: &TestServer, sql: &str) -> String {
+    format!("{} -XAtqc '{sql}'", psql(server))
+}
+
 fn scan(server: &TestServer) -> String {
-    format!("{} -XAtqc 'SELECT count(body) FROM t'", psql(server))
+    session(server, "SELECT count(body) FROM t")
+}
+
+fn server_of_others() -> TestServer {
+    let server = server(15);
+    server.psql("CREATE TABLE v AS TABLE u; CREATE TABLE w AS TABLE u; VACUUM v, w; CHECKPOINT");
+    server
+}
+
+/// Checks that pages which others ask for before a job, beside it, and between its end and the clean-up are cached afterwards.
+fn check_others(server: &mut TestServer, options: &[&str], reads: &str) {
+    let receipt = assert_kept(server, &[("u", 1.0), ("v", 1.0), ("w", 1.0), ("t", 0.75)], |server| {
+        make_cold(server);
+        server.psql("SELECT count(body) FROM u");
+        let job = Job::start(server, options, reads);
+        // Before any session of the job is there.
+        server.psql("SELECT count(body) FROM v");
+        job.read(server);
+        server.psql(HALF);
+        server.psql("SELECT count(body) FROM w");
+        job.end_before(server, QUARTER)
+    });
+    // What nobody else asked for goes where the kernel tells who did.
+    assert!(!options.contains(&"polling") || brought_stays(&receipt), "{receipt:#}");
+    if !brought_stays(&receipt) {
+        assert_resident(server, "t", 0.0, 0.77);
+    }
+    let isolates = options.contains(&"--protect=isolate") && DiskLimit::available().is_ok();
+    assert_eq!(receipt["attended"]["isolated"].is_object(), isolates, "{receipt:#}");
 }
 
 #[test]
-fn what_others_ask_for_before_and_while_a_job_runs_stays() {
+fn what_others_ask_for_before_while_and_after_a_job_runs_stays() {
     needs_root!();
-    let mut server = server(15);
-    server.psql("CREATE TABLE v AS TABLE u; CREATE TABLE w AS TABLE u; VACUUM v, w; CHECKPOINT");
+    let mut server = server_of_others();
     let file = server.data_directory().join(server.psql("SELECT pg_relation_filepath('t')"));
     let copies = format!("cat {} > /dev/null", file.display());
-    let by_polling = ["--source", "polling"].as_slice();
-    // Of a session, of a process that reads files itself, and of one that is preloaded.
+    let scan = scan(&server);
+    // Of a session, of one that is preloaded, and of a process that reads files itself.
     for (options, reads) in [
-        (["--like", "x"].as_slice(), scan(&server)),
-        (&["--like", "x", "--riops", "100", "--rbps", "1GB"], scan(&server)),
-        (&[], copies),
-        (by_polling, scan(&server)),
+        (["--protect", "--like", "x"].as_slice(), &scan),
+        (&["--protect", "--like", "x", "--riops", "100", "--rbps", "1GB"], &scan),
+        (&["--protect"], &copies),
+        (&["--protect", "--source", "polling"], &scan),
     ] {
-        let receipt = assert_kept(&mut server, &[("u", 1.0), ("v", 1.0), ("w", 1.0), ("t", 0.5)], |server| {
-            make_cold(server);
-            server.psql("SELECT count(body) FROM u");
-            let job = Job::start(server, options, &reads);
-            // Before any session of the job is there.
-            server.psql("SELECT count(body) FROM v");
-            job.read(server);
-            server.psql(HALF);
-            server.psql("SELECT count(body) FROM w");
-            job.end(server)
-        });
-        // What nobody else asked for goes where the kernel tells who did.
-        assert!(options != by_polling || brought_stays(&receipt), "{receipt:#}");
-        if !brought_stays(&receipt) {
-            assert_resident(&server, "t", 0.0, 0.52);
-        }
+        check_others(&mut server, options, reads);
+    }
+}
+
+#[test]
+fn what_others_ask_for_beside_a_job_that_is_set_apart_or_has_workers_stays() {
+    needs_root!();
+    let mut server = server_of_others();
+    let plan = server.psql(&PARALLEL_JOB.replace("SELECT", "EXPLAIN SELECT"));
+    assert!(plan.contains("Parallel Seq Scan"), "{plan}");
+    let (scan, in_parallel) = (scan(&server), session(&server, PARALLEL_JOB));
+    let backwards = session(&server, JOB);
+    for (options, reads) in [
+        (["--protect=isolate", "--like", "x"].as_slice(), &scan),
+        (&["--protect"], &in_parallel),
+        (&["--protect=isolate", "--source", "polling"], &in_parallel),
+        (&["--protect", "--source", "polling"], &backwards),
+    ] {
+        check_others(&mut server, options, reads);
     }
 }
 
@@ -111,7 +168,7 @@ fn by_looking_nobody_knows_who_else_asked_and_what_a_job_brought_stays() {
     let mut server = server(15);
     let receipt = assert_kept(&mut server, &[("t", 1.0)], |server| {
         make_cold(server);
-        let job = Job::start(server, &["--source", "polling"], &scan(server));
+        let job = Job::start(server, &["--protect", "--source", "polling"], &scan(server));
         job.read(server);
         job.end(server)
     });
@@ -125,7 +182,7 @@ fn what_others_ask_for_stays_where_io_workers_read_for_everybody() {
     let mut server = server(servers::newest());
     let receipt = assert_kept(&mut server, &[("t", 0.5)], |server| {
         make_cold(server);
-        let job = Job::start(server, &[], &scan(server));
+        let job = Job::start(server, &["--protect"], &scan(server));
         job.read(server);
         server.psql(HALF);
         job.end(server)

@@ -190,6 +190,12 @@ pub fn below(pid: u32) -> Vec<u32> {
     children.iter().flat_map(|child| [vec![*child], below(*child)].concat()).collect()
 }
 
+/// Is a process in this state of /proc/PID/status, such as `T` (stopped) or `Z` (ended, and not yet waited for)?
+pub fn is_in_state(pid: u32, state: char) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|status| status.contains(&format!("\nState:\t{state}")))
+}
+
 /// Kills a `pgthaw run`: who waits for it at once, and who works ends with him. Returns the processes of its job.
 pub fn kill_run(run: &mut Child) -> Vec<u32> {
     let processes = below(run.id());

@@ -288,10 +288,10 @@ fn a_call_that_fails_under_results_is_told_and_harms_nothing() {
     figures.finish();
 }
 
-/// Makes reads and writes move less than was asked for. `None` without a C compiler.
-fn build_short_transfers(directory: &Path) -> Option<PathBuf> {
-    let (source, library) = (directory.join("short_transfers.c"), directory.join("short_transfers.so"));
-    fs::write(&source, include_str!("short_transfers.c")).unwrap();
+/// Compiles a library for LD_PRELOAD. `None` without a C compiler.
+pub fn build_library(directory: &Path, text: &str) -> Option<PathBuf> {
+    let (source, library) = (directory.join("library.c"), directory.join("library.so"));
+    fs::write(&source, text).unwrap();
     let mut compiler = Command::new("cc");
     compiler.args(["-D_GNU_SOURCE", "-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source);
     match compiler.status() {
@@ -304,7 +304,7 @@ fn build_short_transfers(directory: &Path) -> Option<PathBuf> {
 fn reads_and_writes_that_fall_short_change_nothing() {
     let mut figures = Figures::new("short reads and writes", "PGTHAW_KILLS_FAULTS_OF_TRANSFERS", 8);
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-    let Some(library) = build_short_transfers(directory.path()) else { return };
+    let Some(library) = build_library(directory.path(), include_str!("short_transfers.c")) else { return };
     let world = World::new();
     let cases: Vec<Case> = of_snapshots().into_iter().chain(of_results(&world.results)).collect();
     let mut number = 0;

@@ -8,48 +8,105 @@ use std::time::Duration;
 
 use host::linux::DiskLimit;
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
-use crate::servers::{self, TestServer, wait_until};
+use crate::servers::{self, TestServer, below, is_in_state, wait_until};
 
-use super::strace::{self, Point};
+use super::faults::build_library;
+use super::figures::Figures;
 
-/// Points of each kind that are tried, spread over all that there are.
-fn points_to_try() -> usize {
-    std::env::var("PGTHAW_KILLS_UNDONE").ok().and_then(|number| number.parse().ok()).unwrap_or(6)
+/// A few calls of so many, spread over all of them, from 1. PGTHAW_KILLS_UNDONE is another number of calls, or `all`.
+fn spread(calls: usize, few: usize) -> impl Iterator<Item = usize> {
+    let wanted = std::env::var("PGTHAW_KILLS_UNDONE").map_or(few, |number| number.parse().unwrap_or(usize::MAX));
+    let step = calls.div_ceil(wanted.max(1)).max(1);
+    (1..=calls).skip(step / 2).step_by(step)
 }
 
-fn spread(points: Vec<Point>) -> Vec<Point> {
-    let step = points.len().div_ceil(points_to_try()).max(1);
-    points.into_iter().step_by(step).collect()
+/// Part of the path of a connection, and of a cgroup's files.
+const CONNECTIONS: &str = "socket:";
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// strike.c, which stops or kills a command after a certain call.
+struct Shim {
+    directory: TempDir,
+    library: PathBuf,
 }
 
-/// A command that strace stops or kills at a point.
+impl Shim {
+    /// `None` without a C compiler.
+    fn build() -> Option<Shim> {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let library = build_library(directory.path(), include_str!("strike.c"))?;
+        Some(Shim { directory, library })
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    fn load(&self, mut command: Command, paths: &str) -> Command {
+        fs::write(self.log(), "").unwrap();
+        command.env("LD_PRELOAD", &self.library).env("STRIKE_LOG", self.log()).env("STRIKE_WHERE", paths);
+        command
+    }
+
+    /// The calls of the last command, each with its path.
+    fn calls(&self) -> Vec<String> {
+        fs::read_to_string(self.log()).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// The calls of a command that nobody disturbs.
+    fn calls_of(&self, command: Command, paths: &str) -> Vec<String> {
+        let output = servers::output_of(&mut self.load(command, paths));
+        assert!((0..=3).contains(&output.status), "{output:?}");
+        self.calls()
+    }
+
+    /// Returns when the signal has come after the call with this number, or the command has ended without.
+    fn strike(&self, command: Command, paths: &str, number: usize, signal: Signal) -> Struck {
+        let mut command = self.load(command, paths);
+        command.env("STRIKE_AT", number.to_string()).env("STRIKE_SIGNAL", signal.as_raw().to_string());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("the signal", || {
+            let mut processes = [vec![child.id()], below(child.id())].concat().into_iter();
+            processes.any(|pid| is_in_state(pid, 'T')) || child.try_wait().unwrap().is_some()
+        });
+        let call = self.calls().get(number - 1).and_then(|call| Some(call.split_once(' ')?.0.to_owned()));
+        Struck { child, call }
+    }
+}
+
 struct Struck {
-    strace: Child,
-    is_stopped: bool,
+    child: Child,
+    /// `None` if the command made fewer calls this time.
+    call: Option<String>,
 }
 
 impl Struck {
-    /// Returns when the signal has come, or the command has ended without.
-    fn start(command: &Command, point: &Point, signal: &str, log: &Path) -> Struck {
-        fs::write(log, "").unwrap();
-        let mut command = strace::strike_at_paths(command, point, &format!("signal={signal}"), &[], log);
-        let mut strace = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let mut is_stopped = false;
-        wait_until("the signal", || {
-            is_stopped = fs::read_to_string(log).unwrap().contains("--- stopped by SIGSTOP ---");
-            is_stopped || strace.try_wait().unwrap().is_some()
-        });
-        Struck { strace, is_stopped }
-    }
-
     fn end(mut self) {
-        // strace ends with the command.
-        for pid in servers::below(self.strace.id()) {
-            let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
+        if self.child.try_wait().unwrap().is_none() {
+            for pid in below(self.child.id()) {
+                let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
+            }
         }
-        self.strace.wait().unwrap();
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
     }
+}
+
+fn postmaster_of(server: &TestServer) -> u32 {
+    let file = fs::read_to_string(server.data_directory().join("postmaster.pid")).unwrap();
+    file.lines().next().unwrap().parse().unwrap()
+}
+
+fn processes_of(server: &TestServer) -> Vec<u32> {
+    let postmaster = postmaster_of(server);
+    [vec![postmaster], below(postmaster)].concat()
+}
+
+/// The postmaster, and a process that it starts anew after a backend's crash.
+fn life_of(server: &TestServer) -> (u32, String) {
+    (postmaster_of(server), server.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
 }
 
 /// A server with a database of a plain role's, in whose schema the extensions are, and a snapshot of its table in both tiers.
@@ -93,50 +150,73 @@ test_every_version! {
     }
 }
 
+const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgthaw%'";
+
+const TRANSACTIONS: &str = "SELECT state, query FROM pg_stat_activity
+    WHERE application_name LIKE 'pgthaw%' AND state LIKE 'idle in transaction%'";
+
+/// A statement that runs may hold some, unless it waits for pgthaw.
+const LOCKS: &str = "SELECT l.locktype, l.mode, a.query FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE a.pid <> pg_backend_pid() AND a.backend_type = 'client backend' AND l.mode <> 'AccessShareLock'
+      AND l.locktype <> 'virtualxid' AND (a.state <> 'active' OR a.wait_event = 'ClientWrite')";
+
+/// The owner can do with his schema what he likes.
+const OWNER: &str = "SET lock_timeout = '1s'; SET SESSION AUTHORIZATION shop; GRANT USAGE ON SCHEMA ext TO PUBLIC;
+    ALTER SCHEMA ext RENAME TO other; ALTER SCHEMA other RENAME TO ext; CREATE SCHEMA more; DROP SCHEMA more";
+
+/// The command, where it has something to do.
+fn prepare(server: &mut TestServer, arguments: &[&str]) -> Command {
+    match arguments[0] {
+        "restore" => make_cold(server),
+        "evict" => drop(server.psql_in("shop", "SELECT ext.pg_prewarm('t')")),
+        _ => {}
+    }
+    server.command(arguments)
+}
+
 #[test]
-fn a_restore_that_is_stopped_after_any_statement_keeps_nothing_open() {
-    if !strace::is_here() {
-        return;
+fn a_command_that_is_stopped_or_killed_after_any_statement_keeps_nothing_open() {
+    let Some(shim) = Shim::build() else { return };
+    let mut server = server_of_an_owner(servers::newest());
+    let commands = [
+        &["restore", "--json"][..],
+        &["map"],
+        &["snapshot", "take"],
+        &["evict", "-d", "shop", "--yes"],
+        &["run", "--like", "x", "--", "true"],
+    ];
+    let mut figures = Figures::of("stops and kills after statements", 2 * commands.len());
+    for arguments in commands {
+        let calls = shim.calls_of(prepare(&mut server, arguments), CONNECTIONS);
+        assert!(calls.len() > 4, "{arguments:?}: {calls:?}");
+        for number in spread(calls.len(), 2) {
+            for signal in [Signal::STOP, Signal::KILL] {
+                let command = prepare(&mut server, arguments);
+                let before = life_of(&server);
+                let struck = shim.strike(command, CONNECTIONS, number, signal);
+                let what = format!("{}: {signal:?} after {:?}, call {number}", arguments[0], struck.call);
+                let wait_for_sessions = || wait_until("the end of its sessions", || server.psql(SESSIONS) == "0");
+                match signal {
+                    // What was sent is answered meanwhile.
+                    Signal::STOP => std::thread::sleep(Duration::from_millis(500)),
+                    _ => wait_for_sessions(),
+                }
+                assert_eq!(server.psql(TRANSACTIONS), "", "{what}");
+                assert_eq!(server.psql_in("shop", LOCKS), "", "{what}");
+                server.psql_in("shop", OWNER);
+                struck.call.iter().for_each(|call| figures.note(format!("{}: {signal:?} after {call}", arguments[0])));
+                struck.end();
+                wait_for_sessions();
+                assert_eq!(life_of(&server), before, "{what}");
+                figures.checked("servers that lived on without a transaction, lock or session of pgthaw's", 1);
+            }
+        }
     }
-    let mut server = server_of_an_owner(servers::servers().last().unwrap().0);
-    let log = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
-    let restore = |server: &TestServer| server.command(&["restore", "--json", "--tier", "buffers"]);
-    make_cold(&mut server);
-    let points = strace::find_points(&restore(&server), "sendto,recvfrom", log.path(), |line| line.contains("socket:"));
-    assert!(points.len() > 4, "{points:?}");
-    let mut stops = 0;
-    for point in spread(points) {
-        make_cold(&mut server);
-        let struck = Struck::start(&restore(&server), &point, "STOP", log.path());
-        // What was sent is answered meanwhile.
-        std::thread::sleep(Duration::from_millis(500));
-        let open = server.psql(
-            "SELECT state, query FROM pg_stat_activity WHERE application_name LIKE 'pgthaw%' AND state LIKE 'idle in transaction%'",
-        );
-        assert_eq!(open, "", "{point:?}");
-        let locks = "SELECT l.locktype, l.mode, a.query FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-            WHERE a.pid <> pg_backend_pid() AND a.backend_type = 'client backend' AND l.mode NOT IN ('AccessShareLock')
-              AND l.locktype <> 'virtualxid'";
-        assert_eq!(server.psql_in("shop", locks), "", "{point:?}");
-        // The owner can do with his schema what he likes.
-        let owner = "SET lock_timeout = '1s'; SET SESSION AUTHORIZATION shop; GRANT USAGE ON SCHEMA ext TO PUBLIC;
-            ALTER SCHEMA ext RENAME TO other; ALTER SCHEMA other RENAME TO ext; CREATE SCHEMA more; DROP SCHEMA more";
-        server.psql_in("shop", owner);
-        stops += usize::from(struck.is_stopped);
-        struck.end();
-    }
-    assert!(stops > 0);
+    figures.finish();
 }
 
 /// Each limit on memory that holds for a process of the server.
 fn limits_on_memory(server: &TestServer) -> BTreeSet<(PathBuf, String)> {
-    let postmaster: u32 = fs::read_to_string(server.data_directory().join("postmaster.pid"))
-        .unwrap()
-        .lines()
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
     let of = |pid: u32| -> Vec<(PathBuf, String)> {
         let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let directories = cgroups.lines().filter_map(|line| {
@@ -148,50 +228,72 @@ fn limits_on_memory(server: &TestServer) -> BTreeSet<(PathBuf, String)> {
         let files = directories.flat_map(|directory| limits.map(|limit| directory.join(limit)));
         files.filter_map(|file| Some((file.clone(), fs::read_to_string(file).ok()?))).collect()
     };
-    [vec![postmaster], servers::below(postmaster)].concat().into_iter().flat_map(of).collect()
+    processes_of(server).into_iter().flat_map(of).collect()
+}
+
+fn is_apart(server: &TestServer) -> bool {
+    let cgroups = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    processes_of(server).into_iter().map(cgroups).any(|cgroups| cgroups.contains("pgthaw-"))
 }
 
 #[test]
-fn an_isolated_run_that_is_killed_or_stopped_at_a_cgroup_leaves_no_limit_on_memory() {
+fn an_isolated_run_that_is_killed_or_stopped_at_a_cgroup_leaves_none_after_the_next_call_and_no_limit_on_memory() {
     needs_root!();
-    if !strace::is_here() {
-        return;
-    }
+    let Some(shim) = Shim::build() else { return };
     if DiskLimit::available().is_err() {
         untested!(machine: "no cgroup can be made");
     }
     let server = servers::start_any(&[("shared_buffers", "16MB")]);
     server.psql("CREATE TABLE t AS SELECT i, repeat('t', 500) AS body FROM generate_series(1, 40000) AS i; CHECKPOINT");
-    let before = limits_on_memory(&server);
-    let log = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
-    let job = format!("{} -XAtqc 'SELECT count(body) FROM t; SELECT pg_sleep(1)'", crate::films::psql(&server));
-    let run = || server.command(&["run", "--protect=isolate", "--json", "--", "sh", "-c", &job]);
-    let points = strace::find_points(&run(), "write", log.path(), |line| line.contains("/sys/fs/cgroup"));
-    assert!(points.len() > 2, "{points:?}");
-    let written = fs::read_to_string(log.path()).unwrap();
-    assert!(
-        !written
-            .lines()
-            .any(|line| line.contains("write(") && line.contains("/memory.") && !line.contains("/memory.reclaim")),
-        "{written}"
-    );
-    let mut stops = 0;
-    for point in spread(points) {
-        for signal in ["KILL", "STOP"] {
-            let struck = Struck::start(&run(), &point, signal, log.path());
+    server.pgthaw(&["snapshot", "take"]).ok();
+    // As a pooler's: it is there after each run.
+    let mut pooled = server.command_of("psql");
+    pooled.env("PGAPPNAME", "pooled").stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut pooled = pooled.spawn().unwrap();
+    let is_there = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pooled'";
+    wait_until("the pooled session", || server.psql(is_there) == "1");
+    let job = format!("{} -XAtqc 'SELECT count(body) FROM t'; sleep 0.5", crate::films::psql(&server));
+    let named = ["run", "--protect=isolate", "--application-name", "pooled", "--json", "--", "sh", "-c", &job];
+    let run = || server.command(&named);
+    let calls = shim.calls_of(run(), CGROUPS);
+    assert!(["mkdir", "write", "rmdir"].iter().all(|one| calls.iter().any(|call| call.starts_with(one))), "{calls:#?}");
+    assert!(!calls.iter().any(|call| call.contains("/memory.") && !call.contains("/memory.reclaim")), "{calls:#?}");
+    let nexts = [
+        &["run", "--protect", "--", "true"][..],
+        &["restore", "newest", "--tier", "os"],
+        &["run", "--like", "x", "--", "true"],
+        &["run", "--protect=isolate", "--", "true"],
+    ];
+    let (limits, life) = (limits_on_memory(&server), life_of(&server));
+    let mut figures = Figures::of("stops and kills of isolated runs at cgroups", 2);
+    let (mut cgroups_left, mut sessions_left) = (0, 0);
+    for (nth, number) in spread(calls.len(), 4).enumerate() {
+        for (other, signal) in [Signal::KILL, Signal::STOP].into_iter().enumerate() {
+            let struck = shim.strike(run(), CGROUPS, number, signal);
+            let what = format!("{signal:?} after {:?}, call {number}", struck.call);
             let after = limits_on_memory(&server);
             let new: Vec<_> = after
-                .difference(&before)
+                .difference(&limits)
                 .filter(|(_, limit)| limit.trim().parse::<u64>().is_ok_and(|limit| limit < 1 << 62))
                 .collect();
-            assert!(new.is_empty(), "{signal} at {point:?}: {new:?}");
-            assert_eq!(server.psql("SELECT count(*) FROM t"), "40000");
-            stops += usize::from(struck.is_stopped);
+            assert!(new.is_empty(), "{what}: {new:?}");
+            assert_eq!(server.psql("SELECT count(*) FROM t"), "40000", "{what}");
+            struck.call.iter().for_each(|call| figures.note(format!("{signal:?} after {call}")));
             struck.end();
-            server.pgthaw(&["run", "--protect=isolate", "--", "true"]).ok();
-            let left = server.psql("SELECT count(*) FROM t WHERE pg_read_file('/proc/self/cgroup') LIKE '%pgthaw-%'");
-            assert_eq!(left, "0");
+            let made = shim.calls().into_iter().filter_map(|call| Some(PathBuf::from(call.strip_prefix("mkdir ")?)));
+            let made: Vec<PathBuf> = made.collect();
+            cgroups_left += made.iter().filter(|cgroup| cgroup.exists()).count();
+            sessions_left += usize::from(is_apart(&server));
+            let next = nexts[(nth + other) % nexts.len()];
+            server.pgthaw(next).ok();
+            assert!(!made.iter().any(|cgroup| cgroup.exists()), "{what}, then {next:?}: {made:?}");
+            assert!(!is_apart(&server), "{what}, then {next:?}");
+            assert_eq!(life_of(&server), life, "{what}");
+            figures.checked("next calls after which no cgroup was left, of servers that lived on", 1);
         }
     }
-    assert!(stops > 0);
+    assert!(cgroups_left > 0 && sessions_left > 0, "{cgroups_left} cgroups and {sessions_left} sessions were left");
+    figures.finish();
+    drop(pooled.stdin.take());
+    pooled.wait().unwrap();
 }
