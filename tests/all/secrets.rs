@@ -11,15 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use pgthaw_lab::study::{Finding, SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{WrittenForecast, judge_forecast};
 
 use crate::bench::Place;
 use crate::culprits::{Open, wait_for};
+use crate::results_import::REPORT;
 use crate::servers::{self, Home, Output, TestServer};
 use crate::sweep::{spec, sweep};
 use crate::top;
 
 /// Each place has a secret of its own, so that a failure says which.
-const SECRETS: [(&str, &str); 25] = [
+const SECRETS: [(&str, &str); 30] = [
     ("primary_conninfo", "gq7primaryconninfo"),
     ("archive_command", "gq7archivecommand"),
     ("restore_command", "gq7restorecommand"),
@@ -45,16 +48,23 @@ const SECRETS: [(&str, &str); 25] = [
     ("a running statement", "gq7runningstatement"),
     ("a waiting statement", "gq7waitingstatement"),
     ("a holder's statement", "gq7holdersstatement"),
+    ("an imported file", "gq7importedfile"),
+    ("an imported directory", "gq7importeddirectory"),
+    ("an import's question", "gq7importquestion"),
+    ("a verdict", "gq7verdict"),
+    ("a judged forecast", "gq7judgedforecast"),
 ];
 
 /// Secrets that a test types on a command line, or that are in a command of a study or a script. No process may have any other secret
 /// among its arguments.
-const TYPED: [&str; 5] = [
+const TYPED: [&str; 7] = [
     "a script's shell",
     "the command of a database",
     "a connection string",
     "a connection string with a mistake",
     "a job's command",
+    "an imported directory",
+    "an import's question",
 ];
 
 fn secret(place: &str) -> &'static str {
@@ -410,6 +420,10 @@ fn what_was_kept_with_a_secret_is_shown_without_it() {
     let (run, mut trials) = crate::synthetic_run::make(1, 3);
     trials[0].settings.push(("primary_conninfo".into(), format!("password={}", secret("primary_conninfo"))));
     trials[1].strategy_outcome.as_mut().unwrap().output = format!("PGPASSWORD={} psql", secret("PGPASSWORD"));
+    let reason = format!("cannot connect to postgres://u:{}@h/d", secret("a verdict"));
+    trials[2].verdicts.push(Finding::StrategyFailed { strategy: "cat".into(), reason }.into());
+    trials[3].warnings.push(format!("password={}", secret("a judged forecast")));
+    plant_forecasts(home.path(), &run, &trials[3]);
     crate::results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let mut search = Search::default();
     for arguments in [
@@ -421,5 +435,62 @@ fn what_was_kept_with_a_secret_is_shown_without_it() {
         search.look_at(&arguments.join(" "), &home.pgthaw(arguments).ok());
     }
     search.look("the report", &fs::read(home.path().join("report.html")).unwrap());
+    for arguments in [
+        &["judge", "forecast.json"][..],
+        &["judge", "forecast.json", "--json"],
+        &["judge", "broken.json"],
+        &["judge", "broken.json", "--json"],
+    ] {
+        search.look_at(&arguments.join(" "), &home.pgthaw(arguments));
+    }
+    search.assert_nothing();
+}
+
+/// A judged forecast, as `bench forecast --json` prints it, and one that cannot be read.
+fn plant_forecasts(home: &Path, run: &SweepRun, trial: &SweepTrial) {
+    let written = WrittenForecast {
+        written_at: trial.started_at,
+        calibration_tps: 1.0,
+        popularity: "uniform".into(),
+        assumptions: Vec::new(),
+        classes: Vec::new(),
+        to_50_seconds: None,
+        warm_after_seconds: None,
+        steady_tps: 1.0,
+    };
+    let mut judged = serde_json::to_value(judge_forecast("x".into(), written, run, trial)).unwrap();
+    fs::write(home.join("forecast.json"), judged.to_string()).unwrap();
+    judged["scale"] = format!("password={}", secret("a judged forecast")).into();
+    fs::write(home.join("broken.json"), judged.to_string()).unwrap();
+}
+
+#[test]
+fn what_is_imported_with_a_secret_is_kept_without_it() {
+    let home = Home::new();
+    let directory = home.path().join(format!("password={}", secret("an imported directory")));
+    let planted = format!("password={}\n", secret("an imported file"));
+    let torn = home.path().join("torn.log");
+    fs::create_dir(&directory).unwrap();
+    // A verdict names the path of the second report.
+    for name in ["results.txt", "other.out"] {
+        fs::write(directory.join(name), format!("{planted}{REPORT}")).unwrap();
+    }
+    fs::write(&torn, format!("0 0 100 0 1650260550 1\n{planted}0 1 100 0 1650260550 2\n")).unwrap();
+    let question = format!("question=as fast as postgres://u:{}@old/x?", secret("an import's question"));
+    let mut search = Search::default();
+    for (what, arguments, status) in [
+        ("a refused import", &["results", "import", torn.to_str().unwrap()][..], 2),
+        ("an import", &["results", "import", directory.to_str().unwrap(), &question, "--json"], 0),
+        ("results", &["results", "--json"], 0),
+        ("results show", &["results", "show"], 0),
+        ("results show", &["results", "show", "--json"], 0),
+        ("export", &["results", "export"], 0),
+        ("report", &["report", "-o", "report.html"], 0),
+    ] {
+        search.look_at(what, &home.pgthaw(arguments).ends_with(status));
+    }
+    fs::remove_dir_all(&directory).unwrap();
+    fs::remove_file(&torn).unwrap();
+    search.look_below(home.path());
     search.assert_nothing();
 }
