@@ -10,10 +10,10 @@ use crate::servers::{self, TestServer};
 use crate::waits::can_probe;
 
 /// A session of psql that stays open, until it is dropped.
-struct Open(Child);
+pub struct Open(Child);
 
 impl Open {
-    fn start(server: &TestServer, name: &str, sql: &str) -> Open {
+    pub fn start(server: &TestServer, name: &str, sql: &str) -> Open {
         let mut psql = server.command_of("psql");
         psql.args(["-XAtq", "-d", "postgres"]).env("PGAPPNAME", name).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = psql.spawn().unwrap();
@@ -29,7 +29,7 @@ impl Drop for Open {
     }
 }
 
-fn wait_for(server: &TestServer, condition: &str, expected: &str) {
+pub fn wait_for(server: &TestServer, condition: &str, expected: &str) {
     let count = format!("SELECT count(*) FROM pg_stat_activity WHERE {condition}");
     servers::wait_until(condition, || server.psql(&count) == expected);
 }

@@ -1,11 +1,18 @@
 //! A server that speaks PostgreSQL's protocol and lies: whatever it says, pgthaw ends with an error, soon, without a panic, in
 //! bounded memory and with nothing on the terminal that the terminal would obey.
 
-use std::io::{Read as _, Write as _};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
 
 use crate::servers::{self, Home, Output};
 
@@ -19,6 +26,7 @@ const INT4: u32 = 23;
 const TEXT: u32 = 25;
 const OID: u32 = 26;
 const FLOAT8: u32 = 701;
+const INT4S: u32 = 1007;
 
 fn text(name: &'static str, value: &str) -> Column {
     (name, TEXT, Some(value.into()))
@@ -40,6 +48,17 @@ fn int8(name: &'static str, value: i64) -> Column {
     (name, INT8, Some(value.to_be_bytes().into()))
 }
 
+fn float8(name: &'static str, value: f64) -> Column {
+    (name, FLOAT8, Some(value.to_be_bytes().into()))
+}
+
+fn int4s(name: &'static str, values: &[i32]) -> Column {
+    // One dimension without NULLs, numbered from 1.
+    let head = [1, 0, INT4 as i32, values.len() as i32, 1];
+    let values = values.iter().flat_map(|value| [4, *value]);
+    (name, INT4S, Some(head.into_iter().chain(values).flat_map(i32::to_be_bytes).collect()))
+}
+
 fn oid(name: &'static str, value: u32) -> Column {
     (name, OID, Some(value.to_be_bytes().into()))
 }
@@ -59,8 +78,36 @@ fn kind_of(sql: &str) -> &'static str {
         ("c.relkind = 'p'", "partitioned"),
         ("AS f (fork, kinds, persistences)", "forks"),
         ("pg_extension", "extension"),
+        ("SELECT pg_catalog.pg_backend_pid()", "pid"),
+        ("FROM pg_catalog.pg_postmaster_start_time()", "start"),
+        ("pg_stat_get_activity(NULL) AS activity", "sessions"),
+        ("pg_blocking_pids", "locks"),
+        ("AS commits", "pulse"),
+        ("pg_stat_bgwriter", "checkpoints"),
+        ("pg_ls_tmpdir", "temporary"),
     ];
     kinds.iter().find(|(word, _)| sql.contains(word)).map_or("other", |(_, kind)| kind)
+}
+
+/// A client that waits for a lock.
+fn session() -> Vec<Column> {
+    let texts = [
+        ("backend_type", "client backend"),
+        ("username", "app"),
+        ("database", "shop"),
+        ("application_name", "web"),
+        ("query", "UPDATE t SET a = 1"),
+        ("wait_event_type", "Lock"),
+        ("wait_event", "transactionid"),
+        ("state", "active"),
+    ];
+    let numbers = [int4("pid", 4711), int8("started_us", 1_700_000_000_000_000), int8("state_ms", 3000)];
+    texts.map(|(name, value)| text(name, value)).into_iter().chain(numbers).collect()
+}
+
+fn numbers(counts: &[&'static str], figures: &[&'static str]) -> Vec<Column> {
+    let counts = counts.iter().map(|name| int8(name, 3));
+    counts.chain(figures.iter().map(|name| float8(name, 3.0))).collect()
 }
 
 /// The row of an honest server with one database and one table, in a session that began with this mark.
@@ -82,7 +129,7 @@ fn honest(kind: &str, mark: &str) -> Vec<Column> {
             yes("is_superuser", true),
             text("role", "me"),
             int4("backend_pid", 1),
-            ("uptime_seconds", FLOAT8, Some(60_f64.to_be_bytes().into())),
+            float8("uptime_seconds", 60.0),
             yes("in_recovery", false),
             text("lsn", "0/1"),
             int4("timeline", 1),
@@ -103,6 +150,25 @@ fn honest(kind: &str, mark: &str) -> Vec<Column> {
             yes("is_system", false),
         ],
         "forks" => vec![oid("oid", 16_384), text("fork", "main"), int8("blocks", 10)],
+        "pid" => vec![int4("pg_backend_pid", 4712)],
+        "start" => vec![float8("extract", 1_700_000_000.0)],
+        "sessions" => session(),
+        "locks" => {
+            let wait = [text("mode", "ShareLock"), text("relation", "t"), int8("waited_ms", 3000)];
+            session().into_iter().chain(wait).chain([int4s("blocked_by", &[4711])]).collect()
+        }
+        "pulse" => {
+            let counts = ["commits", "rollbacks", "blocks_hit", "blocks_read", "temporary_bytes", "deadlocks"];
+            let clients = ["clients", "active", "idle_in_transaction", "hidden"];
+            let figures = ["active_ms", "longest_query_seconds", "longest_transaction_seconds"];
+            let event = text("checkpointer_event", "CheckpointerMain");
+            numbers(&[&counts[..], &clients].concat(), &figures).into_iter().chain([event]).collect()
+        }
+        "checkpoints" => numbers(
+            &["timed", "requested", "buffers", "wal_bytes", "max_wal_bytes"],
+            &["write_ms", "sync_ms", "since_seconds", "timeout_seconds"],
+        ),
+        "temporary" => vec![int4("pid", 4711), int8("files", 1), int8("bytes", 8192)],
         _ => vec![text("nothing", "")],
     }
 }
@@ -341,6 +407,13 @@ fn one_that_tells_the_truth_is_believed() {
     let port = listen(Some(welcome()), tell_the_truth());
     let map = pgthaw(port, &["map", "--json"]).ok().json();
     assert_eq!(map["relations"][0]["name"], "t", "{map:#}");
+    let top = pgthaw(port, &["top", "--json", "--seconds", "3"]).ok().stdout;
+    let steps = top.lines().rev().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let step = { steps }.find(|step| !step["server"].is_null()).unwrap();
+    assert_eq!((&step["server"]["clients"], &step["checkpoint"]["timed"]), (&3.into(), &3.into()), "{step:#}");
+    assert_eq!(step["temporary_files"][0]["bytes"], 8192, "{step:#}");
+    let waits = pgthaw(port, WAITS).ok().stdout;
+    assert!(waits.contains("client backend::Lock::transactionid"), "{waits}");
 }
 
 #[test]
@@ -384,74 +457,211 @@ fn whoever_never_greets_or_greets_badly_is_left() {
     });
 }
 
+type Change = fn(&mut Vec<Column>, &mut usize) -> Option<Vec<u8>>;
+
+/// What a liar may do to any answer.
+const CHANGES: [(&str, Change); 13] = [
+    ("nothing", |_, rows| {
+        *rows = 0;
+        None
+    }),
+    ("NULLs", |columns, _| {
+        columns.iter_mut().for_each(|column| column.2 = None);
+        None
+    }),
+    ("other types", |columns, _| {
+        columns.iter_mut().for_each(|column| column.1 = 600);
+        None
+    }),
+    ("unknown types", |columns, _| {
+        columns.iter_mut().for_each(|column| column.1 = u32::MAX);
+        None
+    }),
+    ("one column", |columns, _| {
+        columns.truncate(1);
+        None
+    }),
+    ("ones", |columns, _| {
+        let ones = |value: &mut Vec<u8>| value.fill(0xff);
+        columns.iter_mut().filter_map(|column| column.2.as_mut()).for_each(ones);
+        None
+    }),
+    ("zeros", |columns, _| {
+        columns.iter_mut().filter_map(|column| column.2.as_mut()).for_each(|value| value.fill(0));
+        None
+    }),
+    ("names that move the cursor", |columns, _| {
+        let texts = columns.iter_mut().filter(|column| matches!(column.1, TEXT | NAME));
+        texts.for_each(|column| column.2 = Some("\x1b]0;x\x07\n\r\u{202e}'; $(reboot) `id` \u{7f}".into()));
+        None
+    }),
+    ("names of a megabyte", |columns, _| {
+        let names = columns.iter_mut().filter(|column| column.1 == NAME);
+        names.for_each(|column| column.2 = Some(vec![b'n'; 1 << 20]));
+        None
+    }),
+    ("names that are no UTF-8", |columns, _| {
+        let texts = columns.iter_mut().filter(|column| matches!(column.1, TEXT | NAME));
+        texts.for_each(|column| column.2 = Some(b"\xff\xfe\x00\x80".to_vec()));
+        None
+    }),
+    ("a row that ends too soon", |columns, _| Some(data_row(columns)[..7].to_vec())),
+    ("an error in colours", |_, _| Some(error_response("22012", b"\x1b[2J\x1b]0;t\x07"))),
+    ("numbers that leap to the greatest and back", |columns, _| {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let is_greatest = ASKED.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+        for (_, type_oid, value) in columns {
+            let greatest = match *type_oid {
+                INT4 => i32::MAX.to_be_bytes().to_vec(),
+                INT8 => i64::MAX.to_be_bytes().to_vec(),
+                FLOAT8 => f64::MAX.to_be_bytes().to_vec(),
+                _ => continue,
+            };
+            *value = Some(if is_greatest { greatest } else { vec![0; greatest.len()] });
+        }
+        None
+    }),
+];
+
+/// Tells pgthaw a changed answer to one question, and all others honestly.
+fn try_change((what, change): (&str, Change), asked: &'static str, command: &[&str]) {
+    let lie = move |kind: &str, columns: &mut Vec<Column>, rows: &mut usize| {
+        if kind == asked { change(columns, rows) } else { None }
+    };
+    let port = listen(Some(welcome()), Box::new(lie));
+    assert_sober(&format!("{what} for {asked}"), command, &pgthaw(port, command));
+}
+
 #[test]
 fn what_it_says_of_itself_is_not_believed() {
-    type Change = fn(&mut Vec<Column>, &mut usize) -> Option<Vec<u8>>;
-    let changes: [(&str, Change); 12] = [
-        ("nothing", |_, rows| {
-            *rows = 0;
-            None
-        }),
-        ("NULLs", |columns, _| {
-            columns.iter_mut().for_each(|column| column.2 = None);
-            None
-        }),
-        ("other types", |columns, _| {
-            columns.iter_mut().for_each(|column| column.1 = 600);
-            None
-        }),
-        ("unknown types", |columns, _| {
-            columns.iter_mut().for_each(|column| column.1 = u32::MAX);
-            None
-        }),
-        ("one column", |columns, _| {
-            columns.truncate(1);
-            None
-        }),
-        ("ones", |columns, _| {
-            let ones = |value: &mut Vec<u8>| value.fill(0xff);
-            columns.iter_mut().filter_map(|column| column.2.as_mut()).for_each(ones);
-            None
-        }),
-        ("zeros", |columns, _| {
-            columns.iter_mut().filter_map(|column| column.2.as_mut()).for_each(|value| value.fill(0));
-            None
-        }),
-        ("names that move the cursor", |columns, _| {
-            let texts = columns.iter_mut().filter(|column| matches!(column.1, TEXT | NAME));
-            texts.for_each(|column| column.2 = Some("\x1b]0;x\x07\n\r\u{202e}'; $(reboot) `id` \u{7f}".into()));
-            None
-        }),
-        ("names of a megabyte", |columns, _| {
-            let names = columns.iter_mut().filter(|column| column.1 == NAME);
-            names.for_each(|column| column.2 = Some(vec![b'n'; 1 << 20]));
-            None
-        }),
-        ("names that are no UTF-8", |columns, _| {
-            let texts = columns.iter_mut().filter(|column| matches!(column.1, TEXT | NAME));
-            texts.for_each(|column| column.2 = Some(b"\xff\xfe\x00\x80".to_vec()));
-            None
-        }),
-        ("a row that ends too soon", |columns, _| Some(data_row(columns)[..7].to_vec())),
-        ("an error in colours", |_, _| Some(error_response("22012", b"\x1b[2J\x1b]0;t\x07"))),
-    ];
     let kinds = ["path", "session", "facts", "databases", "relations", "forks", "extension", "other"];
-    let try_all = |number: usize, what: &str, change: Change| {
-        for (place, asked) in kinds.into_iter().enumerate() {
-            let lie = move |kind: &str, columns: &mut Vec<Column>, rows: &mut usize| {
-                if kind == asked { change(columns, rows) } else { None }
-            };
-            let port = listen(Some(welcome()), Box::new(lie));
-            // Each command meets each lie in the end, of another answer each time.
-            let command = COMMANDS[(number + place) % 9];
-            assert_sober(&format!("{what} for {asked}"), command, &pgthaw(port, command));
-        }
-    };
     thread::scope(|scope| {
-        for (number, (what, change)) in changes.into_iter().enumerate() {
-            scope.spawn(move || try_all(number, what, change));
+        for (number, change) in CHANGES.into_iter().enumerate() {
+            scope.spawn(move || {
+                for (place, asked) in kinds.into_iter().enumerate() {
+                    // Each command meets each lie in the end, of another answer each time.
+                    try_change(change, asked, COMMANDS[(number + place) % 9]);
+                }
+            });
         }
     });
+}
+
+const TOP: &[&str] = COMMANDS[7];
+const WAITS: &[&str] = COMMANDS[8];
+
+#[test]
+fn what_it_says_of_its_sessions_and_counters_is_not_believed() {
+    let kinds = ["pid", "start", "sessions", "locks", "pulse", "checkpoints", "temporary"];
+    let many: (&str, Change) = ("a thousand rows", |_, rows| {
+        *rows = 1000;
+        None
+    });
+    thread::scope(|scope| {
+        for (number, change) in CHANGES.into_iter().chain([many]).enumerate() {
+            scope.spawn(move || {
+                for (place, asked) in kinds.into_iter().enumerate() {
+                    let command = match asked {
+                        "start" => WAITS,
+                        "pulse" | "checkpoints" => TOP,
+                        _ if (number + place) % 2 == 0 => TOP,
+                        _ => WAITS,
+                    };
+                    try_change(change, asked, command);
+                }
+            });
+        }
+    });
+}
+
+/// A process that passes for the postmaster of a data directory, and a child of it that passes for a backend.
+struct FakePostmaster {
+    process: Child,
+    backend_pid: i32,
+    /// Not read any further: so the program stays in its first write.
+    _output: BufReader<ChildStdout>,
+}
+
+impl FakePostmaster {
+    /// `then` is what its shell does after it has started the child.
+    fn start(directory: &Path, then: &str) -> FakePostmaster {
+        let program = servers::programs(servers::newest()).path("postgres").unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("sleep 600 & echo $!; {then}")]).arg(program).current_dir(directory);
+        let mut process = shell.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        FakePostmaster { process, backend_pid: line.trim().parse().unwrap(), _output: output }
+    }
+}
+
+impl Drop for FakePostmaster {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
+        let _ = self.process.wait();
+    }
+}
+
+/// Files of a data directory of the liar's cluster, with this text in `postmaster.pid`.
+fn write_data_directory(directory: &Path, postmaster: &str) {
+    let mut control = vec![0; 256];
+    control[..8].copy_from_slice(&7_000_000_000_000_000_000_u64.to_ne_bytes());
+    control[8..12].copy_from_slice(&1300_u32.to_ne_bytes());
+    control[208..216].copy_from_slice(&1_234_567_f64.to_ne_bytes());
+    control[216..220].copy_from_slice(&8192_u32.to_ne_bytes());
+    control[220..224].copy_from_slice(&131_072_u32.to_ne_bytes());
+    fs::create_dir_all(directory.join("global")).unwrap();
+    fs::write(directory.join("global/pg_control"), control).unwrap();
+    fs::write(directory.join("PG_VERSION"), "16\n").unwrap();
+    fs::write(directory.join("postmaster.pid"), postmaster).unwrap();
+}
+
+/// Whoever owns a data directory chooses its postmaster.pid, and runs the process that it names.
+#[test]
+fn a_process_that_is_no_postmaster_ends_neither_top_nor_waits() {
+    let home = tempfile::Builder::new().prefix("pgthaw-liar-").tempdir_in("/var/tmp").unwrap();
+    let directory = home.path().canonicalize().unwrap();
+    // The shell lacks the server's variables. PostgreSQL's program has them, but its child has not. It blocks because its pipe is full.
+    for (then, is_server) in [("wait", false), ("head -c 60000 /dev/zero; exec \"$0\" --describe-config", true)] {
+        let fake = FakePostmaster::start(&directory, then);
+        let (pid, backend_pid) = (fake.process.id(), fake.backend_pid);
+        let program = || fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        servers::wait_until("its program", || program().ends_with("postgres") == is_server);
+        write_data_directory(&directory, &format!("{pid}\n{}\n1700000000\n5432\n", directory.display()));
+        let place = directory.display().to_string();
+        let lie = move |kind: &str, columns: &mut Vec<Column>, _: &mut usize| {
+            for column in columns.iter_mut().filter(|_| kind == "facts") {
+                match column.0 {
+                    "data_directory" => *column = text("data_directory", &place),
+                    "backend_pid" => *column = int4("backend_pid", backend_pid),
+                    _ => {}
+                }
+            }
+            None
+        };
+        let port = listen(Some(welcome()), Box::new(lie));
+        let [top, _] = [TOP, WAITS].map(|command| {
+            let output = pgthaw(port, command);
+            assert_sober(then, command, &output);
+            output.ok()
+        });
+        let step: Value = serde_json::from_str(top.stdout.lines().next().unwrap()).unwrap();
+        assert!(!step["machine"].is_null(), "it is taken for a server of this host: {step}");
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(step["source"] != "sql", is_server, "{step}");
+        }
+        for rest in ["0\n/\x1b[2J\n\x1b[2J", "65536\n/\0\n'; $(reboot)", "-1\n/nowhere\n*"] {
+            write_data_directory(&directory, &format!("{pid}\n/\n-9223372036854775808\n{rest}\n"));
+            let command = [TOP, &["-D", directory.to_str().unwrap()]].concat();
+            assert_sober(rest, &command, &Home::new().pgthaw(&command));
+        }
+    }
+    // Numbers that no process has.
+    for text in ["0", "4294967295", ""] {
+        write_data_directory(&directory, text);
+        assert_sober(text, &["map"], &Home::new().pgthaw(&["map", "-D", directory.to_str().unwrap()]));
+    }
 }
 
 #[test]

@@ -11,13 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use pgthaw_lab::study::{Finding, SweepRun, SweepTrial};
+use pgthaw_lab::verdict::{WrittenForecast, judge_forecast};
 
 use crate::bench::Place;
+use crate::culprits::{Open, wait_for};
+use crate::results_import::REPORT;
 use crate::servers::{self, Home, Output, TestServer};
 use crate::sweep::{spec, sweep};
+use crate::top;
 
 /// Each place has a secret of its own, so that a failure says which.
-const SECRETS: [(&str, &str); 22] = [
+const SECRETS: [(&str, &str); 30] = [
     ("primary_conninfo", "gq7primaryconninfo"),
     ("archive_command", "gq7archivecommand"),
     ("restore_command", "gq7restorecommand"),
@@ -40,17 +45,26 @@ const SECRETS: [(&str, &str); 22] = [
     ("a connection string with a mistake", "gq7mistake"),
     ("the server's log", "gq7serverlog"),
     ("a job's command", "gq7jobcommand"),
+    ("a running statement", "gq7runningstatement"),
+    ("a waiting statement", "gq7waitingstatement"),
+    ("a holder's statement", "gq7holdersstatement"),
+    ("an imported file", "gq7importedfile"),
+    ("an imported directory", "gq7importeddirectory"),
+    ("an import's question", "gq7importquestion"),
+    ("a verdict", "gq7verdict"),
+    ("a judged forecast", "gq7judgedforecast"),
 ];
 
-/// Those that a study gets in files and variables, and that no process is to have among its arguments.
-const HANDED_OVER: [&str; 7] = [
-    "primary_conninfo",
-    "a study's setting",
-    "PGPASSWORD",
-    "the password file",
-    "the address of results",
-    "the question",
-    "the token",
+/// Secrets that a test types on a command line, or that are in a command of a study or a script. No process may have any other secret
+/// among its arguments.
+const TYPED: [&str; 7] = [
+    "a script's shell",
+    "the command of a database",
+    "a connection string",
+    "a connection string with a mistake",
+    "a job's command",
+    "an imported directory",
+    "an import's question",
 ];
 
 fn secret(place: &str) -> &'static str {
@@ -149,6 +163,29 @@ fn commands_that_ask_a_server_tell_no_secret() {
     let server = server();
     plant_files(server.home());
     let mut search = Search::default();
+    watched(&mut search, |search| run_commands(&server, search));
+    fs::remove_dir_all(server.home().join("secret")).unwrap();
+    let films = fs::read(server.home().join("film.html")).unwrap();
+    assert!(String::from_utf8_lossy(&films).contains("not kept: it may hold a password"), "its job is shown");
+    search.look_below(server.home());
+    search.assert_nothing();
+}
+
+/// Sessions with secrets in their statements: one is idle in a transaction, one waits for its lock, one sleeps.
+fn run_statements(server: &TestServer) -> [Open; 3] {
+    server.psql("CREATE ROLE app");
+    let [holds, waits, sleeps] = ["a holder's statement", "a waiting statement", "a running statement"].map(secret);
+    let holder = Open::start(server, "holder", &format!("BEGIN; ALTER ROLE app PASSWORD '{holds}';"));
+    wait_for(server, "state = 'idle in transaction'", "1");
+    let waiter = Open::start(server, "waiter", &format!("ALTER ROLE app PASSWORD '{waits}';"));
+    wait_for(server, "wait_event_type = 'Lock'", "1");
+    let sleeps = format!("SELECT pg_sleep(600) /* password={sleeps} */, '{sleeps}', $x${sleeps}$x$;");
+    let sleeper = Open::start(server, "sleeper", &sleeps);
+    wait_for(server, "wait_event = 'PgSleep'", "1");
+    [holder, waiter, sleeper]
+}
+
+fn run_commands(server: &TestServer, search: &mut Search) {
     let secrets = server.home().join("secret");
     let mut run = |arguments: &[&str], more: &dyn Fn(&mut Command)| {
         let mut command = server.command(arguments);
@@ -169,9 +206,24 @@ fn commands_that_ask_a_server_tell_no_secret() {
         &["snapshot", "list", "--json"],
         &["restore", "--dry-run", "--json"],
         &["predict", "--json", "tps=5000", "clients=8"],
+        &["evict", "--all", "--tier", "os", "--json"],
+        &["film", "record", "--seconds", "1", "--like", "looked", "--json"],
     ] {
         run(arguments, &nothing).ok();
     }
+    // Not every file system has direct I/O.
+    run(&["hydrate", "--json"], &nothing);
+    let statements = run_statements(server);
+    for arguments in [
+        &["waits", "--seconds", "1", "--json"][..],
+        &["waits", "--seconds", "1", "--by", "query", "--parquet", "waits.parquet"],
+        &["top", "--seconds", "1", "--by", "query", "--record", "record"],
+        &["top", "--replay", "record"],
+    ] {
+        let shown = run(arguments, &nothing).ok().stdout;
+        assert!(shown.contains("ALTER ROLE app PASSWORD ?"), "the statements are shown: {shown}");
+    }
+    drop(statements);
     let address = format!("postgres://u:{}@127.0.0.1:1/x", secret("a connection string"));
     let mistakes = [
         format!("postgress://u:{}@127.0.0.1/x", secret("a connection string with a mistake")),
@@ -217,6 +269,7 @@ fn commands_that_ask_a_server_tell_no_secret() {
         run(&[options, &words[..]].concat(), &nothing).ok();
     }
     run(&[&["run", "--record-only", "--like", "job"][..], &words[..]].concat(), &nothing).ok();
+    run(&[&["waits", "--source", "sql", "--json"][..], &words[..]].concat(), &nothing).ok();
     for arguments in [
         &["film", "show"][..],
         &["film", "show", "--json"],
@@ -227,25 +280,44 @@ fn commands_that_ask_a_server_tell_no_secret() {
     ] {
         run(arguments, &nothing).ok();
     }
-    fs::remove_dir_all(&secrets).unwrap();
-    let films = fs::read(server.home().join("film.html")).unwrap();
-    assert!(String::from_utf8_lossy(&films).contains("not kept: it may hold a password"), "its job is shown");
-    search.look_below(server.home());
-    search.assert_nothing();
+    let (_top, host) = top::listen(server, &["--by", "user"]);
+    search.look("the metrics of top", top::get(&host, "/metrics", &format!("Host: {host}\r\n")).as_bytes());
 }
 
-/// What processes that were begun here have in their command lines while something runs.
+/// Searches the command lines of all processes until `done`.
 fn watch_command_lines(done: &AtomicBool) -> Search {
     let mut search = Search::default();
     while !done.load(Ordering::Relaxed) {
         for process in fs::read_dir("/proc").unwrap().flatten() {
             let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            // Connection strings that another test types, and what a script's shell runs, are their users' own.
-            search.look_for("a command line", &line, |place| HANDED_OVER.contains(&place));
+            search.look_for("a command line", &line, |place| !TYPED.contains(&place));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     search
+}
+
+/// Ends the search of command lines when dropped. After a panic it would go on, and its scope would wait for it.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` while another thread searches the command lines of all processes.
+fn watched<T>(search: &mut Search, work: impl FnOnce(&mut Search) -> T) -> T {
+    let done = AtomicBool::new(false);
+    let (result, listed) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch_command_lines(&done));
+        let ended = Done(&done);
+        let result = work(search);
+        drop(ended);
+        (result, watcher.join().unwrap())
+    });
+    search.0.extend(listed.0);
+    result
 }
 
 #[test]
@@ -254,9 +326,10 @@ fn a_study_keeps_no_secret() {
     plant_files(home.path());
     let script = home.path().join("shop.sql");
     let text = format!(
-        "-- password={}\n\\setshell x sh -c 'PGPASSWORD={} echo 7'\nSELECT :x;\n",
+        "-- password={}\n\\setshell x sh -c 'PGPASSWORD={} echo 7'\nSELECT :x, 'password={}';\n",
         secret("a script's comment"),
-        secret("a script's shell")
+        secret("a script's shell"),
+        secret("the server's log")
     );
     fs::write(&script, text).unwrap();
     let study = spec(
@@ -264,25 +337,24 @@ fn a_study_keeps_no_secret() {
         &format!(
             "question = 'as fast as postgres://u:{}@old/x?'\nrepeats = 1\n[points]\nclients = 1\nseconds = 1\nrate = 100\n\
              script = '{}'\n[settings]\n'shop.api_key' = '{}'\nprimary_conninfo = 'password={}'\n\
-             log_statement = 'all'\n",
+             log_statement = 'all'\n[database]\ncommands = [['true', '--api-key', '{}']]\n",
             secret("the question"),
             script.display(),
             secret("a study's setting"),
             secret("primary_conninfo"),
+            secret("the command of a database"),
         ),
     );
-    let done = AtomicBool::new(false);
-    let (output, mut search) = std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch_command_lines(&done));
+    let mut search = Search::default();
+    let output = watched(&mut search, |search| {
         let mut command = sweep(&place, &home, 15, study.to_str().unwrap(), &["--json"]);
         command.env("PGPASSWORD", secret("PGPASSWORD"));
         let results = format!("postgres://lab:{}@127.0.0.1:1/x", secret("the address of results"));
         command.env("PGTHAW_RESULTS", results).env("PGPASSFILE", home.path().join("secret/pgpass"));
         let output = servers::output_of(&mut command);
-        done.store(true, Ordering::Relaxed);
-        (output, watcher.join().unwrap())
+        search.look_at("the study", &output);
+        output
     });
-    search.look_at("the study", &output);
     let output = output.ok();
     let printed = output.json();
     assert!(printed.to_string().contains("(not kept: it may hold a password)"), "{printed}");
@@ -348,6 +420,10 @@ fn what_was_kept_with_a_secret_is_shown_without_it() {
     let (run, mut trials) = crate::synthetic_run::make(1, 3);
     trials[0].settings.push(("primary_conninfo".into(), format!("password={}", secret("primary_conninfo"))));
     trials[1].strategy_outcome.as_mut().unwrap().output = format!("PGPASSWORD={} psql", secret("PGPASSWORD"));
+    let reason = format!("cannot connect to postgres://u:{}@h/d", secret("a verdict"));
+    trials[2].verdicts.push(Finding::StrategyFailed { strategy: "cat".into(), reason }.into());
+    trials[3].warnings.push(format!("password={}", secret("a judged forecast")));
+    plant_forecasts(home.path(), &run, &trials[3]);
     crate::results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let mut search = Search::default();
     for arguments in [
@@ -359,5 +435,62 @@ fn what_was_kept_with_a_secret_is_shown_without_it() {
         search.look_at(&arguments.join(" "), &home.pgthaw(arguments).ok());
     }
     search.look("the report", &fs::read(home.path().join("report.html")).unwrap());
+    for arguments in [
+        &["judge", "forecast.json"][..],
+        &["judge", "forecast.json", "--json"],
+        &["judge", "broken.json"],
+        &["judge", "broken.json", "--json"],
+    ] {
+        search.look_at(&arguments.join(" "), &home.pgthaw(arguments));
+    }
+    search.assert_nothing();
+}
+
+/// A judged forecast, as `bench forecast --json` prints it, and one that cannot be read.
+fn plant_forecasts(home: &Path, run: &SweepRun, trial: &SweepTrial) {
+    let written = WrittenForecast {
+        written_at: trial.started_at,
+        calibration_tps: 1.0,
+        popularity: "uniform".into(),
+        assumptions: Vec::new(),
+        classes: Vec::new(),
+        to_50_seconds: None,
+        warm_after_seconds: None,
+        steady_tps: 1.0,
+    };
+    let mut judged = serde_json::to_value(judge_forecast("x".into(), written, run, trial)).unwrap();
+    fs::write(home.join("forecast.json"), judged.to_string()).unwrap();
+    judged["scale"] = format!("password={}", secret("a judged forecast")).into();
+    fs::write(home.join("broken.json"), judged.to_string()).unwrap();
+}
+
+#[test]
+fn what_is_imported_with_a_secret_is_kept_without_it() {
+    let home = Home::new();
+    let directory = home.path().join(format!("password={}", secret("an imported directory")));
+    let planted = format!("password={}\n", secret("an imported file"));
+    let torn = home.path().join("torn.log");
+    fs::create_dir(&directory).unwrap();
+    // A verdict names the path of the second report.
+    for name in ["results.txt", "other.out"] {
+        fs::write(directory.join(name), format!("{planted}{REPORT}")).unwrap();
+    }
+    fs::write(&torn, format!("0 0 100 0 1650260550 1\n{planted}0 1 100 0 1650260550 2\n")).unwrap();
+    let question = format!("question=as fast as postgres://u:{}@old/x?", secret("an import's question"));
+    let mut search = Search::default();
+    for (what, arguments, status) in [
+        ("a refused import", &["results", "import", torn.to_str().unwrap()][..], 2),
+        ("an import", &["results", "import", directory.to_str().unwrap(), &question, "--json"], 0),
+        ("results", &["results", "--json"], 0),
+        ("results show", &["results", "show"], 0),
+        ("results show", &["results", "show", "--json"], 0),
+        ("export", &["results", "export"], 0),
+        ("report", &["report", "-o", "report.html"], 0),
+    ] {
+        search.look_at(what, &home.pgthaw(arguments).ends_with(status));
+    }
+    fs::remove_dir_all(&directory).unwrap();
+    fs::remove_file(&torn).unwrap();
+    search.look_below(home.path());
     search.assert_nothing();
 }

@@ -23,7 +23,7 @@ fn ending<'a>(step: &'a Value, name: &str) -> Vec<&'a Value> {
 }
 
 /// SQL that runs beside, until it is dropped.
-struct Beside(Child);
+pub struct Beside(Child);
 
 impl Beside {
     fn start(server: &TestServer, sql: &str) -> Beside {
@@ -216,7 +216,7 @@ fn a_record_is_what_was_shown() {
 }
 
 /// A `top` that answers, and its address: `127.0.0.1:40123`.
-fn listen(server: &TestServer, options: &[&str]) -> (Beside, String) {
+pub fn listen(server: &TestServer, options: &[&str]) -> (Beside, String) {
     let arguments = [&["top", "--source", "sql", "--listen", "127.0.0.1:0"], options].concat();
     let mut child = server.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
@@ -225,7 +225,7 @@ fn listen(server: &TestServer, options: &[&str]) -> (Beside, String) {
     (Beside(child), host.unwrap_or_else(|| panic!("{told}")).to_owned())
 }
 
-fn get(host: &str, path: &str, headers: &str) -> String {
+pub fn get(host: &str, path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\n{headers}\r\n").unwrap();
     let mut text = String::new();

@@ -246,6 +246,30 @@ mod lender_tests {
         assert_eq!(read_options(&tree), ["-c", "config_file=/etc/a b.conf"]);
         assert_eq!(quote("it's"), r"'it'\''s'");
     }
+
+    /// The owner of a data directory can name any process in postmaster.pid.
+    #[test]
+    fn the_log_is_a_file_to_which_a_process_of_the_owner_writes() {
+        needs_root!();
+        const OWNER: u32 = 65_534;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        fs::write(&path, "").unwrap();
+        let find = |uid: u32, output: Stdio| {
+            let mut process = Command::new("sleep").arg("60").uid(uid).gid(uid).stdout(output).spawn().unwrap();
+            let found = find_log(process.id(), OWNER);
+            process.kill().unwrap();
+            process.wait().unwrap();
+            found.map(|(_, path)| path)
+        };
+        let appending = || Stdio::from(File::options().append(true).open(&path).unwrap());
+        assert_eq!(find(OWNER, appending()), Some(path.clone()));
+        assert_eq!(find(0, appending()), None, "a process of root");
+        assert_eq!(find(54_321, appending()), None, "a process of another user");
+        assert_eq!(find(OWNER, Stdio::from(File::open(&path).unwrap())), None, "a file that it only reads");
+        assert_eq!(find(OWNER, Stdio::piped()), None, "a pipe");
+        assert_eq!(find(OWNER, Stdio::null()), None, "a device");
+    }
 }
 
 #[cfg(test)]
