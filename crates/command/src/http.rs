@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-use host::failure::{ErrorKind, Explain};
+use host::failure::{ErrorKind, Explain, quote_argument};
 use host::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
 use host::linux::threads::lock;
 
@@ -76,8 +76,8 @@ impl Explain for Error {
                     .into(),
             ),
             Error::TokenIsShown { path, .. } => {
-                let path = path.display().to_string();
-                Some(format!("`chmod 600 {}`, and use a new token if somebody may have read this one", shlex::try_quote(&path).unwrap_or_default()))
+                let file = quote_argument(&path.display().to_string());
+                Some(format!("`chmod 600 {file}`, and use a new token if somebody may have read this one"))
             }
             Error::TooManySeries => Some("use --by kind, user or database".into()),
             Error::Listen { .. } => Some("use another port; 0 selects any free one".into()),

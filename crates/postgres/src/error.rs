@@ -337,7 +337,8 @@ impl Explain for Error {
                 grant(database, "pg_read_all_data", role)
             ),
             Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                &format!("create it (`mkdir -p {}`), or use another directory with --dir", path.display())
+                let directory = quote_argument(&path.display().to_string());
+                &format!("create it (`mkdir -p {directory}`), or use another directory with --dir")
             }
             _ => return None,
         };

@@ -212,8 +212,8 @@ fn find_unquoted(command: &str, wanted: &str) -> Option<usize> {
 }
 
 fn with_options(typed: &str, options: &str) -> String {
-    match typed.split_once(" -- ") {
-        Some((own, job)) => format!("{own}{options} -- {job}"),
+    match find_unquoted(typed, " -- ") {
+        Some(at) => format!("{}{options}{}", &typed[..at], &typed[at..]),
         None => format!("{typed}{options}"),
     }
 }
@@ -288,6 +288,7 @@ mod tests {
             assert_eq!(complete(&standby, text), completed);
         }
         assert_eq!(with_options("pgthaw run -- psql -c x", " -p 5434"), "pgthaw run -p 5434 -- psql -c x");
+        assert_eq!(with_options("pgthaw map -U 'a -- b'", " -p 5434"), "pgthaw map -U 'a -- b' -p 5434");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod faults;
 mod figures;
 mod litter;
-mod moments;
+pub mod moments;
 mod restore;
 pub mod strace;
 mod study;

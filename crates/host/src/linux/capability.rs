@@ -18,7 +18,7 @@ use super::machine::{read_file_system, read_loadable_memory, read_memory, read_m
 use super::own_program::find_in_path;
 use super::page_cache::{PageCache as _, SystemPageCache, test_visibility};
 use super::{Error, process};
-use crate::failure::{AS_OWNER, Capability, Explain as _, Lack};
+use crate::failure::{AS_OWNER, Capability, Explain as _, Lack, quote_argument};
 use crate::files::Tree;
 use crate::units::{Bytes, PageRange};
 
@@ -179,7 +179,8 @@ fn check_memory(target: &HostTarget) -> Found {
         let detail = format!("pgthaw's cgroup allows {limit} of page cache, less than the server's cgroup");
         let remedy = match memory_directory_of(pid) {
             Ok(directory) => {
-                format!("`echo $$ > {}/cgroup.procs` (as root), then run pgthaw in that shell", directory.display())
+                let processes = quote_argument(&directory.join("cgroup.procs").display().to_string());
+                format!("`echo $$ > {processes}` (as root), then run pgthaw in that shell")
             }
             Err(error) => error.to_string(),
         };

@@ -3,7 +3,9 @@ use std::path::{Path, PathBuf};
 
 use procfs::ProcError;
 
-use crate::failure::{AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint};
+use crate::failure::{
+    AS_OWNER, ErrorKind, Explain, FullDisk, TOO_FEW_FILES, is_too_few_files, permission_hint, quote_argument,
+};
 
 /// Action before something large is created.
 pub(super) const LOOK_AT_FILE_SYSTEM: &str = "check the file system of";
@@ -85,7 +87,8 @@ impl Explain for Error {
         match self {
             Error::ResidencyHidden(_) => Some(AS_OWNER.into()),
             Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
-                Some(format!("create it (`mkdir -p {}`), or use another directory with --dir", path.display()))
+                let directory = quote_argument(&path.display().to_string());
+                Some(format!("create it (`mkdir -p {directory}`), or use another directory with --dir"))
             }
             _ if self.is_too_few_files() => Some(TOO_FEW_FILES.to_owned()),
             Error::File { source, .. } | Error::Call { source, .. } => permission_hint(source).map(str::to_owned),

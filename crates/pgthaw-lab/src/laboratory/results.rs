@@ -24,6 +24,7 @@ use crate::verdict::{
     Metric, Noise, PointSummary, Selection, Side, Traffic, TrialOutline, WarmerRatio, compute_noise,
     compute_outline_summary, compute_sweep_comparison, compute_timed_points, judge_import, render_sweep_headline,
 };
+use host::failure::quote_argument;
 use host::units::counted;
 use terminal::Canvas;
 
@@ -313,7 +314,8 @@ async fn import(store: &Store, what: &[String], output: OutputArguments) -> Resu
     trials.iter_mut().for_each(Record::hide_secrets);
     remark_damaged(&store.read_damaged_sweeps().await?);
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
-        bail!("these results were already imported as {0}; `pgthaw results drop {0}` removes it", known.id);
+        let id = quote_argument(&known.id);
+        bail!("these results were already imported as {id}; `pgthaw results drop {id}` removes it");
     }
     store.save_whole_sweep(&run, &trials).await?;
     show_sweep(store, &run, None, output).await

@@ -24,11 +24,12 @@ impl StoreArguments {
         self.place()?.open().await
     }
 
-    /// Warns before a study if the server does not respond.
+    /// Warns before a study if the server does not respond. An unsafe server would never get the results.
     pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
         match store.send().await {
             Ok(damaged) => remark_unsent(&damaged),
+            Err(error @ results::Error::Untrusted { .. }) => return Err(error),
             Err(error) => {
                 terminal::print_remark(&format!("{error}; pgthaw stores results in {} for now", store.place()));
             }

@@ -134,8 +134,9 @@ impl Explain for Error {
             Error::OtherVersion(_) => {
                 "use the version of pgthaw that created it, or name another file with --results or PGTHAW_RESULTS"
             }
-            Error::Damaged { place: place @ Place::File(_), .. } => {
-                &format!("move it away, and pgthaw creates a new one; `sqlite3 {place} .recover` may recover rows")
+            Error::Damaged { place: Place::File(path), .. } => {
+                let file = quote_argument(&path.display().to_string());
+                &format!("move it away, and pgthaw creates a new one; `sqlite3 {file} .recover` may recover rows")
             }
             Error::DamagedStudy { id, .. } => {
                 let id = quote_argument(id.as_ref()?);

@@ -7,6 +7,7 @@ use cache::{
     Change, Difference, Error, ForkDifference, Generation, Holding, Reason, RelationDifference, Selected,
     SnapshotHeader, TierDifference, TierState,
 };
+use host::failure::quote_argument;
 use host::units::{Bytes, counted};
 use terminal::{Canvas, Column, database_column, pasted_path, printable, render_age, render_columns};
 
@@ -267,7 +268,7 @@ pub fn render_selected(selected: &Selected) -> Vec<String> {
         let name = printable(&warmer.name);
         lines.push(format!("  a warmer one: {name}, {}", render_when(warmer)));
         lines.push(format!("    {}", render_held(warmer)));
-        lines.push(format!("    `pgthaw restore {name}`"));
+        lines.push(format!("    `pgthaw restore {}`", quote_argument(&warmer.name)));
     }
     lines
 }
@@ -390,7 +391,8 @@ mod the_one_that_is_restored_tests {
             os_bytes: Some(Bytes(12_345_678_901)),
             buffers_bytes: None,
         };
-        let over_sql = Holding { os_bytes: None, buffers_bytes: Some(Bytes(999_900_000_000)), ..holding.clone() };
+        let name = "20261122-213005.123-$(before-upgrade)".to_owned();
+        let over_sql = Holding { name, os_bytes: None, buffers_bytes: Some(Bytes(999_900_000_000)), ..holding.clone() };
         let to_come = Holding { name: "20261122-213005.123".into(), age_seconds: -1, ..holding.clone() };
         for reason in [
             Reason::Named,
@@ -411,6 +413,8 @@ mod the_one_that_is_restored_tests {
                 };
                 let lines = render_selected(&selected);
                 assert!(lines.iter().all(|line| line.len() < 80), "{lines:#?}");
+                let command = "    `pgthaw restore '20261122-213005.123-$(before-upgrade)'`";
+                assert_eq!(lines.last().map(String::as_str), Some(command));
             }
         }
     }
