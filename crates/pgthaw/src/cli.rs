@@ -46,7 +46,7 @@ pub fn find_command(arguments: &[OsString]) -> Option<String> {
     Some(words[command].clone())
 }
 
-/// Replaces this process by pgthaw-lab if the command, or the help of a command, is pgthaw-lab's.
+/// Replaces this process by pgthaw-lab for its commands and their help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
     let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {

@@ -108,8 +108,7 @@ impl EvictArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// False if the command line has no target. evict then refuses, because a default of all databases would be
-    /// harmful.
+    /// Without a target, evict fails: a default of all databases would be harmful.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }

@@ -92,8 +92,8 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 }
 
 impl HydrateArguments {
-    /// Finds the snapshot with the hot blocks. `None` if none is usable: reads are then in file order. An unusable
-    /// snapshot that the user named is an error.
+    /// Finds the snapshot with the hot blocks. `None` if none is usable and the user named none: reads are then in file
+    /// order.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
         let situation = situation_of(directory, Tiers::BOTH);
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {

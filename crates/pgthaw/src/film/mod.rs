@@ -1,5 +1,5 @@
 //! `pgthaw film`; the work is in `crates/cache/src/trace/`. Names refer to this user's films. If none matches, the
-//! error gives the path of a matching film of the server's owner.
+//! error names a film of the server's owner.
 
 pub mod film_text;
 

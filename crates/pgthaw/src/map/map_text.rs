@@ -234,7 +234,7 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Number of terminal lines that remarks and states of the caches take, after wrapping.
+/// Number of terminal lines of the remarks, after wrapping.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()

@@ -222,7 +222,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     Ok(())
 }
 
-/// Newest readable snapshot with relation names. The map works without names, so a damaged file is skipped.
+/// Newest readable snapshot with relation names. The map works without it, so damaged files are skipped.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
     let readable = generations.iter().filter_map(|generation| generation.read().ok());

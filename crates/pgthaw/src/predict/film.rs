@@ -189,8 +189,8 @@ impl Forecast<'_> {
     }
 }
 
-/// Device reads are the counted ones. If they were not counted, each run of adjacent blocks counts as one read; if
-/// other processes used the device, their sum is at most the reads of all processes.
+/// Device reads are those counted, else one per run of adjacent blocks. If other processes used the device, they are at
+/// most the reads of all processes.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();

@@ -484,8 +484,7 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
 
 // ---- its restore ----
 
-/// A simulated restore has about this many steps; each stands for several of the plan's reads, of which there may be
-/// millions.
+/// Steps of a simulated restore: each combines several of the plan's reads, of which there may be millions.
 const PIECES: f64 = 200.0;
 
 /// Simulates the restore; `None` if it reads nothing.
@@ -523,8 +522,7 @@ pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer
     Some(Warmer { steps, depth: RESTORE_DEPTH, read_bytes, begins_after_seconds: RESTORE_BEGINS_SECONDS })
 }
 
-/// Steps for the classes of inner index pages, which are not in `wanted`. A restore reads these pages with the hottest
-/// blocks.
+/// Classes that are not in `wanted` are inner index pages. A restore reads these with the hottest blocks.
 fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmStep> {
     let is_wanted = |class: usize| wanted.iter().any(|one| one.class == class);
     let all = (0..classes.len()).filter(|class| !is_wanted(*class));

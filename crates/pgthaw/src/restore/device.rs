@@ -10,8 +10,8 @@ use host::units::Bytes;
 
 /// Threads for a device without a profile.
 const THREADS: u32 = 16;
-/// Bounds on the number of threads for a measured device. With fewer threads, the server's reads would leave the
-/// restore too small a share; 32 of the largest reads keep any device busy.
+/// Bounds on the threads for a measured device. Fewer would get too small a share beside the server's reads. 32 of the
+/// largest reads keep any device busy.
 const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 
 /// Rates of the device. Defaults are those of its stored profile, else those of a common cloud volume.

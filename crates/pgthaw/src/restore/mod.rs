@@ -373,7 +373,7 @@ impl Source {
     }
 
     /// # Errors
-    /// If the server belongs to another cluster, or if it cannot be reached and the restore cannot continue without it.
+    /// If the server belongs to another cluster, or cannot be reached although the restore needs it.
     pub async fn server(mut self, arguments: &RestoreArguments) -> Result<Answer> {
         let mut remarks = std::mem::take(&mut self.remarks);
         let target = match self.target.take() {

@@ -2,7 +2,7 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Smallest reported size, if at least a tenth of the bytes that the job loaded.
+/// Smaller sizes are not reported, nor those below a tenth of the bytes that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
 /// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
@@ -113,14 +113,13 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The job wrote these pages, or others may use them.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
     (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))
         .then(|| format!("{unread_bytes} more stay cached, because the job wrote them or other processes may use them"))
 }
 
-/// Share of the earlier cache that is cached, rounded down: 100 % means all.
+/// Share of the pages cached before the job that are cached now, rounded down: 100 % means all.
 fn render_there(done: &PutBack) -> String {
     let before = done.cached_before_bytes.0;
     let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;

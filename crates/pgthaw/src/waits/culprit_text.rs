@@ -3,7 +3,7 @@ use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// Limits on root blockers, processes behind each, and temporary files; `--json` has all.
+/// Maximum of root blockers (and of temporary files), and of waiters behind each; `--json` has all.
 const ROOTS_SHOWN: usize = 5;
 const BEHIND_SHOWN: usize = 8;
 
