@@ -38,7 +38,7 @@ pub struct Waits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
     pub looks: u32,
-    /// Sum over these samples of other transactions, as counted for `commit_siblings`.
+    /// Sum of the other active transactions in these samples, as counted for `commit_siblings`.
     pub others: u32,
 }
 

@@ -62,7 +62,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
-    // Without a profile, which a new volume rarely has, this assumes a typical cloud volume.
+    // A new volume rarely has a profile; the default is a typical cloud volume.
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);

@@ -63,7 +63,7 @@ pub async fn open_again<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Option of `waits` and `top`, which observe a server for some time.
+/// Option of the commands that observe a server.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct BudgetArguments {
     /// Limit pgthaw's overhead, in percent of all processors; beyond it pgthaw measures less

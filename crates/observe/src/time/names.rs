@@ -36,7 +36,7 @@ const SLEEP: &str = "sleep";
 
 const UNKNOWN: &str = "unknown";
 
-/// Numbered from 0 in the order of pg_wait_events. Locks and LWLocks are numbered elsewhere.
+/// Classes with numbers from 0, in the order of pg_wait_events. Lock and LWLock are numbered differently.
 const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
 
 /// Clones share learned names.
@@ -103,7 +103,6 @@ impl WaitNames {
         }
     }
 
-    /// Class and event.
     pub fn name(&self, event: &WaitEvent) -> (String, String) {
         match event {
             WaitEvent::Named(class, event) => (class.clone(), event.clone()),
@@ -126,7 +125,7 @@ impl WaitNames {
     }
 }
 
-/// Since 19, class Buffer joins the LWLocks of buffer contents and the wait for pins.
+/// Since 19, class Buffer includes the LWLocks of buffer contents and the wait for pins.
 pub fn class_until_18<'a>(class: &'a str, event: &str) -> &'a str {
     match (class, event) {
         ("Buffer", "BufferCleanup") => "BufferPin",

@@ -48,7 +48,7 @@ fn render_content(header: &FilmHeader) -> String {
 /// Minimum width of a system identifier, in which both ends, or the digits that differ, are visible.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// Marks films of the cluster `own` by `*`. Of films with the same name, those of `own` are selected first.
+/// Marks films of the cluster `own`, which are preferred if several films share a name.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {

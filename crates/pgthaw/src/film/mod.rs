@@ -188,7 +188,7 @@ fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
     (store.root() != FilmStore::open().root()).then_some(store)
 }
 
-/// If this user has no such film, adds the path of the owner's film to the error.
+/// Adds the path of the owner's film to the error, if there is one.
 pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -> Error {
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
@@ -355,7 +355,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// Fails if the database does not exist. A name of sessions needs no check: its sessions may start later.
+/// Fails if the database does not exist. Sessions of an unknown application_name may still start.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
@@ -378,7 +378,6 @@ async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progres
     }
 }
 
-/// Source of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SourceKind {
     /// The kernel reports each request to the page cache, with its process

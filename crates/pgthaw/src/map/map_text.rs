@@ -348,7 +348,7 @@ const OS_ASCII: [char; 3] = ['-', '~', '='];
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// Only one tier was measured, and holds no block of the cell. The other tier may hold some.
+/// The measured tier holds no block of the cell; the other tier may hold some.
 const UNKNOWN: char = '?';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -129,14 +129,14 @@ async fn read_tables(
 
 // ---- table ----
 
-/// Row density of tables, and the time to load their rows by random reads.
+/// Tables' row density, and load time by random reads.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct RowsTable {
     /// Database of the connection.
     pub database: String,
     /// Random reads per second of the device.
     pub reads_per_second: f64,
-    /// Duration of a transaction of one row if everything is cached.
+    /// Duration of a one-row transaction if everything is cached.
     pub hit_seconds: f64,
     /// Largest first.
     pub relations: Vec<RowsOfTable>,

@@ -12,7 +12,7 @@ use cache::{
 use host::files::EntryKind;
 use terminal::{Canvas, Progress};
 
-/// Options for the relations to show, and for their form.
+/// Options for the relations and their form.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ViewArguments {
     #[command(flatten)]
@@ -222,7 +222,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     Ok(())
 }
 
-/// Newest readable snapshot with relation names. The map works without it, so damaged files are skipped.
+/// Newest snapshot with relation names. Skips damaged files, because the names are optional.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
     let readable = generations.iter().filter_map(|generation| generation.read().ok());

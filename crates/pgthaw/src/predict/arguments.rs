@@ -71,7 +71,7 @@ impl PredictArguments {
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Words with `=`. Words without `=` are database and user; a third one is included, and rejected by the parser.
+    /// Words with `=`, and a third word without (after database and user), which the parser rejects.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

@@ -89,7 +89,7 @@ fn make_prediction(
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),
         alone_seconds: device.latency_at(1.0),
-        // 1: a read costs only the larger of its two prices, by requests or by bytes.
+        // 1: only the larger of a read's two prices counts.
         overlap: 1.0,
         ..DeviceProfile::default()
     };

@@ -57,7 +57,7 @@ pub struct JobAsRecorded {
 /// The job at one memory size, with no block cached at first.
 #[derive(Clone, Debug, Serialize, crate::JsonSchema)]
 pub struct JobCase {
-    /// `now: SIZE` for the machine's memory, or the argument that gives the size. `enough` if no size is known.
+    /// `now: SIZE` for the machine's memory, the argument with the size, or `enough` if it is unknown.
     pub name: String,
     /// Memory for all cached data.
     pub memory_bytes: Bytes,

@@ -32,7 +32,7 @@ pub struct Prediction {
     /// When throughput rises most steeply.
     knees: Option<Knees>,
     rough_estimate: RoughEstimate,
-    /// Reasons why a restore delays the time at which half of the steady throughput is reached.
+    /// Why half of the steady throughput is reached later with a restore.
     remarks: Vec<String>,
     scenarios: Vec<Outlook>,
 }

@@ -305,8 +305,8 @@ impl DeviceReads {
     }
 }
 
-/// `device_bytes` are the bytes that the clients read from the device. If unknown, blocks missing in shared_buffers
-/// count, although the page cache may have them.
+/// `device_bytes` are the bytes that the clients read from the device. If unknown, all blocks missing in shared_buffers
+/// count.
 fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
     let Some(bytes) = device_bytes else {
         let asked = (activity.blocks_hit + activity.blocks_read).max(1);
@@ -387,8 +387,7 @@ enum Division {
     Lookups,
     /// Distributes accesses by heat: lookups were not counted.
     Heat,
-    /// Half of the accesses go to tables and half to indexes, by size: too few lookups were counted, and a lookup reads
-    /// an index leaf and a row.
+    /// Half of the accesses go to tables and half to indexes, by size, because too few lookups were counted.
     Kinds,
 }
 
@@ -529,7 +528,7 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
     all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
-/// Combines a plan's reads into steps, and counts the steps' blocks by fork and heat level.
+/// Combines a plan's reads into steps, and counts their blocks by fork and heat.
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,

@@ -116,7 +116,7 @@ pub struct RestoreArguments {
     pub device: DeviceArguments,
 }
 
-/// Like `best`, but if the cluster has no snapshot, the restore does nothing and succeeds.
+/// Like `best`, but without a snapshot the restore succeeds and does nothing.
 const ANY: &str = "any";
 
 /// Value of `--tier`: both tiers, without duplicate blocks.
@@ -423,11 +423,11 @@ fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     })
 }
 
-/// Whether only connecting failed. The page cache can then still be loaded, from the files.
+/// True if only connecting failed: the page cache can still be loaded.
 fn is_about_connecting(error: &anyhow::Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout};
     let error = error.downcast_ref::<postgres::Error>();
-    // A database that does not exist is a mistake in the arguments, not a failure to connect.
+    // A missing database is a mistake in the arguments, not a failure to connect.
     error.is_some_and(|error| matches!(error, Connect { .. } | ConnectTimeout { .. }) && !error.is_closed_database())
 }
 

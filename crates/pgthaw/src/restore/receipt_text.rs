@@ -197,7 +197,7 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     lines
 }
 
-/// Names the option that loads the skipped blocks, if they are enough to be worth evictions.
+/// Option that loads the skipped blocks, if they are worth evictions.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {

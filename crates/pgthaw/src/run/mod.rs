@@ -150,7 +150,7 @@ impl Job {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments);
-        // Signals that pgthaw was started to ignore stay ignored, also in the job.
+        // Signals that pgthaw ignores are ignored in the job, too.
         let heeded = signals::PASSED.into_iter().filter(|number| !signals::is_ignored(*number));
         let streams: Vec<(i32, Signal)> =
             heeded.map(|number| Ok((number, signal(SignalKind::from_raw(number))?))).collect::<io::Result<_>>()?;

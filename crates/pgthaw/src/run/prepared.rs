@@ -29,7 +29,7 @@ use postgres::{DataDirectory, Database, quote_argument};
 /// Timeout for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Timeout for the map of cached blocks, which takes long for many files and is needed for the clean-up.
+/// Timeout for the map of cached blocks, which takes long and which the clean-up needs.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
 const FAILED: &str = "the film was not kept: the job failed, so its remaining reads are unknown";
@@ -430,7 +430,7 @@ async fn put_back(
     let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
     let pid = directory.find_postmaster_pid();
     let (room, _) = choose_room(pid, false);
-    // Without a protected run nothing is restored, and no server is needed.
+    // Without a protected run, no server is needed.
     let has_something = job.is_some() || left.as_ref().is_some_and(|left| left.before.is_some());
     let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
     let putting_back = PuttingBack {

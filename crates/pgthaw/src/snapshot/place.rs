@@ -126,7 +126,7 @@ impl SnapshotPlace {
         Ok(chosen)
     }
 
-    /// Without an answer of the server, also accepts the beginning of a name if it is unique among all clusters.
+    /// If the server does not answer, the beginning of a name must be unique among all clusters.
     pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
         match self.find(name).await {
             Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),

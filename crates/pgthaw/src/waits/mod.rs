@@ -201,7 +201,6 @@ struct Following<'a> {
     target: &'a Target,
     wanted: Option<Tier>,
     started_at: f64,
-    /// Reasons for not using better sources.
     pub refused: Vec<RefusedSource>,
     pub remarks: Vec<String>,
 }

@@ -137,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // A command's time consists of several kinds of time, so it has no share.
+    // A command's time has several kinds, so it has no share.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
