@@ -205,8 +205,8 @@ impl<'a> Seen<'a> {
         let all = self.now.processors;
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
-        // With most backends blocked and few ready, processors are not short. If only clients are affected, other
-        // processes may use just idle processors, so a task must also wait for one.
+        // If many backends are blocked and few ready, processors are not short. If few are blocked, clients on this
+        // host may be short of them: then some task waits for a processor most of the time.
         let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
         let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {

@@ -77,7 +77,7 @@ pub struct RestoreArguments {
     #[arg(hide_possible_values = true, hide_default_value = true)]
     tier: String,
 
-    /// Load at most this, hottest first, or buffers=BYTES
+    /// Load at most BYTES, hottest first, or buffers=BYTES
     ///
     /// BYTES (1GB is 1024 MB) limit both caches together; shared_buffers get at most half. buffers=BYTES limits only shared_buffers, and
     /// may evict other buffers. Without buffers=, pgthaw fills only free buffers. May be repeated.

@@ -242,7 +242,7 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
         SkipReason::DidNotStay => "was read but is not resident",
         SkipReason::Interrupted => "interrupted",
         SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
-        SkipReason::NoServer => "no server runs; once one does, `pgthaw restore` loads it",
+        SkipReason::NoServer => "no server runs; after its start, `pgthaw restore` loads the blocks",
         SkipReason::ServerGone => "the server stopped or does not respond",
         SkipReason::LoginRefused => "the server refused the login",
         SkipReason::NoPrivilege => "the role lacks a privilege",

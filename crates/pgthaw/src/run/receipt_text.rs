@@ -115,8 +115,11 @@ fn render_stayed(done: &PutBack) -> Option<String> {
 
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
-    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))
-        .then(|| format!("{unread_bytes} more stay cached, because the job wrote them or other processes may use them"))
+    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
+        format!(
+            "{unread_bytes} more that the job loaded stay cached, because it wrote them or other processes may use them"
+        )
+    })
 }
 
 /// Share of the pages cached before the job that are cached now, rounded down: 100 % means all.
@@ -157,7 +160,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     let before = others.before_tps.filter(|before| *before >= 1.0)?;
     let part = during / before * 100.0;
     Some(format!(
-        "meanwhile the server did {during:.0} transactions/s, the job's included, {part:.0} % of the {before:.0} before"
+        "during the job, the server did {during:.0} transactions/s (the job's included), {part:.0} % of the {before:.0} before"
     ))
 }
 
@@ -205,7 +208,7 @@ mod tests {
         };
         assert_eq!(
             render_run(&receipt),
-            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; meanwhile the server did 798 transactions/s, the job's included, 95 % of the 840 before; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
+            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; during the job, the server did 798 transactions/s (the job's included), 95 % of the 840 before; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
         );
         let put_back = PutBack {
             buffers_gone_bytes: Some(Bytes(728 << 10)),
@@ -298,7 +301,7 @@ mod tests {
         let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
         assert_eq!(
             render_stayed(&made).unwrap(),
-            "223 MB more stay cached, because the job wrote them or other processes may use them"
+            "223 MB more that the job loaded stay cached, because it wrote them or other processes may use them"
         );
         assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
         assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they are not yet written; {dirty}"));

@@ -169,7 +169,7 @@ __attribute__((noinline)) u64 count_units(u64 units)
     return units * 0x0101010101010101ull >> 56;
 }
 
-// Bits of the 64 units from `first` whose hash is below the limit. Also a global function.
+// Bits of the 64 units from `first` whose hash is below the limit. Verified once, as a global function.
 __attribute__((noinline)) u64 hashed_below(u32 first, u64 below)
 {
     u64 found = 0;
