@@ -23,7 +23,7 @@ use host::units::Bytes;
 /// Use of the machine in one second. Processor seconds equal the mean number of processors in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct OsSample {
-    /// End of the second since the workload's start, from 1.
+    /// Second since the workload's start, from 1.
     pub second: u32,
     /// pgbench's threads on hosts that pgthaw observes (`is_seen`), in order of creation. Empty in `top`.
     pub generator_threads: Vec<TaskShare>,

@@ -7,7 +7,7 @@ use super::Error;
 use super::time::ProbeCost;
 use host::linux::threads::Over;
 
-/// Units are blocks, or pages if blocks are smaller.
+/// A file to watch. Its units are blocks, or pages if blocks are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedFile {
     /// As in stat.

@@ -17,7 +17,7 @@ use postgres::{Wait, WaitLook, read_waits};
 /// Samples of server processes in one second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct WaitSample {
-    /// End of the second since the workload's start, from 1.
+    /// Second since the workload's start, from 1.
     pub second: u32,
     #[serde(flatten)]
     pub seen: Waits,

@@ -200,7 +200,7 @@ fn reason_words(reason: StayReason) -> &'static str {
         StayReason::Dirty => "dirty again",
         StayReason::Writeback => "being written",
         StayReason::ServerRuns => "the running server was using it or read it again",
-        StayReason::InUse => "another process has it mapped or locked",
+        StayReason::InUse => "another process has mapped or locked the pages",
         StayReason::Refused => "refused",
     }
 }

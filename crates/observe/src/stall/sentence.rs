@@ -218,7 +218,8 @@ impl<'a> Seen<'a> {
         };
         let ready = self.now.ready.round() as u64;
         let of = self.now.backends.round() as u64;
-        let victims = if ready > 0 { format!("; {ready} of {of} backends waited for one") } else { String::new() };
+        let victims =
+            if ready > 0 { format!("; {ready} of {of} backends waited for a processor") } else { String::new() };
         Some((StallKind::Processors, format!("{who} used {now:.1} of {all:.0} processors, {then:.1} before{victims}.")))
     }
 

@@ -34,7 +34,7 @@ pub struct TemporaryFiles {
 
 const IDLE_MS: u64 = 1000;
 
-/// Shorter waits are contention; no process is blamed.
+/// Shorter waits are contention, for which no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
 /// JSON readers limit a tree's depth.

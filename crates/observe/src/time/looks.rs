@@ -124,7 +124,7 @@ const LISTED_FOR: Duration = Duration::from_millis(200);
 pub struct MemoryLooks {
     sums: LookSums,
     interval_ms: Arc<AtomicU64>,
-    /// Processor time of the first sample, without listing.
+    /// Processor time of the first sample, without the listing of processes.
     look_cost: Duration,
     word: EventWord,
     _looking: Sampling<()>,

@@ -87,7 +87,7 @@ impl WaitNames {
         number != 0 && !self.names.contains_key(&number) && !lock(&self.learned).contains_key(&number)
     }
 
-    /// Learns from a session if its number in memory is the same before and after the query.
+    /// Learns a number's name from a session whose number in memory is the same before and after the query.
     pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
         for session in sessions {
             let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))

@@ -574,7 +574,8 @@ impl<'a> Pieces<'a> {
             for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
                 self.steps.push(WarmStep {
                     class: one.class,
-                    // Levels are sorted coldest first, bins hottest first. Unwanted blocks are in the last bin.
+                    // Levels are sorted coldest first, popularity bins hottest first. Unwanted blocks are in the last
+                    // bin.
                     bin: Some(one.levels.len() - 1 - level),
                     share: *count as f64 / one.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,

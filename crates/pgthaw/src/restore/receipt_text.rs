@@ -202,9 +202,9 @@ fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> Strin
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
         SkipReason::NoFreeBuffer if left.0 as f64 >= TRIFLE * asked.0 as f64 => {
-            format!("; a restore with {budget} evicts other buffers to load it")
+            format!("; a restore with {budget} loads the rest, and evicts other buffers")
         }
-        SkipReason::FreeBuffersUnknown => format!("; {budget} loads it anyway"),
+        SkipReason::FreeBuffersUnknown => format!("; {budget} loads the blocks anyway"),
         _ => String::new(),
     }
 }
@@ -289,10 +289,13 @@ mod tests {
     #[test]
     fn others_are_pushed_out_for_what_is_worth_it_and_by_how_much_is_told() {
         let told = |left| render_buffers_budget(Bytes(1 << 30), SkipReason::NoFreeBuffer, Bytes(left));
-        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB evicts other buffers to load it");
-        assert_eq!(told((100 << 20) + 1), "; a restore with --budget buffers=101MB evicts other buffers to load it");
+        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB loads the rest, and evicts other buffers");
+        assert_eq!(
+            told((100 << 20) + 1),
+            "; a restore with --budget buffers=101MB loads the rest, and evicts other buffers"
+        );
         assert_eq!(told(3 << 20), "");
         let unknown = render_buffers_budget(Bytes(1 << 30), SkipReason::FreeBuffersUnknown, Bytes(1 << 30));
-        assert_eq!(unknown, "; --budget buffers=1024MB loads it anyway");
+        assert_eq!(unknown, "; --budget buffers=1024MB loads the blocks anyway");
     }
 }

@@ -101,7 +101,7 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     let why = match *unwritten_bytes {
         Bytes(0) => "because other processes use them".to_owned(),
         all if all >= *stayed_bytes => "because they are not yet written".to_owned(),
-        some => format!("because {some} are not yet written and others use the rest"),
+        some => format!("because {some} are not yet written and other processes use the rest"),
     };
     let stayed = (*stayed_bytes > Bytes(0))
         .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job loaded are still cached, {why}"));
@@ -295,7 +295,10 @@ mod tests {
         let stayed = "32 MB of the 40 MB that the job loaded are still cached, because";
         assert_eq!(of(32, 32, None).unwrap(), format!("{stayed} they are not yet written"));
         assert_eq!(of(32, 0, None).unwrap(), format!("{stayed} other processes use them"));
-        assert_eq!(of(32, 2, None).unwrap(), format!("{stayed} 2 MB are not yet written and others use the rest"));
+        assert_eq!(
+            of(32, 2, None).unwrap(),
+            format!("{stayed} 2 MB are not yet written and other processes use the rest")
+        );
         let dirty = "20 MB that the job loaded are dirty in shared_buffers; writing them will cache them again";
         assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
         let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };

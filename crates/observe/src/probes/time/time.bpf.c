@@ -64,7 +64,7 @@ struct slot {
     // line.
     u64 owed;
     u16 state;
-    // Whether in a file call, as far as seen.
+    // Whether the process is in a file call, as far as known.
     u16 is_in_call;
     // Index of the wait's statistic.
     u32 place;
