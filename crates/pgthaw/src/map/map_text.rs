@@ -528,7 +528,7 @@ mod tests {
             assert!(shown[line].contains(change), "{change}: {shown:#?}");
         }
         let shown = lines(&map, MapView { with_forks: true, ..view }, WIDE).join("\n");
-        assert!(shown.contains("+-: loaded into") && shown.matches("+24 kB").count() == 2, "{shown}");
+        assert!(shown.contains("+-: loads (+)") && shown.matches("+24 kB").count() == 2, "{shown}");
         for width in 62..200 {
             for line in lines(&map, view, Canvas { width: Some(width), ..WIDE }) {
                 assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
@@ -562,7 +562,7 @@ mod tests {
     fn the_legend_tells_of_what_is_shown_and_of_nothing_else() {
         let mut map = map();
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
-        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its buffers"), "{shown}");
+        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of the relation's buffers"), "{shown}");
         assert!(!shown.contains("--by relation list"), "{shown}");
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
