@@ -100,9 +100,9 @@ fn a_job_runs_under_every_limit() {
         run_by(&server, &[], &[variable]);
     }
     let told = run_by(&server, &["prlimit", "--nofile=4"], &[]).stderr;
-    assert!(told.contains("Too many open files") && told.contains("the job runs without it"), "{told}");
+    assert!(told.contains("Too many open files") && told.contains("the job runs without pgthaw"), "{told}");
     let told = run_by(&server, &["prlimit", "--stack=65536"], &[]).stderr;
-    assert!(told.contains("(signal: 6") && told.contains("the job runs without it"), "{told}");
+    assert!(told.contains("(signal: 6") && told.contains("the job runs without pgthaw"), "{told}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn what_a_killed_run_pushed_out_is_put_back_by_the_next_and_what_it_brought_stay
     let receipt = receipt(&server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok());
     assert_put_back();
     assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
-    assert!(receipt["remarks"].to_string().contains("include the cache restored after another run"), "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("include pages that another run had evicted"), "{receipt:#}");
 
     // Or by a restore, before it brings back what it is asked for, if there is anything.
     kill_one();

@@ -444,7 +444,7 @@ fn a_map_is_watched_on_a_screen_that_is_given_back() {
     let server = servers::start_any(&[]);
     server.psql("CREATE TABLE t AS SELECT 1 AS i");
     for keys in ["q", "\u{3}"] {
-        let output = on_screen(&server, (80, 24), &["map", "--watch"], "+-: loaded into", keys).ok();
+        let output = on_screen(&server, (80, 24), &["map", "--watch"], "+-: loads (+)", keys).ok();
         assert!(output.stdout.contains("public.t") && output.stdout.contains("GIVEN BACK"), "{}", output.stdout);
     }
     for size in [(20, 3), (200, 60)] {

@@ -26,7 +26,7 @@ pub enum GivenUp {
     Receives,
     /// Sampling replaces the kernel programs.
     Programs,
-    /// Sampling: every other sample.
+    /// While sampling: every other sample.
     Looks,
     /// Most queries: one every 2 s instead of four a second.
     Questions,
@@ -71,7 +71,7 @@ pub struct BudgetedSource {
     postmaster_pid: Option<u32>,
     budget: f64,
     begin_ns: u64,
-    /// Last check: time, cost of kernel programs and of this process.
+    /// Last check: time, and cost until then of the kernel programs and of this process.
     looked_at_ns: u64,
     kernel_ns: u64,
     own_ns: u64,
@@ -116,7 +116,7 @@ impl BudgetedSource {
         }
         source.look_at_most(looks_after(&self.reductions));
         self.put_aside()?;
-        // The new source was opened before the last reading of the old one.
+        // The old source covers the time before this reading.
         self.begins_from = Some(Box::new(source.read()?));
         (self.source, self.postmaster_pid) = (source, postmaster_pid);
         Ok(())
@@ -147,7 +147,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        // Below this, sampling would cost more than the kernel programs.
+        // Below half of the budget, sampling, which gets the other half, would not be cheaper.
         let are_programs_dear = share_of(kernel) > self.budget / 2.0;
         let is_new = self.reductions.last().is_none_or(|last| last.given_up != GivenUp::NothingLeft);
         let nothing_left = is_new.then_some((GivenUp::NothingLeft, None));
@@ -158,7 +158,7 @@ impl BudgetedSource {
         Ok(())
     }
 
-    /// Returns the reduction with the new sampling rate, if any. `None` if none helps.
+    /// Returns the reduction, with the new sampling rate if sampling. `None` if no reduction helps.
     fn reduce(&mut self, are_programs_dear: bool) -> Result<Option<(GivenUp, Option<f64>)>, Error> {
         if self.source.tier() != Tier::Bpf {
             let looks = self.source.look_less().map(|looks| (GivenUp::Looks, Some(looks)));

@@ -23,9 +23,9 @@ use host::units::Bytes;
 /// Use of the machine in one second. Processor seconds equal the mean number of processors in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct OsSample {
-    /// End of the second since the workload's start, from 1.
+    /// Second since the workload's start, from 1.
     pub second: u32,
-    /// pgbench's threads on hosts with `is_seen`, in order of creation. Empty in `top`.
+    /// pgbench's threads on hosts that pgthaw observes (`is_seen`), in order of creation. Empty in `top`.
     pub generator_threads: Vec<TaskShare>,
     /// Processes of the server by kind: `client backend`, `parallel worker`, `io worker`, `checkpointer`, `background
     /// writer`, `walwriter`, `autovacuum`, `observer` (backend of pgthaw), `other`. Empty in `top`.
@@ -200,7 +200,8 @@ fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiv
 const OBSERVER: &str = "observer";
 pub(crate) const OTHER: &str = "other";
 
-/// From a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's backends are clients.
+/// Kind by a title such as `postgres: lab: pgthaw_workload bench [local] idle`. Only the workload's backends are
+/// clients.
 pub(crate) fn kind_of_title(title: &str) -> &'static str {
     const KINDS: [&str; 6] =
         ["parallel worker", "io worker", "checkpointer", "background writer", "walwriter", "autovacuum"];
@@ -276,7 +277,7 @@ pub(crate) struct GaugeReading {
     pub memory_pressure: Option<Pressure>,
 }
 
-/// Scales late readings. Seconds without a reading share the next one.
+/// Computes rates, because readings may be late. Seconds without a reading get the rates until the next one.
 fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     let mut samples = Vec::new();
     for pair in readings.windows(2) {
@@ -286,7 +287,7 @@ fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     samples
 }
 
-/// Sum of the parts, if any: the total is read slightly earlier and rounded.
+/// Sum of `parts`, if any: the separately read total would differ slightly.
 fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
     let Some(busy_ratio) = parts.values().map(|part| part.busy_ratio).reduce(f64::max) else { return all };
     let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
@@ -435,7 +436,7 @@ impl MachineReading {
     pub fn others_since(&self, earlier: &MachineReading, known_read_bytes: Option<Bytes>) -> OthersUse {
         let seconds = self.monotonic.saturating_sub(earlier.monotonic).as_secs_f64();
         let grown = |of: &dyn Fn(&MachineReading) -> Duration| of(self).saturating_sub(of(earlier)).as_secs_f64();
-        // Interrupts and kernel threads serve all, so they count for none.
+        // Interrupts and kernel threads serve all processes, so nobody is charged for them.
         let ran = grown(&|one| one.processors.busy.saturating_sub(one.processors.interrupts));
         let accounted = grown(&|one| one.families.own_cpu) + grown(&|one| one.families.kernel_cpu);
         let per_second = |time: f64| if seconds > 0.0 { time.max(0.0) / seconds } else { 0.0 };

@@ -7,7 +7,7 @@ use super::Error;
 use super::time::ProbeCost;
 use host::linux::threads::Over;
 
-/// Units are blocks, or pages if blocks are smaller.
+/// A file to watch. Its units are blocks, or pages if blocks are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedFile {
     /// As in stat.
@@ -33,11 +33,11 @@ pub struct PagesRoom {
 pub enum PageEventKind {
     /// First request.
     Requested,
-    /// Repeated request for a unit with a selected hash. Until the process is `Role::Wanted`, also for fetched units.
+    /// Repeated request for a unit with a selected hash, or, until the process is `Role::Wanted`, for a fetched unit.
     Again,
     /// First fetch into the page cache.
     Fetched,
-    /// The file has outgrown its room. Further events are lost until `make_room`.
+    /// The file has outgrown its part of the bitmaps. Further events are lost until `make_room`.
     Grown,
 }
 
@@ -49,7 +49,7 @@ pub struct PageEvent {
     pub kind: PageEventKind,
     /// In order of addition, from 0.
     pub file: u32,
-    /// Number of bit 0's unit, a multiple of 64. Bits of the units, and of those fetched since the probe opened.
+    /// Unit of bit 0 (a multiple of 64), bits of the event's units, and bits of those fetched since the probe opened.
     pub first_unit: u64,
     pub units: u64,
     pub fetched: u64,
@@ -78,7 +78,7 @@ pub trait PageWatch: Send {
     /// Returns false if there is no room.
     fn add(&mut self, file: WatchedFile) -> Result<bool, Error>;
 
-    /// Extends a file's room to its maximum. Returns false if there is not enough.
+    /// Extends a file's part of the bitmaps to its maximum. Returns false if too few words are left.
     fn make_room(&mut self, file: u32) -> Result<bool, Error>;
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error>;
@@ -94,7 +94,7 @@ pub trait PageWatch: Send {
     /// Reports the next request of these units as the first.
     fn clear(&mut self, file: u32, first_unit: u64, units: u64);
 
-    /// All requests of units with a hash under `below` are reported: 0 for none, 2^32 for all.
+    /// Reports all requests for units with a hash below `below`: of no units if 0, of all if 2^32.
     fn tell_again_below(&mut self, below: u64) -> Result<(), Error>;
 
     fn lost(&self) -> u64;
@@ -105,7 +105,7 @@ pub trait PageWatch: Send {
     fn cost(&self) -> Option<ProbeCost>;
 }
 
-/// Selects units, with the hash of pages.bpf.c.
+/// Hash that selects units, the same as in pages.bpf.c.
 pub fn unit_hash(value: u32) -> u32 {
     let value = (value ^ value >> 16).wrapping_mul(0x85eb_ca6b);
     let value = (value ^ value >> 13).wrapping_mul(0xc2b2_ae35);

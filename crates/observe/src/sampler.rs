@@ -15,10 +15,9 @@ use host::units::{Bytes, PageRange};
 const TICKS_PER_SECOND: u32 = 10;
 const TICK: Duration = Duration::from_millis(100);
 
-/// First ticks that search for new backends. Later only full seconds do.
+/// Until this tick, every tick searches for new backends. Later only full seconds do.
 const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
-/// Trades precision for processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     /// For a warming server: reads by tenths of a second, residency every second.
@@ -34,7 +33,7 @@ pub struct Sources {
     /// Without a device (tmpfs), reads count as 0.
     pub devices: Devices,
     pub backends: BackendReads,
-    /// Files to count, with the index of a relation that also counts separately.
+    /// Files whose cached pages are counted. With an index, they also count separately, for that relation.
     pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
     pub relations: usize,
     pub page_bytes: u64,
@@ -235,7 +234,7 @@ pub struct Reading {
 }
 
 /// Interpolates linearly between readings, so a late reading neither loses nor duplicates bytes. Omits seconds after
-/// the last.
+/// the last reading.
 pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> Vec<Second> {
     let ends = (1..=seconds).map(|second| start + Duration::from_secs(second.into()));
     let counters_at = |instant: Duration| {
@@ -267,8 +266,8 @@ pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: 
     (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
 }
 
-/// Neighbouring readings and the position between them, 0 to 1. Before the first, both are the first. `None` after the
-/// last.
+/// The readings around `instant`, and its position between them, 0 to 1. Before the first reading, both are the first.
+/// `None` after the last.
 fn find_around<T>(readings: &[T], at: impl Fn(&T) -> Duration, instant: Duration) -> Option<(&T, &T, f64)> {
     let index = readings.partition_point(|reading| at(reading) < instant);
     let (before, after) = (readings.get(index.saturating_sub(1))?, readings.get(index)?);
@@ -320,7 +319,7 @@ pub struct BackendTotals {
 }
 
 impl BackendReads {
-    /// `io_workers_serve` is `Strategy` if the strategy's SQL scans.
+    /// `io_workers_serve` is `Strategy` if the strategy's SQL scans tables.
     pub fn new(postmaster_pid: u32, io_workers_serve: BackendRole) -> BackendReads {
         BackendReads { postmaster_pid, io_workers_serve, seen: HashMap::new() }
     }
@@ -338,7 +337,7 @@ impl BackendReads {
         Ok(self.totals())
     }
 
-    /// Rereads known backends cheaply, to follow short-lived ones.
+    /// Reads known backends again without searching for new ones, to follow short-lived ones cheaply.
     pub fn read_known(&mut self) {
         for (pid, backend) in &mut self.seen {
             backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);

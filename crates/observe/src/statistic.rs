@@ -48,7 +48,7 @@ impl Statistic {
         self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| *sum += more);
     }
 
-    /// Increase since `earlier`. Unchanged extremes are estimated by their buckets.
+    /// Increase since `earlier`. An unchanged minimum or maximum is estimated from the histogram.
     pub fn since(&self, earlier: &Statistic) -> Statistic {
         let mut histogram = self.histogram;
         histogram.iter_mut().zip(earlier.histogram).for_each(|(sum, before)| *sum = sum.saturating_sub(before));
@@ -73,7 +73,7 @@ impl Statistic {
         let length_ns = upper_bound(bucket).min(longest_ns).saturating_sub(before_ns);
         self.histogram[bucket] -= 1;
         let longest = self.histogram.iter().rposition(|count| *count > 0);
-        // The wait was the maximum if no other is in its bucket or above.
+        // The wait was the maximum if no other wait is in its bucket or a higher one.
         if longest.is_none_or(|longest| longest < bucket) {
             self.max_ns = longest.map(upper_bound).max(Some(length_ns));
         }

@@ -17,7 +17,7 @@ use postgres::{Wait, WaitLook, read_waits};
 /// Samples of server processes in one second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct WaitSample {
-    /// End of the second since the workload's start, from 1.
+    /// Second since the workload's start, from 1.
     pub second: u32,
     #[serde(flatten)]
     pub seen: Waits,
@@ -38,7 +38,7 @@ pub struct Waits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct Flushes {
     pub looks: u32,
-    /// Sum over these samples of other transactions, as counted for `commit_siblings`.
+    /// Sum of the other active transactions in these samples, as counted for `commit_siblings`.
     pub others: u32,
 }
 

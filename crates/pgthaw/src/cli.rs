@@ -20,7 +20,7 @@ const LABORATORY: [(&str, &str); 5] = [
     ("judge", "Judge whether a throughput curve is steady and warm"),
 ];
 
-/// commands.txt lists all commands on one screen.
+/// Without clap's list of subcommands: commands.txt lists all of them on one screen.
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
 
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +39,14 @@ impl Explain for NoLaboratory {
     }
 }
 
-/// Finds the requested command, also behind `help`, before the command line is parsed.
+/// Finds the command word before clap parses the command line. In `help map` it is `map`.
 pub fn find_command(arguments: &[OsString]) -> Option<String> {
     let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let command = (0..words.len()).find(|at| !is_option(&words, *at) && words[*at] != "help")?;
     Some(words[command].clone())
 }
 
-/// Executes pgthaw-lab for its commands and their help.
+/// Replaces this process by pgthaw-lab for its commands and their help.
 fn run_laboratory(arguments: &[OsString]) -> anyhow::Result<()> {
     let named = find_command(arguments);
     let Some((command, _)) = LABORATORY.into_iter().find(|(name, _)| Some(*name) == named.as_deref()) else {

@@ -22,8 +22,8 @@ use terminal::{Canvas, Column, printable, render_columns};
 /// Evict relations, databases or the cluster from both caches
 ///
 /// For measuring cold starts. Evicting from the OS page cache needs no root; pgthaw flushes the files first. Evicting from
-/// shared_buffers needs PostgreSQL 17 or later. Restart an older server (exit status 3 unless --tier os). pgthaw measures again, and
-/// prints which blocks remain and why. Servers other than lab servers require --yes.
+/// shared_buffers needs PostgreSQL 17 or later. A server of an older version must be restarted (exit status 3 unless --tier os).
+/// pgthaw measures again, and prints which blocks remain and why. Servers other than lab servers require --yes.
 #[derive(Debug, Args)]
 pub struct EvictArguments {
     #[command(flatten)]
@@ -97,7 +97,7 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     })?;
     Ok(match receipt {
         EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
-        // shared_buffers stay warm: the server cannot evict them.
+        // The server's version cannot evict from shared_buffers, so they stay warm.
         EvictReceipt { buffers_stay: true, .. } => ExitStatus::Because(ErrorKind::Privilege),
         _ => ExitStatus::Done,
     })
@@ -108,12 +108,12 @@ impl EvictArguments {
         self.connection.clone().with(self.positional.clone())
     }
 
-    /// A harmful command must not default to everything.
+    /// Without a target, evict fails: a default of all databases would be harmful.
     fn names_something(&self) -> bool {
         self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
 
-    /// Unlike elsewhere, `-d` excludes the shared catalogs.
+    /// With `-d`, drops the shared catalogs from the map, which other commands keep.
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
         let places = map.select(&self.selection.selection())?;
         let databases = self.named().databases()?;
@@ -178,7 +178,7 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Pinned or read again, such as catalogs for a new connection.
+/// Reports buffers that remain: pinned, or read again, such as catalogs for a new connection.
 fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
     let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
     let names = render_names(stayed.iter().map(|stay| &stay.name));
@@ -200,7 +200,7 @@ fn reason_words(reason: StayReason) -> &'static str {
         StayReason::Dirty => "dirty again",
         StayReason::Writeback => "being written",
         StayReason::ServerRuns => "the running server was using it or read it again",
-        StayReason::InUse => "another process has it mapped or locked",
+        StayReason::InUse => "another process has mapped or locked the pages",
         StayReason::Refused => "refused",
     }
 }

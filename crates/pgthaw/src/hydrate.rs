@@ -26,7 +26,8 @@ use terminal::{printable, render_age};
 pub struct HydrateArguments {
     /// Snapshot with the hot blocks: best, newest, a name or a file
     ///
-    /// `best` is the one that restore would choose. A name is the beginning of one in `pgthaw snapshot list`.
+    /// `best` is the one that restore would choose. A name is that of a snapshot in `pgthaw snapshot list`, or its
+    /// beginning.
     #[arg(default_value = BEST)]
     snapshot: String,
 
@@ -61,7 +62,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
-    // A new volume rarely has a device profile.
+    // A new volume rarely has a profile; the default is a typical cloud volume.
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
@@ -91,7 +92,8 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 }
 
 impl HydrateArguments {
-    /// Finds the hot blocks. Without a usable snapshot, reads are in file order, unless the user named one.
+    /// Finds the snapshot with the hot blocks. `None` if none is usable and the user named none: reads are then in file
+    /// order.
     fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
         let situation = situation_of(directory, Tiers::BOTH);
         match self.snapshots.read(&self.snapshot, &self.connection, directory.system_identifier, &situation, false) {

@@ -16,7 +16,7 @@ pub const RETRY: Duration = Duration::from_secs(1);
 
 pub struct Looking<'a> {
     pub server: &'a Server,
-    /// Sessions for sampling, and for identifying processes.
+    /// Session for sampling; `who` is the session for identifying processes.
     pub looks: PgConnection,
     pub who: PgConnection,
     /// Backend pids of pgthaw's own sessions.
@@ -47,7 +47,7 @@ async fn connect(server: &Server, own_pids: &mut Vec<u32>) -> Result<PgConnectio
     Ok(connection)
 }
 
-/// Retries `open`. `tell` gets the last failure before each attempt, and `None` before the first.
+/// Retries `open` until it succeeds. Before each attempt, calls `tell` with the last failure, `None` at first.
 pub async fn open_again<T, F: Future<Output = Result<T>>>(
     open: impl Fn() -> F,
     mut tell: impl FnMut(Option<&anyhow::Error>),
@@ -63,7 +63,7 @@ pub async fn open_again<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// The flag of every command that looks on.
+/// Option of the commands that observe a server.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct BudgetArguments {
     /// Limit pgthaw's overhead, in percent of all processors; beyond it pgthaw measures less

@@ -19,7 +19,7 @@ typedef long long s64;
     struct { __uint(type, kind); __uint(max_entries, entries); __type(key, key_type); __type(value, value_type); } name SEC(".maps")
 #define RING(name, bytes) \
     struct { __uint(type, MAP_RING); __uint(max_entries, bytes); } name SEC(".maps")
-// Keeps clang from merging paths that the verifier must see apart.
+// Keeps clang from merging code paths that the verifier must check separately.
 #define HIDE(value) asm volatile("" : "+r"(value))
 #define BARRIER() asm volatile("" : : : "memory")
 

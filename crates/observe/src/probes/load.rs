@@ -59,7 +59,7 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Resul
     program.attach().map_err(refused)
 }
 
-/// The kernel counts the cost of its programs while this exists.
+/// While this exists, the kernel counts the run time of BPF programs.
 #[derive(Debug)]
 pub struct CostCount {
     _counting: Option<OwnedFd>,

@@ -21,7 +21,7 @@ pub fn open_time_probe(postmaster_pid: u32, options: &ProbeOptions) -> Result<Bo
 }
 
 /// Watches files in units of `unit_pages` pages, a power of two. Reads `control` to verify that the kernel and stat
-/// report the same device and inode numbers. Not every file system does.
+/// report the same device and inode numbers, which some file systems do not.
 pub fn open_page_probe(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<Box<dyn PageWatch>, Error> {
     #[cfg(probes)]
     return Ok(Box::new(pages::PageProbe::open(files, unit_pages, control)?));

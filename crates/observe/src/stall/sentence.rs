@@ -1,4 +1,4 @@
-//! Derives the kind and the sentence of a stall from the steps in and before it. Pure.
+//! Derives the kind and the sentence of a stall from the steps before and during the stall. Pure.
 //!
 //! Part of `--json`: never rename fields.
 
@@ -77,7 +77,7 @@ const BLOCKED: [&str; 5] = ["LWLock", "Lock", "BufferPin", "IO", "IPC"];
 /// Minimum increase of waiting backends, as a share of all.
 const VICTIMS: f64 = 0.2;
 
-/// Share of waiting among working backends that counts without an increase: on a slow device, nearly all always wait.
+/// If this share of the working backends waits, no increase is needed: on a slow device, nearly all always wait.
 const NEARLY_ALL: f64 = 0.8;
 
 /// Minimum share of the stall filled by file calls.
@@ -90,7 +90,7 @@ const ALL_TAKEN: f64 = 0.9;
 /// Minimum share of time with a task waiting for a processor.
 const PROCESSOR_WAIT: f64 = 0.8;
 
-/// This average of backends counts as one backend most of the time.
+/// An average of this many backends means one backend for most of the time.
 const SOMEBODY: f64 = 0.5;
 
 const MEMORY_WAIT: f64 = 0.2;
@@ -99,15 +99,15 @@ const MEMORY_WAIT: f64 = 0.2;
 const WITH_CLIENT: f64 = 0.8;
 const WITH_CLIENT_FOR: f64 = 0.6;
 
-/// In a pause, a smaller share of the clients sends anything.
+/// In a pause, less than this share of the clients sends anything.
 const PAUSE: f64 = 0.2;
 
 const SATURATED: f64 = 0.9;
 
-/// Factor by which one file's bytes must exceed the others' to delay them.
+/// A file's writes delay those of files with at most 1 / `MUCH_MORE` of its bytes.
 const MUCH_MORE: u64 = 4;
 
-/// Minimum number and share of looks with the same lock holder.
+/// Minimum number and share of lock queries that show the same holder.
 const LOOKS_OF_HOLDER: usize = 2;
 const MOST: f64 = 0.8;
 
@@ -115,10 +115,10 @@ const LARGE: u64 = 8 << 20;
 
 const EVENTS_NAMED: usize = 3;
 
-/// `usual_per_second` is the command rate that the stall was judged against.
+/// `usual_per_second` is the usual rate of commands, with which the stall was compared.
 pub fn name_stall(during: &[Step], before: &[Step], usual_per_second: f64) -> (StallKind, String) {
     let seen = Seen { during, before, now: Means::of(during), then: Means::of(before), usual_per_second };
-    // A cause is tested before those whose signs it produces.
+    // A cause is tested before other causes whose symptoms it also produces.
     let (kind, cause) = seen
         .memory()
         .or_else(|| seen.temporary_files())
@@ -145,7 +145,7 @@ struct Seen<'a> {
     usual_per_second: f64,
 }
 
-/// Calls of one process in the stall, or of all processes for the log.
+/// File calls of one process during the stall; for WAL files, of all processes.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     overlap_ns: u64,
@@ -172,7 +172,7 @@ impl<'a> Seen<'a> {
         self.now.of_classes(classes) - self.then.of_classes(classes)
     }
 
-    /// True if many more backends wait than before, or nearly all.
+    /// True if many more backends wait than before, or nearly all wait.
     fn keep(&self, classes: &[&str]) -> bool {
         let kept = self.now.of_classes(classes);
         self.grew(classes) >= self.many() || kept >= SOMEBODY && kept >= NEARLY_ALL * self.now.at_work()
@@ -205,8 +205,8 @@ impl<'a> Seen<'a> {
         let all = self.now.processors;
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
-        // With most backends blocked and few ready, processors are not short. If only clients are affected, other
-        // processes may use just idle processors, so a task must also wait for one.
+        // If many backends are blocked and few ready, processors are not short. If few are blocked, clients on this
+        // host may be short of them: then some task waits for a processor most of the time.
         let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
         let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {
@@ -218,7 +218,8 @@ impl<'a> Seen<'a> {
         };
         let ready = self.now.ready.round() as u64;
         let of = self.now.backends.round() as u64;
-        let victims = if ready > 0 { format!("; {ready} of {of} backends waited for one") } else { String::new() };
+        let victims =
+            if ready > 0 { format!("; {ready} of {of} backends waited for a processor") } else { String::new() };
         Some((StallKind::Processors, format!("{who} used {now:.1} of {all:.0} processors, {then:.1} before{victims}.")))
     }
 
@@ -249,7 +250,7 @@ impl<'a> Seen<'a> {
         self.during.iter().filter(is_with_client).collect()
     }
 
-    /// True if hardly any client sent anything. Ignores the first and last steps (normal traffic) and one onlooker.
+    /// True if hardly any client sent anything. Ignores the first and last steps (normal traffic) and one lone client.
     fn clients_pause(&self) -> bool {
         let steps = self.steps_with_clients();
         let inner = steps.get(1..steps.len().saturating_sub(1)).unwrap_or_default();
@@ -262,8 +263,8 @@ impl<'a> Seen<'a> {
         self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
     }
 
-    /// The last look with the most frequent holder that does not wait for a lock. After its release, others hold the
-    /// lock briefly.
+    /// The last lock query that shows the most frequent holder not itself waiting for a lock. After its release, others
+    /// hold the lock briefly.
     fn usual_look(&self) -> Option<&[LockProcess]> {
         let looks = self.looks();
         let has =
@@ -328,7 +329,7 @@ impl<'a> Seen<'a> {
         bytes >= LARGE && bytes >= MUCH_MORE * waiting && self.keep(&BLOCKED)
     }
 
-    /// Temporary files are never synced, so their load appears in no call.
+    /// Temporary files are never synced, so no file call shows the load that they cause.
     fn temporary_files(&self) -> Option<(StallKind, String)> {
         let (WrittenTo { wal, temporary, others }, seconds) = self.written_lately();
         let is_most = temporary.bytes >= wal.bytes + others.bytes;
@@ -339,7 +340,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// The log waits behind a checkpoint's buffers on the same device.
+    /// WAL waits behind a checkpoint's buffers on the same device.
     fn checkpoint_before_log(&self) -> Option<(StallKind, String)> {
         let checkpoint = self.during.iter().filter(|step| step.checkpoint.is_some()).count();
         let has_own_device = self.during.iter().any(|step| step.machine.parts.contains_key(LOG_DEVICE));

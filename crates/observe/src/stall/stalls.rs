@@ -14,7 +14,7 @@ const STEPS_BEFORE: usize = 30 * STEPS_OF_SECOND;
 /// Covers the longest stall and the time before it.
 const STEPS_KEPT: usize = 640 * STEPS_OF_SECOND;
 
-/// Share of remaining backends below which the load has ended.
+/// If fewer than this share of the backends remains, the load has ended, which is no stall.
 const LEFT: f64 = 0.5;
 
 /// Average of working backends below which a server is idle.

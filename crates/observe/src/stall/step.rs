@@ -122,7 +122,7 @@ impl SeenCall {
 }
 
 impl CheckpointPhase {
-    /// Phase by the checkpointer's longest wait. While writing buffers it may wait for the log.
+    /// Phase by the checkpointer's longest wait. While it writes buffers, it may also wait for WAL.
     fn of(waits: impl Iterator<Item = ((String, String), f64)>) -> Option<CheckpointPhase> {
         let at_work = waits.filter(|((class, _), share)| class != "Activity" && *share > 0.0);
         let ((class, event), _) = at_work.max_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -202,7 +202,7 @@ impl Means {
         if self.seconds > 0.0 { self.commands as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Waits that grew, most growth first: name and current number.
+    /// Waits with more backends than before, most growth first: name and current backends.
     pub fn grown(&self, before: &Means, classes: &[&str]) -> Vec<(String, f64)> {
         let of = self.waits.iter().filter(|((class, event), _)| classes.contains(&class_until_18(class, event)));
         let growth = |(event, now): (&(String, String), &f64)| {

@@ -308,7 +308,9 @@ fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
     let (kind, sentence) = name(&window(vec![hog.clone(); 8]));
     assert_eq!(kind, StallKind::Processors);
     assert!(
-        sentence.ends_with("other processes used 1.8 of 2 processors, 0.6 before; 3 of 16 backends waited for one.")
+        sentence.ends_with(
+            "other processes used 1.8 of 2 processors, 0.6 before; 3 of 16 backends waited for a processor."
+        )
     );
     (hog.machine.processors_busy_seconds, hog.machine.processors_steal_seconds) = (0.5, 1.4);
     assert!(name(&window(vec![hog; 8])).1.contains("other virtual machines used 1.4 of 2 processors, 0.0 before"));

@@ -55,7 +55,8 @@ pub const PGTHAW: &str = "pgthaw";
 /// A process that ended before it could be identified.
 pub const SHORT_LIVED: &str = "short-lived";
 
-/// Kinds whose receives are commands. Others receive from the server (statistics collector of 13 and 14) or a primary.
+/// Kinds of process that receive commands. Others receive data of the server (statistics collector of 13 and 14) or a
+/// primary.
 const SERVE_CLIENTS: [&str; 3] = [CLIENT_BACKEND, "walsender", SHORT_LIVED];
 
 /// `where::part::detail`: the place, the class of time, the event.
@@ -264,7 +265,7 @@ pub struct Lasting {
     pub within_ns: u64,
 }
 
-/// Lifetime by place, and whether it has a client backend. A query's place may also have parallel workers, a database's
+/// Lifetime by group of processes, and whether the group has a client backend. It may also have parallel workers or
 /// autovacuum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lived(BTreeMap<String, (u64, bool)>);
@@ -276,7 +277,7 @@ impl Lived {
         *has_client |= is_client;
     }
 
-    /// Share (0 to 1) of a place's time in the lifetime of all places with client backends. `None` for other places.
+    /// Share (0 to 1) of a group's time in the lifetime of all groups with client backends. `None` for other groups.
     pub fn shares(&self) -> impl Fn(&str, u64) -> Option<f64> {
         let has_client = |place: &str| self.0.get(place).is_some_and(|(_, has_client)| *has_client);
         let whole: u64 = self.0.values().filter(|(_, has_client)| *has_client).map(|(lived_ns, _)| lived_ns).sum();
@@ -337,8 +338,8 @@ impl Told {
     }
 }
 
-/// Increase since `earlier`. A wait in progress at the first reading loses its time before it. No length exceeds
-/// `longest_ns` or the process's increase since `first`.
+/// Increase since `earlier`. Omits the time of waits before the first reading. No length exceeds `longest_ns` or the
+/// process's increase since `first`.
 fn add_within(
     now: &Statistic,
     earlier: &Statistic,
@@ -478,10 +479,10 @@ impl Accounting {
         // An ended process was charged until its end and is reported once.
         let until = process.ended_ns.unwrap_or(at_ns);
         let handled = add_within(&process.handled, &earlier.handled, &first.handled, first.handling_ns, look_ns);
-        // Commands received before counting stopped in this span still count.
+        // If counting stopped in this span, commands received before still count.
         let commands =
             Some(process.commands.saturating_sub(earlier.commands)).filter(|some| *some > 0 || self.counts_commands);
-        // In that span, more commands may end than were received, as receives are no longer counted.
+        // In such a span, more commands may end than were counted as received.
         let most_handled = if self.counts_commands { Some(u64::MAX) } else { commands };
         let switches = process.switches - earlier.switches;
         let mut shares = TimeShares {
@@ -498,7 +499,7 @@ impl Accounting {
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
-        // Further waits and commands in this span share the place of the first.
+        // Later waits and commands in this span are charged to the same query as the first.
         let [wait_place, command_place] = told.begun_in.each_ref().map(|begun_in| begun_in.as_ref().unwrap_or(&place));
         let wait_place = |event: &WaitEvent| {
             let lasted = earlier.open.as_ref().is_some_and(|open| open.event == *event);
@@ -530,7 +531,7 @@ impl Accounting {
         shares
     }
 
-    /// Takes out the sums since the last call. Memory stays constant.
+    /// Returns the sums since the last call and resets them, so that memory stays constant.
     pub fn take_span(&mut self) -> TimeSpan {
         let second = TimeSecond::merge(&std::mem::take(&mut self.seconds));
         let mut open = BTreeMap::<StatisticName, Lasting>::new();

@@ -34,7 +34,7 @@ pub struct TemporaryFiles {
 
 const IDLE_MS: u64 = 1000;
 
-/// Shorter waits are contention; no process is blamed.
+/// Shorter waits are contention, for which no process is blamed.
 const LONG_WAIT_MS: u64 = 100;
 
 /// JSON readers limit a tree's depth.
@@ -51,7 +51,7 @@ impl Blocker {
         let (mut waiting, roots): (Vec<LockProcess>, Vec<LockProcess>) = processes.into_iter().partition(waits);
         let mut trees = grow(roots, &mut waiting, DEEPEST);
         while !waiting.is_empty() {
-            // A deadlock, perhaps with others behind it. The first process met twice is part of it.
+            // Only a deadlock is left, perhaps with other waiters. The first process met twice is part of the deadlock.
             let (mut at, mut passed) = (0, HashSet::new());
             while passed.insert(at) {
                 let blocks = |one: &LockProcess| waiting[at].blocked_by.contains(&one.session.pid);
@@ -97,7 +97,7 @@ fn grow(parents: Vec<LockProcess>, waiting: &mut Vec<LockProcess>, levels: usize
 pub struct Culprits {
     pub blockers: Vec<Blocker>,
     pub temporary: Vec<TemporaryFiles>,
-    /// Each blocker with its most waiters, longest total wait first. Each query's maximum of temporary files.
+    /// Each blocker as it was with the most waiters, longest total wait first. Each query's maximum of temporary files.
     pub seen_blockers: Vec<Blocker>,
     pub seen_temporary: Vec<TemporaryFiles>,
     unread_ns: u64,

@@ -1,6 +1,6 @@
 //! Locates a process's wait event number. Since PostgreSQL 14 a variable points to it.
 //!
-//! PostgreSQL 13 has it in shared memory (`MyProc`) at a build-specific offset, found through known idle events.
+//! In PostgreSQL 13 the number is in shared memory (`MyProc`) at a build-specific offset, found by known idle events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ const WORDS: usize = 256;
 const ACTIVITY: u32 = 0x05;
 const ACTIVITIES: u32 = 64;
 
-/// Processes in different idle waits that must agree.
+/// Minimum number of different idle events at the same offset.
 const WITNESSES: usize = 3;
 
 /// A pointer variable, and the offset from its target.
@@ -52,7 +52,7 @@ impl EventWord {
         Ok(EventWord { pointer, offset })
     }
 
-    /// 0: no wait, or no place to report one.
+    /// 0 without a wait, or without an entry to report it.
     pub fn read(&self, pid: u32) -> Result<u32, Error> {
         Ok(read_pointed(pid, self.pointer, self.offset)?.unwrap_or(0))
     }
@@ -61,7 +61,7 @@ impl EventWord {
         list_processes(postmaster_pid).into_iter().filter_map(|pid| Some((pid, self.read(pid).ok()?))).collect()
     }
 
-    /// Process-local pointer in a postmaster, or without a shared memory entry.
+    /// The variable's value. In a process without a shared memory entry, it points to local memory.
     pub fn read_pointer(&self, pid: u32) -> Result<u64, Error> {
         Ok(read_pointer(pid, self.pointer)?.unwrap_or(0))
     }

@@ -11,7 +11,7 @@ use crate::time::account::{Accounting, CLIENT_BACKEND, NamedStatistic, Statistic
 use crate::time::names::class_until_18;
 use crate::time::source::{ProbeCost, ProgramCost};
 
-/// Share of all processors. Above it a trial's account ends, and `waits` and `top` observe less.
+/// Default budget, as a share of all processors. Above it a trial's account ends, and `waits` and `top` observe less.
 pub const ACCOUNT_DEAR: f64 = 0.02;
 
 /// Time of client backends and key figures of background processes, without pgthaw's own backends.
@@ -187,12 +187,12 @@ impl TimeFigures {
         (self.total.running_seconds + self.total.background_running_seconds) / self.length_seconds
     }
 
-    /// Processors needed if all command time but LWLock waits ran. Those not used were other waits.
+    /// Processors needed if commands only ran or waited for LWLocks. Those not used were other waits.
     pub fn processors_if_nothing_else(&self) -> f64 {
         (self.total.handled_seconds - self.total.lwlock_seconds).max(0.0) / self.length_seconds
     }
 
-    /// Mean of the trials with the first one's source, so that sums stay sums.
+    /// Mean of the trials with the same source as the first, so that the kinds still add up.
     pub fn mean(trials: &[&TimeFigures]) -> Option<TimeFigures> {
         let first = trials.first()?;
         let alike: Vec<&&TimeFigures> = trials.iter().filter(|one| one.source == first.source).collect();

@@ -1,5 +1,5 @@
-//! Samples processes. A sample charges the time since the last one to the activity seen. A reading in between charges
-//! it to the last activity.
+//! Samples processes. A sample charges the time since the previous sample to the activity that it sees. A reading
+//! between samples charges it to the previous activity.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ struct Sums {
 }
 
 impl LookSums {
-    /// A process missing here ended at its last sample.
+    /// A process missing in `seen` ended at its previous sample.
     pub fn add(&self, at_ns: u64, seen: Vec<Seen>) {
         let mut sums = self.lock();
         let before = sums.at_ns;
@@ -63,7 +63,7 @@ impl LookSums {
         }
     }
 
-    /// The time since the last sample becomes unknown.
+    /// Charges the time since the last sample as unknown.
     pub fn add_failed(&self, at_ns: u64) {
         let sums = self.lock();
         let there = sums.processes.values().filter(|(process, _)| process.ended_ns.is_none());
@@ -72,7 +72,7 @@ impl LookSums {
         self.add(at_ns, unseen);
     }
 
-    /// Charges time since the last sample too, so steps keep their length.
+    /// Also charges the time since the last sample, so that steps keep their length.
     pub fn read_until(&self, at_ns: u64) -> Reading {
         let mut sums = self.lock();
         let elapsed = at_ns.saturating_sub(sums.at_ns);
@@ -112,7 +112,6 @@ fn charge(process: &mut ProcessTimes, doing: &Doing, elapsed: u64) {
 
 // ---- in process memory ----
 
-/// Default sampling rate.
 pub const LOOKS_PER_SECOND: f64 = 50.0;
 
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
@@ -125,7 +124,7 @@ const LISTED_FOR: Duration = Duration::from_millis(200);
 pub struct MemoryLooks {
     sums: LookSums,
     interval_ms: Arc<AtomicU64>,
-    /// Processor time of the first sample, without listing.
+    /// Processor time of the first sample, without the listing of processes.
     look_cost: Duration,
     word: EventWord,
     _looking: Sampling<()>,
@@ -289,7 +288,7 @@ fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
 
 // ---- pgthaw's own transactions ----
 
-/// Statements, each a transaction. Clones share the counts.
+/// pgthaw's statements, each a transaction. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct OwnTransactions(Arc<Counts>);
 

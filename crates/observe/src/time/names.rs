@@ -36,7 +36,7 @@ const SLEEP: &str = "sleep";
 
 const UNKNOWN: &str = "unknown";
 
-/// Numbered from 0 in the order of pg_wait_events. Locks and LWLocks are numbered elsewhere.
+/// Classes with numbers from 0, in the order of pg_wait_events. Lock and LWLock are numbered differently.
 const COUNTED: [&str; 6] = ["Buffer", "Activity", "Client", "IPC", "Timeout", "IO"];
 
 /// Clones share learned names.
@@ -87,7 +87,7 @@ impl WaitNames {
         number != 0 && !self.names.contains_key(&number) && !lock(&self.learned).contains_key(&number)
     }
 
-    /// Learns from a session if its number in memory is the same before and after the query.
+    /// Learns a number's name from a session whose number in memory is the same before and after the query.
     pub fn learn(&self, sessions: &[Session], before: &HashMap<u32, u32>, after: &HashMap<u32, u32>) {
         for session in sessions {
             let Some(number) = before.get(&session.pid).filter(|number| after.get(&session.pid) == Some(*number))
@@ -103,7 +103,6 @@ impl WaitNames {
         }
     }
 
-    /// Class and event.
     pub fn name(&self, event: &WaitEvent) -> (String, String) {
         match event {
             WaitEvent::Named(class, event) => (class.clone(), event.clone()),
@@ -126,7 +125,7 @@ impl WaitNames {
     }
 }
 
-/// Since 19, class Buffer joins the LWLocks of buffer contents and the wait for pins.
+/// Since 19, class Buffer includes the LWLocks of buffer contents and the wait for pins.
 pub fn class_until_18<'a>(class: &'a str, event: &str) -> &'a str {
     match (class, event) {
         ("Buffer", "BufferCleanup") => "BufferPin",

@@ -64,8 +64,8 @@ pub struct TimeReport {
     pub stalls: Vec<Stall>,
     /// Files, longest syncs first. Only with source `bpf`.
     pub files: Vec<FileTimes>,
-    /// At most 100: first those with waiters, longest total wait first, each when most processes waited. Then sessions
-    /// idle in a transaction.
+    /// At most 100: first those with waiters, longest total wait first, each as it was with the most waiters. Then
+    /// sessions idle in a transaction.
     pub blockers: Vec<Blocker>,
     /// At most 100 sessions, most bytes first. Each has the maximum of any query.
     pub temporary_files: Vec<TemporaryFiles>,

@@ -14,7 +14,7 @@ const QUERY_CHARS: usize = 60;
 pub struct Roster {
     postmaster_pid: Option<u32>,
     own_pids: Vec<u32>,
-    /// True if only the workload's backends are clients.
+    /// In a trial, only the workload's backends are clients.
     is_of_trial: bool,
     numbers: Numbers,
     /// Sessions since the last reading.
@@ -48,7 +48,7 @@ impl Roster {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Identifies `processes`. Forgets all but these and `untold`, which have ended and are not reported yet.
+    /// Identifies `processes`. Forgets all others except `untold`, which have ended and are not reported yet.
     pub fn learn(&mut self, processes: &[ProcessTimes], untold: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
         let there: HashSet<(u32, u64)> =
@@ -96,7 +96,7 @@ impl Roster {
         })
     }
 
-    /// `None` right after a fork, before it sets its title. A remote server has no titles.
+    /// `None` right after a fork, before the process sets its title. A remote server has no titles.
     fn kind_of_title(&self, pid: u32) -> Option<String> {
         if self.postmaster_pid.is_none() {
             return Some("not shown".into());
@@ -110,7 +110,7 @@ impl Roster {
     }
 }
 
-/// Shortens a query and removes constants: queries differing only in these are one.
+/// Shortens a query and removes constants: queries that differ only in constants are one.
 pub fn show_query(query: &str) -> String {
     let shown = show_statement(query);
     match shown.char_indices().nth(QUERY_CHARS) {

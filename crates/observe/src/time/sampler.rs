@@ -82,7 +82,7 @@ impl TimeSampler {
         Ok(TimeSampler { sampling, opening, begin })
     }
 
-    /// Keeps the time of opening out of the trial's seconds.
+    /// Called before the trial, so that its seconds exclude the opening.
     pub fn wait_until_open(&self) {
         let Err(_closed) = self.opening.recv();
     }

@@ -171,7 +171,7 @@ impl FileTimes {
         merged.into_values().collect()
     }
 
-    /// Limits syncs to the observation; calls are seen from slightly before it.
+    /// Limits the times of syncs to the observation, because calls may begin slightly before it.
     pub fn within(mut self, look_ns: u64) -> FileTimes {
         self.syncs.bound(look_ns);
         self.syncs.total_ns = self.syncs.total_ns.min(self.syncs.count.saturating_mul(look_ns));
@@ -240,7 +240,7 @@ pub struct Reading {
     /// Slow calls that ended since the last reading.
     pub slow_calls: Vec<FileCall>,
     pub written: WrittenTo,
-    /// Slow calls not read in time, and calls and writes of too many files.
+    /// Slow calls not read in time, and calls and writes lost because of too many files.
     pub lost_calls: u64,
     pub lost_of_files: u64,
     /// First reading of this source, if the source has changed.

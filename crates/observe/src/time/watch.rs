@@ -1,4 +1,4 @@
-//! Sums up a source by steps and looks for stalls in finer ones.
+//! Sums up a source's readings by step, and finds stalls in shorter steps.
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ const MEMORY: &str = "The machine's memory: available, cached files, dirty and u
 const METRICS: [Metric; 39] = [
     Step("pgthaw_up", "Whether the server answered in the last step.", |step| flag(step.failure.is_none())),
     Step("pgthaw_steps_total", "Steps since pgthaw started.", |_| Some(1.0)),
-    Step("pgthaw_explained_ratio", "Share of the processes' lifetime in the last step that states explain.", |step| {
+    Step("pgthaw_explained_ratio", "Share of the processes' lifetime in the last step whose state is known.", |step| {
         step.explained
     }),
     Step("pgthaw_lived_seconds_total", "Lifetime of the server's processes, by an independent clock.", |step| {
@@ -197,7 +197,7 @@ impl Totals {
     fn value(&self, place: usize, metric: &Metric) -> Option<f64> {
         let now = metric.read(&self.last);
         match metric.is_counter() {
-            // Omits a counter no longer counted: it would look constant. Keeps all while the server is down.
+            // Omits counters that are no longer counted: they would look constant. Keeps all while the server is down.
             true => self.counters.get(&place).copied().filter(|_| now.is_some() || self.last.failure.is_some()),
             false => now,
         }
@@ -240,7 +240,6 @@ struct Page(String);
 
 impl Page {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {}\n# TYPE {name} {kind}", escape(help, false));
     }
 

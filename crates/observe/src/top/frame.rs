@@ -244,7 +244,7 @@ pub struct MachineStep {
 /// Sessions report about once a second, at varying times. Ten seconds even this out.
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// The first steps include pgthaw's connections if the server counts late. They are dropped.
+/// Drops this many first steps if the server counts late, because they include pgthaw's connections.
 const OWN_BEGIN: u32 = 2;
 
 #[derive(Clone, Debug, Default)]

@@ -101,7 +101,7 @@ impl<R: io::Read> RecordReader<R> {
         let mut reader = RecordReader { lines, path: path.to_owned(), line: 0, is_cut: false };
         let first = reader.read_line()?.unwrap_or_default();
         let head: RecordHead =
-            serde_json::from_slice(&first).map_err(|_| reader.refuse("it does not begin like one".to_owned()))?;
+            serde_json::from_slice(&first).map_err(|_| reader.refuse("it does not begin like a record".to_owned()))?;
         match head.pgthaw_top {
             FORMAT => Ok(reader),
             found => Err(Error::OtherRecord { path: reader.path, found, known: FORMAT }),
@@ -146,7 +146,7 @@ impl<R: io::Read> RecordReader<R> {
 
 // ---- the last hour ----
 
-/// At ten steps per second the size limits first.
+/// At ten steps per second, the size limit is reached first.
 const KEPT_NS: u64 = 3600 * 1_000_000_000;
 const KEPT_BYTES: usize = 64 << 20;
 
@@ -292,7 +292,7 @@ mod tests {
         for (bytes, reason) in [
             (b"plain text".to_vec(), "cannot be decompressed"),
             (Vec::new(), "cannot be decompressed"),
-            (packed("{}\n"), "does not begin like one"),
+            (packed("{}\n"), "does not begin like a record"),
             (packed(newer), "has format 2"),
             (packed(&format!("{head}\n{{\"at_ms\": true}}\n")), "line 2 is not a step"),
             (packed(&long), "has more than"),

@@ -77,7 +77,7 @@ impl TopWatch {
     /// Returns why the server is gone. `None`: the receiver has closed.
     pub async fn watch(&mut self, mut here: Here) -> Result<Option<String>, Error> {
         let own = OwnTransactions::default();
-        // Makes the server count connecting and preparing before the first pulse.
+        // Makes the server count connecting and preparing before the first reading of its counters.
         tell_statistics(&mut here.looks).await?;
         let sessions = read_sessions(&mut here.who).await?;
         let (source, refused) =
@@ -295,7 +295,7 @@ fn find_missing(
     for one in refused {
         let what = match one.source {
             Tier::Bpf => "counts and lengths of waits, commands, stalls, and time ready for a processor",
-            _ => "waits shorter than 0.1 s, and whether a waiting process was already woken",
+            _ => "waits shorter than 0.1 s, and whether a process that shows a wait event was already woken",
         };
         if told.insert((one.reason.clone(), what)) {
             missing.push(Missing::new(what, one.reason, one.remedy));
@@ -389,8 +389,8 @@ impl PulseReader {
     }
 }
 
-/// The counters, and the number of pgthaw's transactions in them, without this query. Repeats it once if another of
-/// pgthaw's sessions was active. `untold`: transactions of this connection counted with the query.
+/// The counters, and the number of pgthaw's transactions in them, without this query. Repeats the query once if another
+/// of pgthaw's sessions was active. `untold`: transactions of this connection counted with the query.
 async fn read_apart(
     connection: &mut PgConnection,
     own_pids: &[u32],

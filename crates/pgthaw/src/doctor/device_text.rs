@@ -26,7 +26,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
         ),
         format!("  reads larger than {largest_read} gain little"),
         format!(
-            "  seconds = max(reads ÷ {reads_per_second:.0}, bytes ÷ {bandwidth}) + {:.0} % of the smaller: error at most {:.0} %",
+            "  seconds = max(reads ÷ {reads_per_second:.0}, bytes ÷ {bandwidth}) + {:.0} % of the smaller term: error at most {:.0} %",
             (1.0 - overlap) * 100.0,
             measurement.profile_error_ratio_max * 100.0
         ),
@@ -88,7 +88,7 @@ pub fn render_limit(limit: ReadLimit) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
-/// Random reads per second at `depth`, and the maximum if another depth reached it.
+/// Random reads per second with `depth` reads at a time, and the maximum if another depth was faster.
 fn render_rate(by_depth: &[DepthPoint], most: f64, depth: u32) -> String {
     let there = by_depth.iter().find(|point| point.depth == depth).map_or(most, |point| point.reads_per_second);
     let beyond = (there.round() < most.round()).then(|| format!(" (at most {most:.0})"));

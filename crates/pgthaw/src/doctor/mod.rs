@@ -23,8 +23,8 @@ const NAMES: &str = "verdict server data-dir ownership tablespaces role buffered
 
 /// Check which features work here, and how to enable the others
 ///
-/// The exit status is 3 if a check of `--require`, or a server or directory given by an option, fails. Without `--require` it is also
-/// 3 if pgthaw can neither take nor restore a snapshot.
+/// The exit status is 3 if a check named by `--require` fails, or the check of a server or directory that an option names. Without
+/// `--require` it is also 3 if pgthaw can neither take nor restore a snapshot.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct DoctorArguments {
     ///
     /// restore, hydrate, predict and bench use the profile. Reads relation files with direct I/O, at most BYTES (64MiB or more), and writes
     /// nothing there. This saturates the device for up to 10 seconds and delays all other reads. The profile is stored for this user, and
-    /// applies under this cgroup's limit. Probe as the user, and in the cgroup, that will restore.
+    /// is valid for this cgroup's disk limit. Run the probe as the same user, and in the same cgroup, as later restores.
     #[arg(long, value_name = "BYTES", conflicts_with = "require", value_parser = probe_budget)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "1GiB")]
     probe: Option<Bytes>,
@@ -76,7 +76,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 
-/// Adds the host's checks, which need the server's results.
+/// Adds the host's checks of the directory, file and process that the server's checks found.
 fn check_all(checked: Checked) -> Vec<Capability> {
     let target = HostTarget {
         files: checked.directory.as_ref().map(|directory| Arc::clone(&directory.files)),

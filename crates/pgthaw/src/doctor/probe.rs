@@ -17,7 +17,7 @@ use terminal::Progress;
 
 pub const NAME: &str = "profile";
 
-/// A smaller budget would allow too few of the largest reads.
+/// A smaller budget would allow too few reads of the largest size.
 const BUDGET_MIN: Bytes = Bytes(64 << 20);
 
 pub fn probe_budget(text: &str) -> Result<Bytes, String> {
@@ -56,7 +56,7 @@ fn measure(
 ) -> Result<Option<DeviceRecord>, Error> {
     let device = read_block_device(&directory.path)?;
     let server_pid = directory.find_postmaster_pid();
-    // Joins the server's cgroup, as restore does, to have the same read limit.
+    // Joins the server's cgroup, as restore does, so that the same read limit applies.
     server_pid.and_then(join_memory_cgroup);
     let limit = own_limit(&device);
     let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();
@@ -94,12 +94,12 @@ fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: Devi
     let all = Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0));
     let (few, many) = (own.0 as f64 * 0.9, own.0 as f64 * 1.1);
     match all.0 as f64 {
-        seen if seen < few => {
-            Some(format!("the device delivered only {all} of {own}: the relation files are sparse or compressed"))
-        }
+        seen if seen < few => Some(format!(
+            "the device delivered only {all} of the {own} that pgthaw read: the relation files are sparse or compressed"
+        )),
         seen if seen > many => {
             let others = Bytes(all.0 - own.0);
-            Some(format!("other processes read {others} from the device meanwhile, which lowered the figures"))
+            Some(format!("other processes read {others} from the device during the probe, which lowered the figures"))
         }
         _ => None,
     }

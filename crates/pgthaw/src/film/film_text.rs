@@ -10,7 +10,7 @@ use command::document::{class_of, escape_text, render_document};
 use host::units::counted;
 use terminal::{Canvas, Column, pasted_path, printable, render_columns, without_advice};
 
-/// Fits the film's time and number (22 cells) and part of its label.
+/// Minimum width of a film's name: its time and number (22 cells), and part of its label.
 const NAME_SHORTEST: usize = 40;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ fn render_content(header: &FilmHeader) -> String {
     parts.extend(again.map(|again| format!("{again} fetched again")));
     parts.extend(more(totals.requested_blocks, "requested and already cached"));
     parts.extend(more(totals.preloaded_blocks, "preloaded by pgthaw, not counting gaps between the job's blocks"));
-    parts.extend(more(totals.buffers_blocks, "in shared_buffers before, use unknown"));
+    parts.extend(more(totals.buffers_blocks, "in shared_buffers before the recording, use unknown"));
     parts.extend(header.device_reads.map(|reads| format!("{} of the device by all processes", counted(reads, "read"))));
     parts.push(match header.lost_events {
         0 => "no event lost".to_owned(),
@@ -45,10 +45,10 @@ fn render_content(header: &FilmHeader) -> String {
     parts.join(", ")
 }
 
-/// A shortened system identifier keeps both ends, or the part that differs.
+/// Minimum width of a system identifier, in which both ends, or the digits that differ, are visible.
 const CLUSTER_SHORTEST: usize = 9;
 
-/// Marks films of the cluster `own`: a name selects them first.
+/// Marks films of the cluster `own`, which are preferred if several films share a name.
 pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&FilmLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&FilmHeader) -> String| -> Vec<String> {
@@ -60,7 +60,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
     let marks = texts(&|line| if Some(of(line)) == own { "*" } else { "" }.to_owned());
     let mut columns: Vec<Column> = has_own.then(|| Column::word("", 0, marks)).into_iter().collect();
     columns.extend([
-        // On a narrow terminal the job is shortened first, then counts are dropped.
+        // On a narrow terminal, the job is shortened first, then columns with counts are dropped.
         Column::text("film", NAME_SHORTEST, texts(&|line| printable(&line.generation.name).into_owned())),
         Column::number("seconds", 2, of_header(&|header| format!("{:.1}", header.seconds))),
         Column::number("fetched", 0, of_header(&|header| header.bytes(header.totals.fetched_blocks).to_string())),
@@ -79,7 +79,7 @@ pub fn render_films(lines: &[FilmLine], own: Option<u64>, canvas: Canvas) -> Str
         columns.push(Column::text("cannot be read", 20, trouble));
     }
     let mut table = render_columns(columns, canvas.width, canvas.mark());
-    table.extend(has_own.then(|| "* of this server's cluster: a name selects these first".to_owned()));
+    table.extend(has_own.then(|| "* of this server's cluster; preferred if several films share a name".to_owned()));
     table.join("\n")
 }
 
@@ -124,8 +124,8 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     let most = curve.most_blocks();
     let sizes: Vec<u64> = sizes.take_while(|blocks| *blocks < most * 2).collect();
     let how = match curve.sampling {
-        0 => "every request was counted".to_owned(),
-        shift => format!("one block in {} was counted", 1_u64 << shift),
+        0 => "from all requests".to_owned(),
+        shift => format!("estimated from the requests for one block in {}", 1_u64 << shift),
     };
     let first = share(curve.first_requests);
     let mut lines = vec![String::new()];
@@ -238,7 +238,7 @@ pub fn render_film_page(path: &Path, header: &FilmHeader, summary: &FilmSummary)
     );
     let drawn = summary.relations.iter().filter(|one| !one.picture.cells.is_empty()).take(PICTURES);
     drawn.for_each(|one| body += &render_picture(header, one));
-    body += "<h2>Working set</h2><p>Data touched since the start, and since the previous point (dashed).</p>";
+    body += "<h2>Working set</h2><p>Data touched since the start, and in each interval (dashed).</p>";
     body += &render_working_set(header, summary);
     body += &summary.curve.as_ref().map_or_else(String::new, |curve| draw_curve(header, curve));
     let touched: Vec<&RelationTouches> = summary.relations.iter().filter(|one| one.blocks > 0).collect();
@@ -270,7 +270,7 @@ fn render_picture(header: &FilmHeader, RelationTouches { relation, picture, .. }
     format!("<h3>{name}</h3>{}", drawing(PICTURE_HEIGHT, &format!("positions in {name} over time"), &(inside + &axis)))
 }
 
-/// `label` formats the value at a share of the width.
+/// `label` formats the value at a position, given as a share of the width.
 fn axis_below(bottom: f64, label: impl Fn(f64) -> String) -> String {
     let number = |line: u32| {
         let share = f64::from(line) / f64::from(GRID);
@@ -338,7 +338,7 @@ fn draw_curve(header: &FilmHeader, curve: &MissRatioCurve) -> String {
         + &axis_below(HEIGHT - BOTTOM, size)
         + &polyline(0, points.into_iter());
     format!(
-        "{title}<p>{} of page cache. The curve shows the share of requests that miss, by page cache size. The first request for a block always misses.</p>{}",
+        "{title}<p>{} of page cache would have been enough. The curve shows the share of requests that miss, by page cache size. The first request for a block always misses.</p>{}",
         header.bytes(sufficient),
         drawing(HEIGHT, "missed requests by the size of the page cache", &inside)
     )

@@ -1,5 +1,5 @@
-//! `pgthaw film`; the work is in `crates/cache/src/trace/`. Names refer to this user's films; errors point to those
-//! of the server's owner.
+//! `pgthaw film`; the work is in `crates/cache/src/trace/`. Names refer to this user's films. If none matches, the
+//! error names a film of the server's owner.
 
 pub mod film_text;
 
@@ -47,11 +47,11 @@ pub struct FilmArguments {
 enum FilmCommand {
     Record(RecordArguments),
 
-    /// List the films, newest first, or show one by relation
+    /// List the films, newest first, or show the relations in one
     ///
     /// The output for one film includes its working set over time.
     Show {
-        /// `newest`, a name (its newest film), the beginning of a listed film, or a file
+        /// `newest`, a name (its newest film), the beginning of an entry in the list, or a file
         ///
         /// If a name has films of several clusters, the connection options select the cluster.
         film: Option<String>,
@@ -68,7 +68,7 @@ enum FilmCommand {
 
     /// Remove films
     Drop {
-        /// A name (all its films of this cluster), or the beginning of a listed film
+        /// A name (all its films of this cluster), or the beginning of an entry in the list
         film: String,
 
         #[command(flatten)]
@@ -161,7 +161,7 @@ struct NamedFilms<'a> {
 }
 
 impl NamedFilms<'_> {
-    /// Connects only to a named server whose directory is inaccessible.
+    /// Connects only if the options name a server whose data directory is not accessible.
     async fn open(connection: &ConnectionArguments) -> anyhow::Result<NamedFilms<'_>> {
         let cluster = match find_cluster(connection) {
             None if connection.names_cluster() => Target::open(connection).await?.system_identifier(),
@@ -181,14 +181,14 @@ impl NamedFilms<'_> {
     }
 }
 
-/// Films of the server's owner, unless that is this user.
+/// Films of the server's owner; `None` if this user is the owner.
 fn owners_store(connection: &ConnectionArguments) -> Option<FilmStore> {
     let directory = find_directory(connection).ok().flatten()?;
     let store = FilmStore::in_home(&home_of(directory.owner_uid)?);
     (store.root() != FilmStore::open().root()).then_some(store)
 }
 
-/// Adds the path of the owner's film to the error.
+/// Adds the path of the owner's film to the error, if there is one.
 pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -> Error {
     if !matches!(error, Error::NoFilm(_) | Error::UnknownFilm { .. }) {
         return error;
@@ -199,7 +199,7 @@ pub fn with_owners(error: Error, name: &str, connection: &ConnectionArguments) -
     }
 }
 
-/// The owner's newest film under `label`, if this user has none.
+/// The owner's newest film named `label`; `None` if this user has one.
 pub fn find_owners_like(connection: &ConnectionArguments, cluster: u64, label: &str) -> Option<PathBuf> {
     let find = |store: FilmStore| store.find_newest_like(cluster, label).ok().flatten();
     if find(FilmStore::open()).is_some() { None } else { owners_store(connection).and_then(find) }
@@ -213,7 +213,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// `--seconds` or at Ctrl-C. `pgthaw run --record-only -- COMMAND` records a command.
 ///
 /// The kernel reports each request to the page cache, also for cached blocks. With pg_buffercache the film also lists the blocks of
-/// shared_buffers at the start, marked as not proven. If BPF is unavailable, pgthaw samples the page cache several times a second. The
+/// shared_buffers at the start, whose use is unknown. If BPF is unavailable, pgthaw samples the page cache several times a second. The
 /// film then holds only pages that were loaded, by any process.
 ///
 /// `pgthaw film show` shows the film, `pgthaw run --like NAME` uses it.
@@ -355,7 +355,7 @@ fn require_backend(target: &Target, pid: u32) -> Result<(), Error> {
     Err(Error::NoBackend { pid, cluster: target.address(), reason })
 }
 
-/// An unknown database fails; sessions of an unknown application_name may still start.
+/// Fails if the database does not exist. Sessions of an unknown application_name may still start.
 async fn require_database(target: &Target, name: &str) -> anyhow::Result<()> {
     let Some(server) = &target.server else { return Ok(()) };
     let databases = read_databases(&mut server.connect_to(&server.database).await?).await?;
@@ -378,7 +378,6 @@ async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &Progres
     }
 }
 
-/// Source of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SourceKind {
     /// The kernel reports each request to the page cache, with its process
@@ -387,7 +386,7 @@ pub enum SourceKind {
     Polling,
 }
 
-/// The option that films are recorded with.
+/// Option for the source of a film.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct SourceArguments {
     /// How to record reads [default: bpf, or polling if BPF is unavailable]
@@ -416,10 +415,10 @@ impl SourceArguments {
     }
 }
 
-/// A source that does not record yet, and reasons if its film will be less exact.
+/// A source that has not begun to record, and reasons why its film will be less exact, if any.
 type OpenSource = (Box<dyn Source>, Vec<String>);
 
-/// `path` is the draft's; `progress` the job's, if pgthaw monitors one.
+/// `path` is the draft's file. `progress` is shared with the job that pgthaw runs, if any.
 pub fn begin_film(
     target: &Target,
     map: &Map,
@@ -463,7 +462,7 @@ pub fn open_source(
     }
     if !is_everybody {
         coarser.push(
-            "polling cannot distinguish the reads of different sessions: the film has those of all sessions".to_owned(),
+            "polling cannot distinguish the reads of different sessions: the film has all sessions' reads".to_owned(),
         );
     }
     Ok((Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?), coarser))
@@ -476,10 +475,10 @@ fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> 
     Requests::open(map, &directory.path, target.page_cache().page_bytes(), (wanted, postmaster_pid), Arc::clone(own))
 }
 
-/// Reads the server's sessions from any thread. `own` counts its queries.
+/// Returns a function that queries the server's sessions, from any thread. `own` counts its queries.
 pub async fn ask_sessions(server: &Server, own: OwnTransactions) -> Result<AskSessions, postgres::Error> {
     let mut connection = server.connect_to(&server.database).await?;
-    // Flushes this connection's statistics first.
+    // The server would otherwise count the transactions of connecting during the job.
     tell_statistics(&mut connection).await?;
     let runtime = tokio::runtime::Handle::current();
     Ok(Box::new(move || {

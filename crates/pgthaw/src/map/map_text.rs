@@ -14,10 +14,10 @@ use terminal::{Canvas, Column, database_column, printable, render_columns, wrap_
 /// Names are cut to this width before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines beside the relations: time, titles, two summary rows, total, and a legend of three lines.
+/// Lines of the map other than relations: time, titles, two summary rows, total, and a legend of three lines.
 const FRAME_LINES: usize = 8;
 
-/// Lines of the column legend, which terminals below `TALL` lines omit.
+/// Lines of the column legend, which is omitted on terminals with fewer than `TALL` lines.
 const COLUMN_LEGEND_LINES: usize = 4;
 const TALL: usize = 16;
 
@@ -71,7 +71,7 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
     let is_there = |title| is_there(titles, title);
     let mut lines = Vec::new();
     if is_there(CHANGES) {
-        lines.push("+-: loaded into and evicted from the cache at its left since the last update".to_owned());
+        lines.push("+-: loads (+) and evictions (-) since the last update, in the cache to its left".to_owned());
     }
     if is_there("both") {
         lines.push("both: in shared_buffers and also in the OS page cache, so twice in memory".to_owned());
@@ -82,7 +82,7 @@ fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
         let mut words = usage.split(' ');
         let (count, share) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let number = count.trim_start_matches('u');
-        lines.push(format!("{count} {share}: {share} of its buffers have usage count {number} of 0 to 5"));
+        lines.push(format!("{count} {share}: {share} of the relation's buffers have usage count {number} (0 to 5)"));
     }
     if is_there("kind")
         && let Some(row) = rows.iter().find(|row| row.parts > 0)
@@ -234,7 +234,7 @@ fn is_tall(canvas: Canvas) -> bool {
     canvas.height.is_none_or(|height| height >= TALL)
 }
 
-/// Counts the terminal's lines, after wrapping.
+/// Number of terminal lines of the remarks, after wrapping.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
     render_states(map).iter().map(lines).sum()
@@ -337,18 +337,18 @@ fn render_usage(residency: &Residency) -> String {
 
 // ---- bar ----
 
-/// Cells mostly in shared_buffers. The height is the cached share.
+/// Cells whose cached blocks are mostly in shared_buffers. The height is the cached share.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BUFFERS_ASCII: [char; 3] = ['o', 'O', '#'];
 
-/// Cells mostly in the OS page cache alone. The density is the cached share.
+/// Cells whose cached blocks are mostly in the OS page cache alone. The density is the cached share.
 const OS: [char; 3] = ['░', '▒', '▓'];
 const OS_ASCII: [char; 3] = ['-', '~', '='];
 
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
-/// The measured tier has no block of the cell; the unmeasured tier may.
+/// The measured tier holds no block of the cell; the other tier may hold some.
 const UNKNOWN: char = '?';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,7 +363,7 @@ impl Seen {
     }
 }
 
-/// Look of a cell, by the tier that holds most of its cached blocks.
+/// Appearance of a cell, by the tier that holds most of its cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CellLook {
     Cold,
@@ -418,7 +418,7 @@ fn render_legend(seen: Seen, canvas: Canvas) -> String {
     let buffers = seen.buffers.then(|| format!("{} shared_buffers", growing(0.0, 1.0)));
     let os = seen.os.then(|| format!("{} OS page cache", growing(1.0, 0.0)));
     let glyphs: Vec<String> = buffers.into_iter().chain(os).chain([nothing]).collect();
-    let order = "blocks in file order, indexes after their table; fuller is warmer";
+    let order = "blocks in file order, indexes after their table; fuller: more blocks cached";
     format!("{}\n{order}", glyphs.join("  "))
 }
 
@@ -528,7 +528,7 @@ mod tests {
             assert!(shown[line].contains(change), "{change}: {shown:#?}");
         }
         let shown = lines(&map, MapView { with_forks: true, ..view }, WIDE).join("\n");
-        assert!(shown.contains("+-: loaded into") && shown.matches("+24 kB").count() == 2, "{shown}");
+        assert!(shown.contains("+-: loads (+)") && shown.matches("+24 kB").count() == 2, "{shown}");
         for width in 62..200 {
             for line in lines(&map, view, Canvas { width: Some(width), ..WIDE }) {
                 assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
@@ -562,7 +562,7 @@ mod tests {
     fn the_legend_tells_of_what_is_shown_and_of_nothing_else() {
         let mut map = map();
         let shown = lines(&map, MapView::default(), WIDE).join("\n");
-        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its buffers"), "{shown}");
+        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of the relation's buffers"), "{shown}");
         assert!(!shown.contains("--by relation list"), "{shown}");
         map.relations[0].relation.kind = RelationKind::Index;
         map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());

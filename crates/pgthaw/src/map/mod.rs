@@ -62,7 +62,7 @@ impl MapArguments {
 }
 
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    // A permanent session of `--watch` would block DROP DATABASE.
+    // With `--watch`, connects for each sample: a permanent session would block DROP DATABASE.
     let named = ConnectionArguments { keeps_first: arguments.watch.is_none(), ..arguments.named() };
     let target = Target::open(&named).await?;
     if arguments.rows {
@@ -105,8 +105,8 @@ struct Look {
     at: Zoned,
 }
 
-/// Refreshes the map until q, a signal or closed output. The first sample must succeed. On a terminal later ones may
-/// fail, as servers restart.
+/// Refreshes the map until q, a signal or closed output. The first sample must succeed. On a terminal, later samples
+/// may fail, as servers may restart.
 async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
     let mut shown = watch.look().await?;
     let (mut before, mut failure): (Option<Look>, Option<String>) = (None, None);
@@ -118,7 +118,7 @@ async fn watch(watch: Arc<Watch>) -> anyhow::Result<()> {
     }
     let mut interrupted = std::pin::pin!(terminal::wait_for_interrupt());
     while terminal::is_output_open() {
-        // A separate task keeps the keys responsive.
+        // Sampling in a separate task keeps the keys responsive.
         let next = Arc::clone(&watch);
         let mut look = tokio::spawn(async move {
             tokio::time::sleep(next.pause).await;

@@ -17,7 +17,7 @@ use postgres::{
 };
 use terminal::{Canvas, Column, printable, render_columns, render_seconds, render_short, wrap_text};
 
-/// Figures for the fill time.
+/// Options for the fill time.
 #[derive(Debug, Args)]
 pub struct FillArguments {
     /// Random reads per second of the device, one block each [default: from `doctor --probe`, else 3000]
@@ -30,7 +30,7 @@ pub struct FillArguments {
 }
 
 impl FillArguments {
-    /// Uses the estimate of Greg Smith's pgbench slides and pgthaw's model.
+    /// Prints each table's fill time, as in Greg Smith's pgbench slides, and warm time, by pgthaw's model.
     pub async fn print(&self, target: &Target, with_system: bool, output: OutputArguments) -> Result<ExitStatus> {
         let Some(server) = &target.server else { bail!(Error::NoRows) };
         let path = target.data_directory.as_ref().map(|directory| &*directory.path);
@@ -70,7 +70,7 @@ struct CountedTable {
     index_blocks: Option<u64>,
 }
 
-/// Tables, names of those without a row count, and remarks on inaccessible databases.
+/// Returns tables with row counts, names of tables without one, and remarks on inaccessible databases.
 async fn read_databases(
     server: &Server,
     databases: &[Database],
@@ -129,14 +129,14 @@ async fn read_tables(
 
 // ---- table ----
 
-/// Rows that random reads deliver.
+/// Tables' row density, and load time by random reads.
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct RowsTable {
     /// Database of the connection.
     pub database: String,
     /// Random reads per second of the device.
     pub reads_per_second: f64,
-    /// Time of a warm transaction.
+    /// Duration of a one-row transaction if everything is cached.
     pub hit_seconds: f64,
     /// Largest first.
     pub relations: Vec<RowsOfTable>,
@@ -148,7 +148,7 @@ pub struct RowsTable {
 pub struct RowsOfTable {
     pub database: String,
     pub relation: String,
-    /// By the last ANALYZE, for the current size.
+    /// Row count of the last ANALYZE, scaled to the table's current size.
     pub rows: f64,
     /// Size of the table alone.
     pub bytes: Bytes,
@@ -181,7 +181,7 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
         }
         false => render_columns(columns, width, "…"),
     };
-    let legend = "fill: rows ÷ rows/s, the time to load all rows by random reads of one page each; warm: forecast time until a client, which fetches random rows through the index, reads fewer than 1 % of them from the device";
+    let legend = "fill: rows ÷ rows/s, the time to load all rows by random reads of one page each; warm: forecast time until a client that fetches random rows through the index reads fewer than 1 % of the rows from the device";
     lines.push(String::new());
     lines.extend([legend.to_owned()].iter().chain(&rows.remarks).map(|text| wrap_text(&printable(text), width)));
     lines.join("\n")

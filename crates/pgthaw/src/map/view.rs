@@ -12,7 +12,7 @@ use cache::{
 use host::files::EntryKind;
 use terminal::{Canvas, Progress};
 
-/// Which relations, and how.
+/// Options for the relations and their form.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ViewArguments {
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct ViewArguments {
     pub ascii: bool,
 }
 
-/// Which relations.
+/// Options that select relations.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectionArguments {
     /// Only this relation or pattern, as in psql's \d
@@ -82,7 +82,7 @@ impl ViewArguments {
         Ok(render_map(map, &places, view, canvas))
     }
 
-    /// The value of `--by`, or `usually`.
+    /// The value of `--by`, or `usually` if it is not given.
     fn rolled_up(&self, usually: &str) -> RolledUp {
         match self.by.as_deref().unwrap_or(usually) {
             "table" => RolledUp::ToTable,
@@ -95,7 +95,7 @@ impl ViewArguments {
         Ok(map.select(&self.selection.selection())?)
     }
 
-    /// Whether each system catalog is listed, too.
+    /// Whether each system catalog has a row of its own.
     pub fn shows_all(&self) -> bool {
         self.top == Some(0)
     }
@@ -174,7 +174,7 @@ pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     objects.into_iter().flat_map(fields).collect()
 }
 
-/// Keeps the relations at `places` (sorted) for which `is_meant` is true.
+/// Keeps the relations at the indexes `places` (sorted), if `is_meant` is also true.
 pub fn keep_places(map: &mut Map, places: &[usize], is_meant: impl Fn(&RelationMap) -> bool) {
     let mut at = 0..;
     map.relations.retain(|one| at.next().is_some_and(|at| places.binary_search(&at).is_ok()) && is_meant(one));
@@ -222,7 +222,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     Ok(())
 }
 
-/// Skips a damaged file: names are optional.
+/// Newest snapshot with relation names. Skips damaged files, because the names are optional.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
     let readable = generations.iter().filter_map(|generation| generation.read().ok());

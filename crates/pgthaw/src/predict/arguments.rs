@@ -4,16 +4,16 @@ use crate::{ConnectionArguments, PositionalArguments, SnapshotsArguments};
 use model::Numbers;
 
 /// A workload belongs to one database, so forecasts never cover the whole cluster.
-const DATABASE_HELP: &str = "Database to forecast, whose clients pgthaw watches [default: the one that psql would connect to]. \
-                             Or a connection string or URI: 'host=db user=app', postgresql://app@db/shop";
+const DATABASE_HELP: &str = "Database to forecast; pgthaw watches its clients [default: the one that psql would connect to]. \
+                             A connection string or URI also works: 'host=db user=app', postgresql://app@db/shop";
 
 /// Forecast how long a warm-up will take
 ///
 /// On a running server pgthaw watches the clients of the database (-d). The device's rates come from `doctor --probe`, the popularity of
 /// blocks from the snapshot that `restore` would choose. While the database is idle, pg_stat_statements gives the transaction time.
 ///
-/// For a stopped server (-D) that snapshot also gives the relations, and the files give their sizes. Without a server, give figures:
-/// pages, hit, and miss or riops. With --film pgthaw forecasts a recorded job for other memory sizes.
+/// For a stopped server (-D), the snapshot also names the relations, and their sizes come from the files. Without a server, give
+/// figures: pages, hit, and miss or riops. With --film pgthaw forecasts a recorded job for other memory sizes.
 #[derive(Debug, Args)]
 #[command(mut_arg("databases", |argument| argument.help(DATABASE_HELP).long_help(DATABASE_HELP).hide_short_help(true)))]
 pub struct PredictArguments {
@@ -65,13 +65,13 @@ pub struct PredictArguments {
 }
 
 impl PredictArguments {
-    /// Connection by options and positional arguments.
+    /// Connection given by options and positional arguments.
     pub fn named(&self) -> ConnectionArguments {
         let names = self.words.iter().filter(|word| is_name(word)).cloned();
         self.connection.clone().with(PositionalArguments::of(names))
     }
 
-    /// Includes a third word without `=`, which parsing then rejects.
+    /// Words with `=`, and a third word without (after database and user), which the parser rejects.
     pub fn figures(&self) -> String {
         let (names, figures): (Vec<&str>, Vec<&str>) =
             self.words.iter().map(String::as_str).partition(|word| is_name(word));

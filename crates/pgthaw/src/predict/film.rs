@@ -1,4 +1,4 @@
-//! `pgthaw predict --film`: forecasts a job with other memory sizes. Requests and times come from the film,
+//! `pgthaw predict --film`: forecasts a job with other memory sizes. Requests and times come from the film, the size of
 //! shared_buffers from the server.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ use host::units::{Bytes, counted};
 
 const ENOUGH: &str = "enough";
 
-const MEMORY_UNKNOWN: &str = "the memory of the server's machine is unknown: give memory=SIZE or --what-if memory=SIZE, or a server of this machine with -D DIRECTORY, -h or -p";
+const MEMORY_UNKNOWN: &str = "the memory of the server's machine is unknown: give memory=SIZE or --what-if memory=SIZE, or name a server on this machine with -D DIRECTORY, -h or -p";
 
 #[derive(Default)]
 struct Asked {
@@ -29,7 +29,7 @@ struct Asked {
 }
 
 /// # Errors
-/// If the film is missing, has no requests recorded, or if a case changes more than memory.
+/// If the film is missing or has no recorded requests, or if a case of `--what-if` changes more than memory.
 pub async fn predict_job(name: &str, arguments: &PredictArguments, figures: &Numbers) -> anyhow::Result<JobPrediction> {
     let others = arguments.what_if.iter().find(|changes| changes.memory_alone().is_none());
     if let Some(changes) = others.or(Some(figures).filter(|figures| !figures.are_of_machine())) {
@@ -89,7 +89,7 @@ fn make_prediction(
         reads_per_second: device.reads_per_second,
         bandwidth: Bytes(device.bandwidth as u64),
         alone_seconds: device.latency_at(1.0),
-        // Reads overlap within the device's limits.
+        // 1: only the larger of a read's two prices counts.
         overlap: 1.0,
         ..DeviceProfile::default()
     };
@@ -98,7 +98,7 @@ fn make_prediction(
     let longer = job.longer_than_simulated(run, header.totals.is_fetched());
     let costs = costs_of(header, run, &job, longer);
     let mut assumptions = vec![
-        "the job starts with none of its blocks cached, and the least recently used are evicted first".to_owned(),
+        "the job starts with none of its blocks cached, and least recently used blocks are evicted first".to_owned(),
         describe_price(header, &costs),
         described,
         match asked.buffers {
@@ -115,7 +115,7 @@ fn make_prediction(
     }
     if curve.sampling > 0 {
         assumptions.push(format!(
-            "misses are estimates: the film has all requests of only one block in {}",
+            "misses are estimates: the film has all requests for only one block in {}",
             1_u64 << curve.sampling
         ));
     }
@@ -154,12 +154,12 @@ struct Forecast<'a> {
     curve: &'a MissRatioCurve,
     job: &'a Job,
     costs: JobCosts,
-    /// Recorded duration ÷ simulated duration, at least 1.
+    /// Recorded duration ÷ simulated duration of the recorded run, at least 1.
     longer: f64,
 }
 
 impl Forecast<'_> {
-    /// If no memory size is known, the only case has enough for the whole job.
+    /// If no memory size is known, returns one case, with enough memory for all blocks of the job.
     fn cases(&self, memories: Vec<(String, Bytes)>, buffers: Bytes) -> Result<Vec<JobCase>, Error> {
         if memories.is_empty() {
             let most = self.header.bytes(self.curve.most_blocks());
@@ -189,7 +189,8 @@ impl Forecast<'_> {
     }
 }
 
-/// Device reads are those counted, else the film's runs of blocks, capped if other processes used the device.
+/// Device reads are those counted, else one per run of adjacent blocks. If other processes used the device, they are at
+/// most the reads of all processes.
 fn costs_of(header: &FilmHeader, run: Run, job: &Job, longer: f64) -> JobCosts {
     let missed_blocks = header.totals.fetched_blocks as f64 * run.fetches;
     let (reads, miss_seconds) = job.price();
@@ -221,7 +222,7 @@ fn describe_price(header: &FilmHeader, costs: &JobCosts) -> String {
         }
         PriceSource::Warm => "estimated from runs of adjacent blocks: almost all blocks were cached".to_owned(),
         PriceSource::Preloaded => {
-            "estimated from runs of adjacent blocks: pgthaw preloaded them, and own work includes waits for them"
+            "estimated from runs of adjacent blocks: pgthaw preloaded the blocks, and the job's own work includes waits for the preload"
                 .to_owned()
         }
         PriceSource::Others => {

@@ -19,9 +19,9 @@ pub struct JobPrediction {
     pub requests: u64,
     /// Estimated number of first requests for a block.
     pub first_requests: u64,
-    /// The film recorded the requests of one block in 2 to this power.
+    /// The film recorded all requests for one block in 2 to this power.
     pub sampling: u32,
-    /// Least page cache that misses at most 1 % of repeated requests; 0 if any suffices.
+    /// Smallest page cache in which at most 1 % of the repeated requests miss; 0 if any size suffices.
     pub sufficient_bytes: Bytes,
     pub costs: JobCosts,
     pub cases: Vec<JobCase>,
@@ -31,13 +31,13 @@ pub struct JobPrediction {
 pub struct JobCosts {
     /// Time of the job without misses.
     pub own_seconds: f64,
-    /// Time of a missed block.
+    /// Time that a missed block costs.
     pub miss_seconds: f64,
-    /// Device reads of a missed block.
+    /// Device reads per missed block.
     pub miss_reads: f64,
-    /// Bytes of a missed block.
+    /// Bytes read from the device per missed block.
     pub miss_bytes: f64,
-    /// Blocks that the film missed.
+    /// Blocks that the job missed during the recording.
     pub missed_blocks: f64,
     /// Source of the costs of a missed block.
     pub source: PriceSource,
@@ -57,7 +57,7 @@ pub struct JobAsRecorded {
 /// The job at one memory size, with no block cached at first.
 #[derive(Clone, Debug, Serialize, crate::JsonSchema)]
 pub struct JobCase {
-    /// The machine's memory, or `--memory`. Without either it is `enough`.
+    /// `now: SIZE` for the machine's memory, the argument with the size, or `enough` if it is unknown.
     pub name: String,
     /// Memory for all cached data.
     pub memory_bytes: Bytes,

@@ -25,14 +25,14 @@ use server::{ServerForecast, plan_warmer};
 #[derive(Debug, Serialize, crate::JsonSchema)]
 pub struct Prediction {
     assumptions: Vec<String>,
-    /// Accesses of a transaction by class of blocks.
+    /// Block accesses per transaction, by class of blocks.
     classes: Vec<Access>,
     /// The snapshot that a restore would use.
     snapshot: Option<Selected>,
-    /// Where throughput rises most steeply.
+    /// When throughput rises most steeply.
     knees: Option<Knees>,
     rough_estimate: RoughEstimate,
-    /// Why a restore delays half of the speed.
+    /// Why half of the steady throughput is reached later with a restore.
     remarks: Vec<String>,
     scenarios: Vec<Outlook>,
 }

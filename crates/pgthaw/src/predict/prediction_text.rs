@@ -1,7 +1,7 @@
 use model::{Knee, Knees, Outlook, RoughEstimate, Span, Steepest, show_computed, tell_computed_after};
 use terminal::{Canvas, Column, Curve, printable, render_columns, render_curves, render_seconds, render_short};
 
-/// More curves would hide each other.
+/// Maximum of curves in a chart: more would hide each other.
 const MOST_CURVES: usize = 4;
 
 const BEYOND: f64 = 1.15;
@@ -16,7 +16,7 @@ pub fn render_knees(knees: &Knees) -> String {
     let of = |name: &str, knee: &Steepest| {
         let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
         format!(
-            "{name} throughput rises most steeply at transaction {transaction:.0}, after {seconds:.0} s with {:.1} % cached (over time: after {:.0} s)",
+            "{name} throughput rises most steeply at transaction {transaction:.0} (after {seconds:.0} s, with {:.1} % cached); per second, it rises most steeply after {:.0} s",
             100.0 * cached_share,
             knee.by_second.seconds
         )

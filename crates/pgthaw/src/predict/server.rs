@@ -99,10 +99,10 @@ impl Known {
     }
 }
 
-/// `None` without a usable snapshot.
+/// `None` if there is no snapshot, or none that contains blocks.
 ///
 /// # Errors
-/// If no existing snapshot is readable.
+/// If there are snapshots, but none is readable.
 async fn read_heat(arguments: &PredictArguments, target: &Target) -> Result<Option<Chosen>, cache::Error> {
     let Some(cluster) = target.system_identifier() else { return Ok(None) };
     match arguments.snapshots.open().read(BEST, cluster, &target.situation(Tiers::BOTH).await) {
@@ -133,10 +133,10 @@ fn read_memory_pages(figures: &Numbers, is_local: bool, block_bytes: f64, assump
 
 // ---- a server that runs ----
 
-/// Samples of the active clients.
+/// Number of samples of the active clients.
 const LOOKS: u32 = 10;
 
-/// Samples of long-lived sessions, of which there may be thousands.
+/// Only every fifth sample includes long-lived sessions, of which there may be thousands.
 const LOOKS_OF_LASTING: u32 = 5;
 
 /// With fewer transactions, the forecast uses cumulative statistics.
@@ -146,7 +146,7 @@ struct Watched {
     activity: Activity,
     /// Transactions per second and active clients; `None` if idle.
     pace: Option<(f64, f64)>,
-    /// Describes reads that a warm server does not need.
+    /// Describes device reads that a warm server would not need; `None` if the server is warm.
     cold_reads: Option<String>,
 }
 
@@ -251,7 +251,7 @@ fn describe_pace(watched: &Watched, database: &str, seconds: u32) -> String {
             )
         }
         None => {
-            format!("the database \"{database}\" is idle: its cumulative statistics stand for its clients' requests")
+            format!("the database \"{database}\" is idle: the forecast uses its cumulative statistics")
         }
     }
 }
@@ -305,7 +305,8 @@ impl DeviceReads {
     }
 }
 
-/// `device_bytes` are the clients' device reads, if known. With them, a page cache hit is no cold read.
+/// `device_bytes` are the bytes that the clients read from the device. If unknown, all blocks missing in shared_buffers
+/// count.
 fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_bytes: f64) -> Option<String> {
     let Some(bytes) = device_bytes else {
         let asked = (activity.blocks_hit + activity.blocks_read).max(1);
@@ -326,7 +327,7 @@ fn describe_cold_reads(activity: &Activity, device_bytes: Option<u64>, block_byt
 /// Blocks per transaction unless given: a table's block and an index leaf.
 const ACCESSES: f64 = 2.0;
 
-/// Assumed transactions: enough for a rarely read relation to count.
+/// Assumed number of transactions, high enough that a rarely read relation also gets requests.
 const TRANSACTIONS: f64 = 1e6;
 
 /// With fewer lookups, the forecast weights relations by size (`Division::Kinds`).
@@ -386,7 +387,7 @@ enum Division {
     Lookups,
     /// Distributes accesses by heat: lookups were not counted.
     Heat,
-    /// Half to tables, half to indexes, by size: too few lookups were counted, and each reads a leaf and a row.
+    /// Half of the accesses go to tables and half to indexes, by size, because too few lookups were counted.
     Kinds,
 }
 
@@ -452,9 +453,9 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> (Activ
             kind: relation.kind,
             blocks: read_blocks(one, directory),
             requests,
-            // Only leaves count; the upper levels are warm at once.
+            // Counts only index leaves, because the upper levels are warm at once.
             scans: if relation.kind == RelationKind::Index { requests } else { 0 },
-            // Each table block is requested separately.
+            // Assumes one block request per row.
             rows: RowCounts { fetched: requests, ..RowCounts::default() },
             table: None,
             access_method: String::new(),
@@ -482,7 +483,7 @@ fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
 
 // ---- its restore ----
 
-/// Pieces of a simulated restore, whose plan may have millions of reads.
+/// Steps of a simulated restore: each combines several of the plan's reads, of which there may be millions.
 const PIECES: f64 = 200.0;
 
 /// Simulates the restore; `None` if it reads nothing.
@@ -520,19 +521,19 @@ pub fn plan_warmer(scenario: &Scenario, restore: &RestoreInput) -> Option<Warmer
     Some(Warmer { steps, depth: RESTORE_DEPTH, read_bytes, begins_after_seconds: RESTORE_BEGINS_SECONDS })
 }
 
-/// Classes without a fork are inner index pages; a restore reads them with the hottest blocks.
+/// Classes that are not in `wanted` are inner index pages. A restore reads these with the hottest blocks.
 fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmStep> {
     let is_wanted = |class: usize| wanted.iter().any(|one| one.class == class);
     let all = (0..classes.len()).filter(|class| !is_wanted(*class));
     all.map(|class| WarmStep { class, bin: None, share: 1.0, reads: 1.0 }).collect()
 }
 
-/// Groups a plan's reads, and counts their blocks by bin.
+/// Combines a plan's reads into steps, and counts their blocks by fork and heat.
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
     brought: Vec<RoaringBitmap>,
-    /// Blocks by fork and level.
+    /// Number of blocks by fork and heat level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,
@@ -573,7 +574,8 @@ impl<'a> Pieces<'a> {
             for (level, count) in counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
                 self.steps.push(WarmStep {
                     class: one.class,
-                    // Levels are sorted coldest first, bins hottest first. Unwanted blocks are in the last bin.
+                    // Levels are sorted coldest first, popularity bins hottest first. Unwanted blocks are in the last
+                    // bin.
                     bin: Some(one.levels.len() - 1 - level),
                     share: *count as f64 / one.levels[level].1.len() as f64,
                     reads: self.reads * *count as f64 / total as f64,

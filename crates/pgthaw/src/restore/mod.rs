@@ -39,25 +39,25 @@ use device::seeks;
 /// running server and, for the page cache, on a stopped one (--data-dir). Skips cached blocks. Ctrl-C stops it cleanly. The receipt shows
 /// the snapshot and the reason for its choice, the request, the cached data before and after, and skipped data with the reason.
 ///
-/// Without a name pgthaw finds the warmest snapshot from before the server's last start. It restores the newest one with at least 95 % of
-/// each tier of that. If none predates the start, it restores the newest. It skips empty and damaged snapshots; blocks of dropped
-/// databases do not count.
+/// Without a name pgthaw finds the warmest snapshot from before the server's last start. It restores the newest snapshot that has at
+/// least 95 % as much of each tier. If no snapshot predates the start, it restores the newest one. It skips empty and damaged snapshots;
+/// blocks of dropped databases do not count.
 ///
-/// The restore shares the device with the server. While server processes wait for the disk, 4 to 13 reads are in flight. If their
-/// traffic flows, the restore uses at most 93 % of the bandwidth, and less if the server then does more. With --pace gentle it uses 30 %
-/// in both cases. Beside an idle server it runs at full speed.
+/// The restore shares the device with the server. While most busy server processes wait for the disk, 4 to 13 reads are in flight.
+/// While most of them run instead, the restore uses at most 93 % of the bandwidth, and less if the server then does more work. With
+/// --pace gentle it uses 30 % in both cases. Beside an idle server it runs at full speed.
 ///
 /// If a `pgthaw run` was killed less than 24 hours ago, pgthaw first completes its clean-up, which restores the cache from before that job.
 ///
 /// Exit status: 0 when everything was loaded or skipped as expected (over the budget, dropped or truncated since, server not started
-/// yet); 3 when a privilege or a capability was missing, unless for less than 0.1 % of the tier, or less than 1 MB and 1 %; 1 when the
-/// server stopped or a read failed; after a signal that of the signal: 130 after Ctrl-C, 143 after SIGTERM.
+/// yet); 3 when a privilege or a capability was missing, unless this affects less than 0.1 % of the tier, or less than both 1 MB and
+/// 1 %; 1 when the server stopped or a read failed; 130 after Ctrl-C, 143 after SIGTERM.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
     /// `best` (default), `any`, `newest`, `newest~1`, a name or a file
     ///
-    /// `best` is chosen as above. `any` is the same, but without a snapshot of this cluster it does nothing, as at the first start of a
-    /// systemd unit. A name is the beginning of one in `pgthaw snapshot list`.
+    /// `best` is chosen as above. `any` is the same, but if this cluster has no snapshot yet, as at the first start of a systemd unit,
+    /// the restore does nothing and succeeds. A name is that of a snapshot in `pgthaw snapshot list`, or its beginning.
     #[arg(default_value = BEST, hide_default_value = true)]
     pub snapshot: String,
 
@@ -72,15 +72,15 @@ pub struct RestoreArguments {
 
     /// Cache to load: os, buffers, both (default), exclusive
     ///
-    /// `exclusive` loads both. At the end it evicts from the page cache what shared_buffers hold.
+    /// `exclusive` loads both. At the end it evicts the blocks in shared_buffers from the page cache.
     #[arg(long, value_parser = ["os", "buffers", "both", EXCLUSIVE], default_value = "both")]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     tier: String,
 
-    /// Load at most this, hottest first, or buffers=BYTES
+    /// Load at most BYTES, hottest first, or buffers=BYTES
     ///
     /// BYTES (1GB is 1024 MB) limit both caches together; shared_buffers get at most half. buffers=BYTES limits only shared_buffers, and
-    /// may evict other buffers. Without it, pgthaw fills only free buffers. May be repeated.
+    /// may evict other buffers. Without buffers=, pgthaw fills only free buffers. May be repeated.
     #[arg(long, value_name = "BYTES", value_parser = budget)]
     budget: Vec<Budget>,
 
@@ -116,7 +116,7 @@ pub struct RestoreArguments {
     pub device: DeviceArguments,
 }
 
-/// Like `best`, but without a snapshot the restore does nothing.
+/// Like `best`, but without a snapshot the restore succeeds and does nothing.
 const ANY: &str = "any";
 
 /// Value of `--tier`: both tiers, without duplicate blocks.
@@ -148,9 +148,9 @@ pub fn tiers(word: &str) -> Tiers {
 pub struct PaceArguments {
     /// Device use: fair (default), gentle, full, or a rate
     ///
-    /// `fair` uses the whole device while the server is idle or waits for it anyway, and a little less if the server's traffic then flows.
-    /// `gentle` uses 30 % of the bandwidth while there is traffic. `full` ignores traffic. A rate such as 50MB (10^6 bytes per second)
-    /// limits `fair`. It also limits the load of shared_buffers, unless everything is in the page cache.
+    /// `fair` uses the whole device while the server is idle or waits for the device anyway, and a little less while the server runs
+    /// without such waits. `gentle` uses 30 % of the bandwidth while there is traffic. `full` ignores traffic. A rate such as 50MB (10^6
+    /// bytes per second) limits `fair`. The rate also limits the loading of shared_buffers, unless their blocks are all in the page cache.
     #[arg(long, value_name = "PACE", value_parser = pace, default_value = "fair", hide_default_value = true)]
     pub pace: (Sharing, Option<Bytes>),
 }
@@ -211,7 +211,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> Result
     let control = end_in_good_order();
     let pid = source.postmaster_pid();
     let (journals, finished) = finish_left(source.directory.as_ref(), &arguments).await;
-    // The restore works without a journal.
+    // If the journal cannot be written, the restore runs without it.
     let restoring = journals.and_then(|journals| Some((journals.begin_restore().ok()?, journals)));
     let others = restoring.as_ref().and_then(|((_, others), _)| remark_others(others));
     others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
@@ -288,7 +288,7 @@ fn remark_others(others: &[u32]) -> Option<String> {
 
 // ---- source ----
 //
-// With a local data directory, found before the server answers.
+// With a local data directory, the snapshot is chosen before the server answers.
 
 #[derive(Default)]
 struct Source {
@@ -373,7 +373,7 @@ impl Source {
     }
 
     /// # Errors
-    /// If it is another cluster's server, or if a server is required.
+    /// If the server belongs to another cluster, or cannot be reached although the restore needs it.
     pub async fn server(mut self, arguments: &RestoreArguments) -> Result<Answer> {
         let mut remarks = std::mem::take(&mut self.remarks);
         let target = match self.target.take() {
@@ -423,11 +423,11 @@ fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
     })
 }
 
-/// If only connecting failed, the files are still readable.
+/// True if only connecting failed: the page cache can still be loaded.
 fn is_about_connecting(error: &anyhow::Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout};
     let error = error.downcast_ref::<postgres::Error>();
-    // A missing database is a mistake in the arguments.
+    // A missing database is a mistake in the arguments, not a failure to connect.
     error.is_some_and(|error| matches!(error, Connect { .. } | ConnectTimeout { .. }) && !error.is_closed_database())
 }
 

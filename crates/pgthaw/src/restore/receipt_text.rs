@@ -147,7 +147,7 @@ fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     };
     (*cost_seconds >= 0.1).then(|| {
         format!(
-            "most busy server processes waited for the disk for {waiting_seconds:.1} s and ran for {flowing_seconds:.1} s; the restore read more slowly for {yielded_seconds:.1} s to yield to them, and so took {cost_seconds:.1} s longer (--pace full does not yield){found}"
+            "most of the busy server processes waited for the disk during {waiting_seconds:.1} s, and ran during {flowing_seconds:.1} s; the restore read more slowly for {yielded_seconds:.1} s to leave the disk to the server, and so took {cost_seconds:.1} s longer (--pace full prevents this){found}"
         )
     })
 }
@@ -197,19 +197,19 @@ fn render_skipped(receipt: &Receipt) -> Vec<String> {
     lines
 }
 
-/// Option that loads the rest, if that is worth the evictions.
+/// Option that loads the skipped blocks, if they are worth evictions.
 fn render_buffers_budget(asked: Bytes, reason: SkipReason, left: Bytes) -> String {
     let budget = format!("--budget buffers={}MB", left.0.div_ceil(1 << 20));
     match reason {
         SkipReason::NoFreeBuffer if left.0 as f64 >= TRIFLE * asked.0 as f64 => {
-            format!("; a restore with {budget} evicts other buffers for it")
+            format!("; a restore with {budget} loads the rest, and evicts other buffers")
         }
-        SkipReason::FreeBuffersUnknown => format!("; {budget} loads it anyway"),
+        SkipReason::FreeBuffersUnknown => format!("; {budget} loads the blocks anyway"),
         _ => String::new(),
     }
 }
 
-/// Smaller shares of the request are not worth evictions.
+/// Skipped blocks below this share of the request are not worth evictions.
 const TRIFLE: f64 = 0.01;
 
 fn tier_words(tier: Tier) -> &'static str {
@@ -242,7 +242,7 @@ fn reason_words(tier: Tier, reason: SkipReason, is_other_cluster: bool) -> &'sta
         SkipReason::DidNotStay => "was read but is not resident",
         SkipReason::Interrupted => "interrupted",
         SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
-        SkipReason::NoServer => "no server runs; once one does, `pgthaw restore` loads it",
+        SkipReason::NoServer => "no server runs; after its start, `pgthaw restore` loads the blocks",
         SkipReason::ServerGone => "the server stopped or does not respond",
         SkipReason::LoginRefused => "the server refused the login",
         SkipReason::NoPrivilege => "the role lacks a privilege",
@@ -258,7 +258,7 @@ const MENTIONED: Bytes = Bytes(1 << 20);
 fn render_read_over(memory: MemoryReceipt) -> Option<String> {
     let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
     (read_over_bytes >= MENTIONED).then(|| {
-        format!("read {read_over_bytes} of gaps between requested blocks; evicted {let_go_bytes} of them again")
+        format!("also read {read_over_bytes} in gaps between requested blocks; evicted {let_go_bytes} of this again")
     })
 }
 
@@ -289,10 +289,13 @@ mod tests {
     #[test]
     fn others_are_pushed_out_for_what_is_worth_it_and_by_how_much_is_told() {
         let told = |left| render_buffers_budget(Bytes(1 << 30), SkipReason::NoFreeBuffer, Bytes(left));
-        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB evicts other buffers for it");
-        assert_eq!(told((100 << 20) + 1), "; a restore with --budget buffers=101MB evicts other buffers for it");
+        assert_eq!(told(100 << 20), "; a restore with --budget buffers=100MB loads the rest, and evicts other buffers");
+        assert_eq!(
+            told((100 << 20) + 1),
+            "; a restore with --budget buffers=101MB loads the rest, and evicts other buffers"
+        );
         assert_eq!(told(3 << 20), "");
         let unknown = render_buffers_budget(Bytes(1 << 30), SkipReason::FreeBuffersUnknown, Bytes(1 << 30));
-        assert_eq!(unknown, "; --budget buffers=1024MB loads it anyway");
+        assert_eq!(unknown, "; --budget buffers=1024MB loads the blocks anyway");
     }
 }

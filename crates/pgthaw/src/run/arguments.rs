@@ -23,7 +23,8 @@ use postgres::{keep_text, keep_words, quote_argument};
 /// cannot help, the command just runs. Concurrent runs do not undo each other. If a run is killed, the next restore, or the next run with
 /// --like, --film or --protect, completes its clean-up.
 ///
-/// Exit status: the command's, after a signal that of the signal; 127 if the command does not exist, 126 if it cannot be executed.
+/// Exit status: the command's, or 128 plus the number of the signal that ended it; 127 if the command does not exist, 126 if it
+/// cannot be executed.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// Job's name: preload its film, and store the new one
@@ -78,7 +79,7 @@ pub struct RunArguments {
     pub connection: ConnectionArguments,
 }
 
-/// How the others are protected from a job.
+/// How the cache is protected from a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protection {
     /// Restore the cache after the job

@@ -64,7 +64,7 @@ impl Beside {
         let isolation = arguments.isolates().then(isolates).flatten();
         let mut is_set_apart = false;
         if let Some(isolation) = &isolation {
-            // From here on, preloads count as the job's reads.
+            // From here on, pgthaw's own reads are charged to the job's cgroups.
             match isolation.join(std::process::id()) {
                 Ok(()) => is_set_apart = isolation.can_bound_cache(),
                 Err(error) => remarks.push(format!(
@@ -145,7 +145,7 @@ fn set_apart(
         Ok(isolation) => isolation,
         Err(error) => {
             let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-            remarks.push(format!("isolation is unavailable; evicted pages are restored after the job: {error}{hint}"));
+            remarks.push(format!("isolation is unavailable: {error}{hint}; evicted pages are restored after the job"));
             return None;
         }
     };
@@ -163,7 +163,7 @@ fn set_apart(
 /// Time to count transactions before the job. Backends report statistics once a second: it covers two reports.
 const BEFORE: Duration = Duration::from_millis(2100);
 
-/// Shorter jobs get no rate of other clients: reports lag by a second.
+/// For shorter jobs, no rate of transactions is shown, because the server's statistics lag by a second.
 const TOLD_FROM: Duration = Duration::from_secs(3);
 
 const NAMES_INTERVAL: Duration = Duration::from_millis(50);
@@ -182,7 +182,7 @@ pub struct Others {
 impl Others {
     pub async fn begin(server: &Server, own: OwnTransactions) -> Result<Others, Error> {
         let mut connection = server.connect_to(&server.database).await?;
-        // Flushes this session's statistics and prepares its queries first.
+        // Prepares the queries and flushes this session's statistics, so that the job's counts exclude both.
         read_all_transactions(&mut connection).await?;
         tell_statistics(&mut connection).await?;
         let own_per_count = if can_tell_at_once(server.facts.version_num) { 2 } else { 1 };
@@ -202,7 +202,7 @@ impl Others {
         Ok(())
     }
 
-    /// Counts transactions without pgthaw's, and active clients.
+    /// Number of transactions, without pgthaw's own, and of active clients.
     async fn count(&mut self) -> Result<(u64, u64), Error> {
         let (_, own) = self.own.counts();
         let (all, clients) = read_all_transactions(&mut self.connection).await?;

@@ -19,7 +19,7 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
     if job.is_empty() || find_command(before)? != "run" {
         return None;
     }
-    // The waiting process's arguments may contain secrets.
+    // Hides the arguments of this waiting process: they may contain secrets.
     let hide = |word: &str| (arguments[0] != *word && word != "run").then(|| "*".to_owned());
     let status = match work_behind_guard(|| hide_arguments(hide)).transpose()? {
         Ok(Ended::AsMeant(status)) => Some(status),
@@ -35,7 +35,7 @@ pub fn guard_job(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 fn become_job(job: &[OsString], why: &str) -> ExitCode {
-    terminal::print_complaint(&format!("{why}; the job runs without it"));
+    terminal::print_complaint(&format!("{why}; the job runs without pgthaw"));
     let error = with_given_umask(|| Command::new(&job[0]).args(&job[1..]).exec());
     ExitCode::from(ExitStatus::code(refuse(job, &error, false)))
 }

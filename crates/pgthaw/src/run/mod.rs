@@ -81,7 +81,7 @@ async fn run_or_record(mut arguments: RunArguments, output: OutputArguments) -> 
             if arguments.protects() {
                 let apart = if arguments.isolates() { "the job is not isolated, and " } else { "" };
                 receipt.remarks.push(format!(
-                    "{apart}the cache is not restored after the job, for the reason that prevented the preload"
+                    "{apart}the cache is not restored after the job, for the same reason that prevented the preload"
                 ));
             }
             receipt.decision.reason = std::mem::take(why);
@@ -125,7 +125,7 @@ async fn record_job(asked: RecordedAs<'_>, job: &[OsString], output: OutputArgum
     Ok(JobEnd::pass_on(end))
 }
 
-/// A signal to the process group arrives twice: directly, and through the waiting parent.
+/// A signal to the process group arrives twice within this time: directly, and through the waiting parent.
 const SAME_SIGNAL: Duration = Duration::from_millis(100);
 
 const NOT_FOUND: u8 = 127;
@@ -150,7 +150,7 @@ impl Job {
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments);
-        // Ignored signals stay ignored, also in the job.
+        // Signals that pgthaw ignores are ignored in the job, too.
         let heeded = signals::PASSED.into_iter().filter(|number| !signals::is_ignored(*number));
         let streams: Vec<(i32, Signal)> =
             heeded.map(|number| Ok((number, signal(SignalKind::from_raw(number))?))).collect::<io::Result<_>>()?;
@@ -173,7 +173,7 @@ impl Job {
         self.child.id().unwrap_or_default()
     }
 
-    /// Passes signals to the job, except the terminal's, which the job also receives.
+    /// Passes signals to the job, except those of the terminal's keys, which the job itself receives.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         let mut passed = HashMap::new();
         loop {

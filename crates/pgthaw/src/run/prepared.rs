@@ -29,12 +29,12 @@ use postgres::{DataDirectory, Database, quote_argument};
 /// Timeout for a server that does not answer.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Mapping many files takes time, and the clean-up needs the map.
+/// Timeout for the map of cached blocks, which takes long and which the clean-up needs.
 const PREPARED_WITHIN: Duration = Duration::from_secs(30);
 
 const FAILED: &str = "the film was not kept: the job failed, so its remaining reads are unknown";
 
-const FOR_OTHERS: &str = "these figures include the cache restored after another run";
+const FOR_OTHERS: &str = "the figures of the restored cache include pages that another run had evicted";
 
 const ASSUMED: &str = "the time saved is unknown: without a measured device or a film of a cold run, the forecasts assume a typical cloud volume; `pgthaw doctor --probe` measures the device";
 
@@ -252,7 +252,7 @@ async fn reach(arguments: &RunArguments) -> anyhow::Result<Reached> {
     Ok((target, databases, named))
 }
 
-/// Points to the owner's films if this user has none.
+/// Remark that names a film of the server's owner, if this user has none.
 fn owners_remark(arguments: &RunArguments, map: &Map) -> Option<String> {
     let label = arguments.like.as_deref()?;
     let film = find_owners_like(&arguments.connection, map.source.system_identifier, label)?;
@@ -275,7 +275,7 @@ async fn named_sessions(
     }
 }
 
-/// `None` without a film to use.
+/// `None` if no option names a film.
 fn plan(
     arguments: &RunArguments,
     target: &Target,
@@ -323,7 +323,7 @@ impl Prepared {
         }
         let Prepared { target, map, recording, journals, journal, planned, device, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        // After the job, but before its new film is stored.
+        // Must precede the storing of the new film, which this user then has.
         receipt.remarks.extend(owners_remark(arguments, &map));
         let mut lost = None;
         if let Some(mut planned) = planned {
@@ -361,7 +361,7 @@ impl Prepared {
             Err(error) => Err(error.into()),
         };
         match put_back {
-            // The restored pages include those of other runs.
+            // `done` may include pages that other runs had evicted.
             Ok(done) => {
                 let is_for_others = done.runs > usize::from(is_protected);
                 receipt.remarks.extend(is_for_others.then(|| FOR_OTHERS.to_owned()));
@@ -430,7 +430,7 @@ async fn put_back(
     let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
     let pid = directory.find_postmaster_pid();
     let (room, _) = choose_room(pid, false);
-    // Runs without protection need no server.
+    // Without a protected run, no server is needed.
     let has_something = job.is_some() || left.as_ref().is_some_and(|left| left.before.is_some());
     let databases = if has_something { target.databases().await.unwrap_or_default() } else { Vec::new() };
     let putting_back = PuttingBack {

@@ -2,7 +2,7 @@ use cache::trace::{Attended, KeptFilm, OthersSeen, PutBack, RunReceipt, Way};
 use host::units::{Bytes, counted};
 use terminal::printable;
 
-/// Smallest reported size, if at least a tenth of the bytes that the job loaded.
+/// Smaller sizes are not reported, nor those below a tenth of the bytes that the job loaded.
 const TOLD_MIN: u64 = 1 << 20;
 
 /// pgthaw samples sessions every 25 ms, and may miss those of a shorter job.
@@ -101,7 +101,7 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     let why = match *unwritten_bytes {
         Bytes(0) => "because other processes use them".to_owned(),
         all if all >= *stayed_bytes => "because they are not yet written".to_owned(),
-        some => format!("because {some} are not yet written and others use the rest"),
+        some => format!("because {some} are not yet written and other processes use the rest"),
     };
     let stayed = (*stayed_bytes > Bytes(0))
         .then(|| format!("{stayed_bytes} of the {brought_bytes} that the job loaded are still cached, {why}"));
@@ -113,14 +113,16 @@ fn render_stayed(done: &PutBack) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The job wrote these pages, or others may use them.
 fn render_unread(done: &PutBack) -> Option<String> {
     let PutBack { unread_bytes, brought_bytes, .. } = done;
-    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10))
-        .then(|| format!("{unread_bytes} more stay cached, because the job wrote them or other processes may use them"))
+    (unread_bytes.0 >= TOLD_MIN.max(brought_bytes.0 / 10)).then(|| {
+        format!(
+            "{unread_bytes} more that the job loaded stay cached, because it wrote them or other processes may use them"
+        )
+    })
 }
 
-/// Share of the earlier cache that is cached, rounded down: 100 % means all.
+/// Share of the pages cached before the job that are cached now, rounded down: 100 % means all.
 fn render_there(done: &PutBack) -> String {
     let before = done.cached_before_bytes.0;
     let there = before.saturating_sub(done.gone_bytes.0.saturating_sub(done.back_bytes.0)) as f64 / before as f64;
@@ -158,7 +160,7 @@ fn render_others(others: &OthersSeen) -> Option<String> {
     let before = others.before_tps.filter(|before| *before >= 1.0)?;
     let part = during / before * 100.0;
     Some(format!(
-        "meanwhile the server did {during:.0} transactions/s, the job's included, {part:.0} % of the {before:.0} before"
+        "during the job, the server did {during:.0} transactions/s (the job's included), {part:.0} % of the {before:.0} before"
     ))
 }
 
@@ -206,7 +208,7 @@ mod tests {
         };
         assert_eq!(
             render_run(&receipt),
-            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; meanwhile the server did 798 transactions/s, the job's included, 95 % of the 840 before; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
+            "pgthaw: 8.30 s in total: 2.10 s before the job, 6.00 s for the job, 0.20 s after it; 4.0 s less than forecast without pgthaw; 512 MB were preloaded before the job in 1203 reads; during the job, the server did 798 transactions/s (the job's included), 95 % of the 840 before; 98.0 % of the 1000 MB cached before the job are cached again, and 1 MB of the 2 MB evicted from shared_buffers are cached again."
         );
         let put_back = PutBack {
             buffers_gone_bytes: Some(Bytes(728 << 10)),
@@ -293,13 +295,16 @@ mod tests {
         let stayed = "32 MB of the 40 MB that the job loaded are still cached, because";
         assert_eq!(of(32, 32, None).unwrap(), format!("{stayed} they are not yet written"));
         assert_eq!(of(32, 0, None).unwrap(), format!("{stayed} other processes use them"));
-        assert_eq!(of(32, 2, None).unwrap(), format!("{stayed} 2 MB are not yet written and others use the rest"));
+        assert_eq!(
+            of(32, 2, None).unwrap(),
+            format!("{stayed} 2 MB are not yet written and other processes use the rest")
+        );
         let dirty = "20 MB that the job loaded are dirty in shared_buffers; writing them will cache them again";
         assert_eq!(of(0, 0, Some(20)).unwrap(), dirty);
         let made = PutBack { unread_bytes: Bytes(223 << 20), brought_bytes: Bytes(8 << 20), ..PutBack::default() };
         assert_eq!(
             render_stayed(&made).unwrap(),
-            "223 MB more stay cached, because the job wrote them or other processes may use them"
+            "223 MB more that the job loaded stay cached, because it wrote them or other processes may use them"
         );
         assert_eq!(render_stayed(&PutBack { unread_bytes: Bytes(1 << 19), ..PutBack::default() }), None);
         assert_eq!(of(32, 32, Some(20)).unwrap(), format!("{stayed} they are not yet written; {dirty}"));

@@ -42,7 +42,7 @@ enum Action {
         /// With --verify only: the beginning of a name, newest, newest~1, best or a file
         #[arg(requires = "verify")]
         snapshot: Option<String>,
-        /// Verify checksums instead: of SNAPSHOT, or of the newest and of the one that `restore` would choose
+        /// Instead verify checksums of SNAPSHOT, or of the newest snapshot and the one that `restore` would choose
         #[arg(long)]
         verify: bool,
         /// With --verify: every snapshot of every cluster

@@ -10,7 +10,7 @@ use cache::{
 };
 use host::linux::own_program::home_of;
 
-/// A list must not wait for an unresponsive server.
+/// Timeout: a list must not wait for an unresponsive server.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where snapshots are kept.
@@ -22,7 +22,7 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
-    /// Printed commands then repeat `--dir`.
+    /// With `--dir`, commands that pgthaw prints repeat the option.
     pub fn open(&self) -> SnapshotStore {
         if let Some(directory) = &self.directory {
             terminal::complete_commands_with_store(directory);
@@ -76,7 +76,7 @@ impl SnapshotsArguments {
         ))
     }
 
-    /// Snapshots of the server's owner: root finds those of postgres.
+    /// Directory of the server owner's or the machine's snapshots: root finds those of postgres.
     pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
         if self.directory.is_some() {
             return None;
@@ -126,7 +126,7 @@ impl SnapshotPlace {
         Ok(chosen)
     }
 
-    /// Without the server, accepts a beginning that is unique among all clusters. For reading only.
+    /// If the server does not answer, the beginning of a name must be unique among all clusters.
     pub async fn find_to_read(&self, name: &str) -> anyhow::Result<Generation> {
         match self.find(name).await {
             Err(error) if error.is::<postgres::Error>() => self.snapshots.open().find_beginning(name).ok_or(error),
@@ -134,7 +134,7 @@ impl SnapshotPlace {
         }
     }
 
-    /// Only a shortened name needs the server.
+    /// Connects to the server only for a shortened name.
     pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
         let store = self.snapshots.open();
         if let Some(called) = store.find_whole_name(name) {
@@ -152,7 +152,7 @@ impl SnapshotPlace {
         Ok(candidates.select(&self.ask_situation().await?.0.of(cluster)))
     }
 
-    /// Prefers the data directory to the server. Also returns the error of a named server.
+    /// Reads the data directory, else queries the server. Also returns the error if options name the server.
     pub async fn ask_situation(&self) -> Result<(KnownSituation, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
             let situation = situation_of(&directory, Tiers::BOTH);
@@ -162,7 +162,7 @@ impl SnapshotPlace {
             let target = Target::open(&self.connection).await?;
             let Some(cluster) = target.system_identifier() else { return Ok(None) };
             let situation = target.situation(Tiers::BOTH).await;
-            // Listed snapshots are restored into both tiers.
+            // The list assumes a restore into both tiers.
             Ok(Some((cluster, Situation { tiers: Tiers::BOTH, ..situation })))
         };
         Ok(match timeout(ANSWERS_WITHIN, ask).await {
@@ -172,7 +172,7 @@ impl SnapshotPlace {
         })
     }
 
-    /// Queries the server only if named or if there are several clusters.
+    /// Queries the server only if options name it, or if there are several clusters.
     async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
         match store.read_clusters()?.as_slice() {
             [] => {

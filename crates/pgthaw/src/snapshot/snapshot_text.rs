@@ -91,7 +91,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     table.join("\n")
 }
 
-/// Names a command only if that would restore this cluster.
+/// Mentions `pgthaw restore` only if it would restore this cluster.
 fn list_mark(selected: &Selected, cluster: Option<u64>) -> String {
     match (selected.reason, cluster) {
         (Reason::WarmestStartUnknown, Some(cluster)) => format!("* a restore of cluster {cluster} uses "),
@@ -154,7 +154,7 @@ pub fn render_passed_over(taken: &Taken) -> Vec<String> {
     let Some(selected) = &taken.restore else { return Vec::new() };
     match (selected.holding.path == taken.path, &selected.warmer) {
         (true, None) => Vec::new(),
-        // The newest snapshot of a server that never restarted.
+        // The server never restarted: the newest is chosen although another is warmer.
         (true, Some(_)) => prefix("note: `pgthaw restore` uses this ", render_selected(selected)),
         (false, _) => prefix("note: `pgthaw restore` does not use this one, but ", render_selected(selected)),
     }

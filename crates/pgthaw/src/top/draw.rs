@@ -14,7 +14,7 @@ const NAME_LINES: usize = 4;
 
 const STALL_LINES: usize = 3;
 
-/// The subject is cut to this width before other facts are dropped.
+/// The server's name is shortened to this width before other parts of the line are dropped.
 const SUBJECT_CELLS: usize = 36;
 
 const KEYS: [&str; 3] = [
@@ -102,7 +102,7 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> String {
     painted(Style::new().bold(), &format!("pgthaw top  {subject}  {}", parts.join("  ")))
 }
 
-/// Drops lines from the end; server state and throughput stay.
+/// Drops lines from the end to fit `most`, but keeps server state and throughput.
 fn fact_lines(live: &LiveTop, width: usize, most: usize, canvas: Canvas) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(failure) = &live.shown.failure {

@@ -17,10 +17,10 @@ pub(super) const LABEL_CELLS: usize = 11;
 /// Room for the number of waiters and the process id.
 const NAME_CELLS: usize = 20;
 
-/// Server figures older than this are shown with their time.
+/// Server figures older than this are shown with their age.
 const STALE_MS: i64 = 3000;
 
-/// Each part has a rank: the highest is dropped first, 0 never.
+/// Each part has a rank. On a narrow screen the highest is dropped first, 0 never.
 #[derive(Debug)]
 pub(super) struct Fact {
     pub label: &'static str,
@@ -307,15 +307,15 @@ const FIGURES: [&str; 15] = [
     "tps             transactions per second from pg_stat_database",
     "commands/s      commands received from clients in this step, counted in the kernel",
     "each            mean time of a command in the server, without the network: time of client backends not spent waiting for clients, per command",
-    "a transaction   mean time in statements, per transaction (PostgreSQL 14 and later)",
-    "shared_buffers  share of the requested blocks found there",
-    "page cache      share of the bytes read into shared_buffers without a device read; read-ahead lowers it",
-    "the chart       mean number of processes by activity in each step, without waits for clients or for work",
+    "a transaction   mean time spent in statements, per transaction (PostgreSQL 14 and later)",
+    "shared_buffers  share of the requested blocks that were in shared_buffers",
+    "page cache      share of the bytes read into shared_buffers without a device read; read-ahead lowers this share",
+    "the chart       mean number of processes by activity in each step, without those that wait for clients or for work",
     "COUNT           completed waits; in rows named processor, how often a process got a processor",
     "SHARE           share of the time of all client backends",
     "AVERAGE         mean time of completed waits within this step",
-    "MAX             longest wait, up to twice too large if there was a longer one before; + means it still lasts",
-    "P99             the upper bound of a bucket: up to twice too large",
+    "MAX             longest wait; may be up to twice too large if an earlier wait was longer; + means that the wait still lasts",
+    "P99             99th percentile: the upper bound of a histogram bucket, up to twice too large",
     "recovered       intervals on a processor whose start the kernel did not report; their length is known",
     "lost            processes not followed, and steps not shown",
 ];

@@ -29,7 +29,7 @@ pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Re
         return Ok(ExitStatus::Done);
     }
     let endpoint = Endpoint::bind(&arguments).await?;
-    // Fails at once for a mistyped name.
+    // Connects before the screen opens: a mistyped name fails at once.
     let target = Target::open(&arguments.connection.clone().with(arguments.positional.clone())).await?;
     if !with_screen {
         print(arguments, target, endpoint, output).await?;

@@ -41,7 +41,7 @@ pub struct LiveTop {
     pub title: Title,
     pub kind: Kind,
     pub history: History,
-    /// The shown step, completed with parts of earlier ones.
+    /// The shown step. Parts that it lacks are from earlier steps.
     pub shown: TopFrame,
     /// Time of the server's figures.
     pub server_at_ms: i64,

@@ -3,7 +3,7 @@ use observe::time::{Blocker, TemporaryFiles};
 use postgres::{LockProcess, Session};
 use terminal::{Column, printable, render_columns, render_ns, wrap_text};
 
-/// Limits on root blockers, processes behind each, and temporary files; `--json` has all.
+/// Maximum of root blockers (and of temporary files), and of waiters behind each; `--json` has all.
 const ROOTS_SHOWN: usize = 5;
 const BEHIND_SHOWN: usize = 8;
 
@@ -62,7 +62,7 @@ pub fn render_blocker(root: &Blocker, width: Option<usize>, mark: &str) -> Vec<S
         count => format!(": {count} processes wait behind it, for at least {waited} in total"),
     };
     if !root.process.blocked_by.is_empty() {
-        behind.push_str("; it waits for one of them");
+        behind.push_str("; it also waits for one of these processes");
     }
     let first = wrap_text(&format!("{}{state}{holds}{behind}", name_session(session)), width);
     let mut lines: Vec<String> = first.lines().map(str::to_owned).collect();

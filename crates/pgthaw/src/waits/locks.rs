@@ -38,7 +38,7 @@ fn tell(added: &StatisticsDelta) -> Vec<String> {
     let beyond = rows.iter().filter_map(|row| {
         let locks = counted(grown(row, "fastpath_exceeded")? as u64, &format!("{} lock", kind(row)));
         Some(format!(
-            "{VIEW} counted {locks} without a fast-path slot, so in shared memory; a larger max_locks_per_transaction gives more slots"
+            "{VIEW} counted {locks} without a fast-path slot, which were taken in shared memory instead; a larger max_locks_per_transaction gives more slots"
         ))
     });
     waits.into_iter().chain(beyond).collect()

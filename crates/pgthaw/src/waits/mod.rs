@@ -83,7 +83,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let mut here = Here::open(&target, arguments.source).await?;
-    // The source reports inaccessible files, so remarks omit them.
+    // Omits remarks on inaccessible files: the refused time sources give the reason.
     let seen = target.data_directory.is_some();
     let mut remarks = if seen { target.remarks.clone() } else { server.version_remark().into_iter().collect() };
     let locks_before = locks::read(server, &mut here.who).await;
@@ -106,7 +106,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> Result<E
     remarks.extend(following.remarks);
     let failed = &watched.accounting.failed;
     remarks.extend((failed.count > 0).then(|| {
-        format!("{} for the process list failed, the last with: {}", counted(failed.count, "request"), failed.why)
+        format!("{} for the process list failed; the last error: {}", counted(failed.count, "request"), failed.why)
     }));
     remarks.extend(locks::tell_since(server, locks_before).await);
     remarks.extend((!watched.answered).then(|| "the server stopped responding before the end".to_owned()));
@@ -201,7 +201,6 @@ struct Following<'a> {
     target: &'a Target,
     wanted: Option<Tier>,
     started_at: f64,
-    /// Reasons for not using better sources.
     pub refused: Vec<RefusedSource>,
     pub remarks: Vec<String>,
 }

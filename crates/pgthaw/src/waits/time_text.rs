@@ -6,7 +6,7 @@ use observe::top::TopStatistic;
 use observe::{GivenUp, Reduction, looks_after, looks_in_words};
 use terminal::{Column, printable, render_columns, render_ns, render_share, wrap_text};
 
-/// More names are in `--json`.
+/// Maximum number of names shown; `--json` has all.
 const NAMES_SHOWN: usize = 30;
 
 /// In longer measurements a span covers several seconds.
@@ -54,9 +54,9 @@ fn render_head(report: &TimeReport) -> String {
         Tier::Bpf => "every process switch counted in the kernel",
         Tier::Memory => {
             let looks = looks_in_words(looks_after(&report.reductions));
-            &format!("sampled in their memory {looks}: times are estimates")
+            &format!("wait events read from the processes' memory {looks}; times are estimates")
         }
-        Tier::Sql => "sampled in pg_stat_activity 10 times a second: times are estimates",
+        Tier::Sql => "wait events read from pg_stat_activity 10 times a second; times are estimates",
     };
     let processes = counted(report.processes, "process");
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
@@ -78,7 +78,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
         name.title = format!("{:<wide$}", name.title);
     }
     let mut lines = render_columns(columns, Some(width), mark);
-    // Removes the list of dropped columns, which the titles show.
+    // Removes the line that lists dropped columns.
     lines.truncate(shown.len() + 1);
     lines
 }
@@ -87,7 +87,7 @@ pub fn render_top_statistics(shown: &[&TopStatistic], width: usize, mark: &str) 
 const NUMBER_CELLS: usize = 7;
 const GAP_CELLS: usize = 2;
 
-/// Names are cut to this before columns are dropped.
+/// Names are shortened to this width before columns are dropped.
 const NAME_CELLS: usize = 34;
 
 struct Row<'a> {
@@ -137,7 +137,7 @@ fn handled_columns(report: &TimeReport) -> Vec<Column> {
     let shown = report.handled_by.iter().take(HANDLED_SHOWN);
     let shown: Vec<Row<'_>> = shown.map(|one| Row::of(report, one)).collect();
     let mut columns = columns_of("COMMANDS HANDLED BY", &shown, |one| &one.place);
-    // Commands overlap the kinds of time.
+    // A command's time has several kinds, so it has no share.
     columns.retain(|column| column.title != "SHARE");
     columns
 }
@@ -182,7 +182,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     let imperfect = report.imperfect;
     let unknown = render_share(report.total.unknown_ns as f64 / report.total.lived_ns.max(1) as f64);
     lines.push(format!(
-        "not explained: {} ({unknown}) with an unreadable event; {} not followed",
+        "not explained: {} ({unknown}) of waits with an unreadable event; {} not followed",
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
@@ -310,7 +310,7 @@ pub fn render_given_up(reduction: &Reduction) -> String {
     match reduction.given_up {
         GivenUp::Receives => "commands are no longer counted, and stalls no longer detected".to_owned(),
         GivenUp::Programs => format!(
-            "no programs run in the kernel: processes are sampled in their memory {}, and times are estimates",
+            "BPF programs no longer run: wait events are read from the processes' memory {}, and times are estimates",
             looks_in_words(looks)
         ),
         GivenUp::Looks => format!("processes are sampled {}", looks_in_words(looks)),

@@ -31,7 +31,7 @@ const WORD_UNITS: u64 = 64;
 const FURTHER_FILES: usize = 8192;
 const FURTHER_WORDS: u64 = 1 << 18;
 
-/// Files in a probe loaded ahead, and the maximum of words (32 MB), above which nothing is loaded ahead.
+/// Files in a probe loaded ahead, and its maximum of bitmap words (32 MB): if more are needed, none is loaded ahead.
 const FILES_AHEAD: usize = 1 << 15;
 const WORDS_AHEAD_MAX: u64 = 1 << 22;
 
@@ -167,7 +167,7 @@ pub(super) fn open_ahead(room: impl FnOnce() -> Option<PagesRoom>) {
     let mut ahead = lock_ahead();
     let words_of = |room: &PagesRoom| {
         let words = room.units / WORD_UNITS + 3 * FILES_AHEAD as u64;
-        // A quarter for each file's growth, and a quarter for all, as for known files.
+        // Adds a quarter for each file's growth and a quarter of the sum, as `open` does for known files.
         (words + words / 4) * 5 / 4 + FURTHER_WORDS
     };
     if let Some((words, room)) =
@@ -215,7 +215,7 @@ impl PageWatch for PageProbe {
     fn make_room(&mut self, file: u32) -> Result<bool, Error> {
         let Some(known) = self.known.get(file as usize).copied() else { return Ok(false) };
         let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
-        // Units requested or fetched meanwhile are reported twice.
+        // Units requested or fetched during the copy are reported twice.
         for word in 0..known.words.min(words) {
             for bits in [&mut self.requested, &mut self.fetched, &mut self.shared] {
                 let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
@@ -229,7 +229,7 @@ impl PageWatch for PageProbe {
 
     fn set_role(&mut self, pid: u32, role: Role) -> Result<(), Error> {
         let mut record = self.processes.get(&pid, 0).unwrap_or_default();
-        // A write loses concurrent counts, so each role is written once.
+        // A write loses counts that the kernel adds meanwhile, so each role is written only once.
         match std::mem::replace(&mut record[0], role as u32) == role as u32 {
             true => Ok(()),
             false => self.processes.insert(pid, record, 0).map_err(refused),

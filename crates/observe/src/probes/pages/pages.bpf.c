@@ -1,8 +1,8 @@
 // Reports which blocks of a cluster's files are requested and fetched into the page cache.
 //
 // Each file (device and inode) has a range in two bitmaps, one bit per unit (a block, or a page if blocks are smaller).
-// Only the first request and fetch of a unit are reported, so events follow distinct blocks; units selected by a hash
-// are reported every time. pages/mod.rs has the same layout.
+// Only the first request and the first fetch of a unit are reported, so that events are few; units selected by a hash
+// are reported at every request. pages/mod.rs has the same layout.
 
 #include "../kernel.h"
 
@@ -94,7 +94,7 @@ RING(events, 1 << 24);
 // Pids of new processes. Wakes user space while they live.
 RING(arrivals, 1 << 14);
 
-// Lost events; hash limit of repeated reports, 0 to 2^32; lost requests of processes that are not WANTED.
+// Number of lost events; hash below which all requests are reported, 0 to 2^32; lost requests of processes not WANTED.
 enum { LOST, AGAIN_BELOW, LOST_OF_OTHERS, CONTROLS };
 MAP(controls, MAP_ARRAY, CONTROLS, u32, u64);
 
@@ -169,11 +169,11 @@ __attribute__((noinline)) u64 count_units(u64 units)
     return units * 0x0101010101010101ull >> 56;
 }
 
-// Units from `first` with a hash below the limit. Global too, so verified once.
+// Bits of the 64 units from `first` whose hash is below the limit. Verified once, as a global function.
 __attribute__((noinline)) u64 hashed_below(u32 first, u64 below)
 {
     u64 found = 0;
-    // Branch-free, or the verifier follows each path.
+    // Without branches, because the verifier would follow each path.
 #pragma clang loop unroll(disable)
     for (u32 bit = 0; bit < 64; bit++)
         found |= (hash(first + bit) - below) >> 63 << bit;
@@ -214,7 +214,7 @@ INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 
         before = __sync_fetch_and_or(bits, units);
         first = units & ~before;
         if (first && !tell(REQUESTED, file, word, first, *came & first, pid, process))
-            // Retry at the next request.
+            // Report lost: the next request counts as the first.
             __sync_fetch_and_and(bits, ~first);
     }
     u64 again = units & before;
@@ -294,7 +294,7 @@ int pages_requested(u64 *ctx)
     if (role == OWN)
         return 0;
     if (process && role != OTHER) {
-        // Whether this is the rest of a counted read.
+        // Whether this call continues a read that is already counted.
         int goes_on = process->file == file->number && process->last == last && first > process->first;
         if (!goes_on)
             process->pages += last - first + 1;

@@ -120,7 +120,7 @@ impl CallsBefore {
         self.0.push((start_ticks, call));
     }
 
-    /// Adds an unfinished call to its process, or returns an ended one.
+    /// If the process still sleeps in its call, adds the call to `process`. Otherwise returns it as ended.
     pub fn tell(&mut self, process: &mut ProcessTimes, at_ns: u64) -> Option<FileCall> {
         let place = self.0.iter().position(|(birth, call)| (call.pid, *birth) == (process.pid, process.birth))?;
         let has_slept_on = process.switches == 0 && process.ended_ns.is_none() && process.open.is_some();
@@ -129,7 +129,7 @@ impl CallsBefore {
             return None;
         }
         let (_, call) = self.0.swap_remove(place);
-        // Subtracts the time after the call, when the process ran or was ready.
+        // After the call, the process only ran or was ready: subtracts that time.
         let since = process.running_ns.saturating_add(process.ready_ns.unwrap_or_default());
         Some(FileCall { end_ns: Some(at_ns.saturating_sub(since).max(call.begin_ns)), ..call })
     }

@@ -25,8 +25,8 @@ use host::linux::foreign_memory::SharedWords;
 use host::linux::process::{Stage, read_activity, read_children, read_pid_max, read_stage, read_task_time};
 use host::linux::read_monotonic;
 
-/// A pass over all slots is repeated after a longer interruption: activity during it would be charged to the time
-/// before.
+/// A pass over all slots is repeated if it was interrupted for longer, because activity meanwhile would be charged to
+/// the time before.
 const LONGEST_BREAK: Duration = Duration::from_millis(1);
 const PASSES: usize = 3;
 
@@ -83,7 +83,7 @@ pub struct TimeProbe {
     doubts: Vec<Doubt>,
 }
 
-/// A process whose end the program may have missed.
+/// A process whose end the BPF program may have missed.
 struct Doubt {
     pid: u32,
     start_ticks: u64,
@@ -94,7 +94,7 @@ impl TimeProbe {
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         let Loading { types: btf, mut loader } = Loading::open()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        // With an unreadable pointer, no process is known to have an entry.
+        // If unreadable, the program cannot know which processes have a shared memory entry.
         let without_entry = event_word.read_pointer(postmaster_pid).unwrap_or(u64::MAX);
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = loader
@@ -172,7 +172,7 @@ impl TimeProbe {
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
-        // `time_fork` has given a process born meanwhile a slot.
+        // A process born meanwhile already has a slot, from `time_fork`.
         if self.tasks.get(&pid, 0).is_ok_and(|number| number != 0) {
             return self.give_back(index);
         }
@@ -191,7 +191,7 @@ impl TimeProbe {
     /// Forgets processes whose end the BPF program has reported, and frees slots of those that ended unseen.
     fn settle_doubts(&mut self) -> Result<(), Error> {
         for doubt in std::mem::take(&mut self.doubts) {
-            // Read the stage first: once ended, the program has written everything.
+            // Reads the stage first: once a process has ended, the BPF program has written everything.
             let stage = read_stage(doubt.pid, doubt.start_ticks);
             let is_told = self.words.read(doubt.index as usize * SLOT_WORDS + ENDED) != 0;
             if is_told {
@@ -313,7 +313,7 @@ impl TimeSource for TimeProbe {
         let is_full = now.len() > FILES / 4 * 3;
         for (key, file) in &now {
             let before = self.known.get(key);
-            // Removes unchanged temporary files, and all if the map is nearly full.
+            // Removes unchanged temporary files, and other unchanged files if the map is nearly full.
             if before.is_some_and(|before| is_left(file, before) || is_full && file == before) {
                 let _ = self.files.remove(key);
                 self.left.push(file.clone());
@@ -332,7 +332,7 @@ impl TimeSource for TimeProbe {
     }
 }
 
-/// The first reading with little interruption, else the least interrupted.
+/// Returns the first reading with little interruption, else the least interrupted one.
 fn read_undisturbed<T>(mut read: impl FnMut() -> (T, Duration)) -> T {
     let (mut least, mut lost) = read();
     for _ in 1..PASSES {

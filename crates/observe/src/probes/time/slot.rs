@@ -98,7 +98,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
             // Only waits for locks or pins may continue after a wakeup.
             let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
             if has_ended {
-                // The program counts this wait only when the process runs.
+                // The BPF program will count this wait when the process runs.
                 statistic.count(length_ns);
             }
             open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });
@@ -135,7 +135,7 @@ pub(super) fn is_in_call(words: &[u64]) -> bool {
     words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[ENDED] == 0
 }
 
-/// Whether one wait takes several sleeps, as in time.bpf.c: class Lock and pins.
+/// Whether one wait may take several sleeps, as in time.bpf.c: class Lock and buffer pins.
 fn may_go_on(event: &WaitEvent) -> bool {
     matches!(event, WaitEvent::Number(number) if number >> 24 == 0x03 || *number == 0x0400_0000)
 }

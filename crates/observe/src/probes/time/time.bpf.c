@@ -35,7 +35,7 @@ INLINE void count_lost(u32 what)
 
 #include "files.h"
 
-// Distinct waits of a process. Others share a further place.
+// Distinct waits of a process. Others share one further statistic.
 #define EVENTS 24
 #define SLOTS 2048
 // The same in PostgreSQL 13 to 19.
@@ -60,10 +60,11 @@ struct slot {
     u64 sequence;
     // Start of the state, CLOCK_MONOTONIC.
     u64 since;
-    // Time not yet charged to the wait's statistic. The waker, usually on another processor, touches only this line.
+    // Time not yet charged to the wait's statistic. The waker, usually on another processor, touches only this cache
+    // line.
     u64 owed;
     u16 state;
-    // Whether in a file call, as far as seen.
+    // Whether the process is in a file call, as far as known.
     u16 is_in_call;
     // Index of the wait's statistic.
     u32 place;
@@ -80,7 +81,7 @@ struct slot {
     u64 commands;
     // Address of the event number, or 0.
     u64 event_at;
-    // Runs whose start was missed, by the scheduler's account.
+    // Runs whose start was missed. Their length is from the scheduler's account.
     u64 recovered;
     u64 recovered_ns;
     // Waits whose wakeup was missed. They include the time ready to run.
@@ -93,7 +94,7 @@ struct slot {
     // Since boot. Unique together with the pid.
     u64 birth;
     struct call call;
-    // Commands, each from receipt until the wait for the next command or its receipt.
+    // Commands, each from its receipt until the process waits for the next command or receives it.
     struct lined handled;
     struct lined events[EVENTS + 1];
 } __attribute__((aligned(64)));
@@ -120,7 +121,7 @@ struct {
 // Address of a pointer, and offset of the event number from the pointer's target.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
-// That pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
+// Value of that pointer in a process without a shared memory entry, such as the postmaster. NOT_KNOWN: unreadable.
 #define NOT_KNOWN (~0ull)
 const volatile u64 pointer_without_entry = NOT_KNOWN;
 const volatile u32 postmaster_pid = 0;
@@ -239,7 +240,7 @@ INLINE u32 read_event(struct slot *slot, u32 state)
     if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
     slot->event_at = 0;
-    // In PostgreSQL 13 the process has no shared memory entry.
+    // PostgreSQL 13: a process without a shared memory entry.
     if (!pointer)
         return 0;
     if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
@@ -275,7 +276,7 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
     slot->since = now;
 }
 
-// Prefetches lines written by the waker, usually on another processor.
+// Prefetches cache lines that the waker wrote, usually on another processor.
 INLINE void ask_ahead(struct slot *slot)
 {
     u64 since = slot->since, count = statistic_at(slot, slot->place)->count;
