@@ -42,7 +42,7 @@ impl PointVerdict {
 pub struct PointSummary {
     /// From 0.
     pub number: u32,
-    /// Values of the point that vary.
+    /// The point's values on the axes that vary.
     pub label: String,
     /// Values of the axes in `varied`.
     pub values: Vec<String>,
