@@ -9,11 +9,11 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY};
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// Factor by which another point's worst second or percentile must be better.
+/// The headline names another point if its worst second or percentile is better by this factor.
 const TELLING: f64 = 1.25;
 
-/// Reports the fastest cold point; then the highest throughput with its drawbacks, a calmer point, and
-/// indistinguishable points.
+/// Reports the point that warmed fastest; then the highest throughput with its drawbacks, a point with a better worst
+/// second or latency, and points that may be equally fast.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -36,7 +36,7 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// `known` is sorted, fastest first.
+/// Points that differ only in their warmer. `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,
@@ -162,7 +162,7 @@ fn median_and_range(spread: Option<Spread>) -> String {
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// Points whose fastest trial reached the throughput of the best point's slowest.
+/// Names points whose fastest trial reached the throughput of the best point's slowest trial.
 fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);
@@ -172,8 +172,8 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
     let (first, tps) = rivals.first()?;
     let more = match rivals.len() - 1 {
         0 => String::new(),
-        1 => ", or one point more,".to_owned(),
-        count => format!(", or {count} points more,"),
+        1 => ", or one other point,".to_owned(),
+        count => format!(", or one of {count} other points,"),
     };
     let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
     Some(format!("these trials do not show whether {first}{more} is slower at all"))
@@ -268,7 +268,7 @@ mod tests {
             "{told}"
         );
         let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
-        assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
+        assert!(told.contains("(1,700–1,900), or one other point, is slower at all"), "{told}");
         assert!(!render_sweep_headline(&[], &[best, slow]).contains("slower at all"));
     }
 
