@@ -57,7 +57,7 @@ pub struct PartDisk {
     pub disk: Disk,
 }
 
-/// Includes a memory limit. `None` without a limit or device.
+/// Creates the limits of disk and memory. `None` if there is nothing to limit, or no device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -91,7 +91,7 @@ fn write_limit_of(disk: &Disk) -> WriteLimit {
     }
 }
 
-/// False if the disk changes the read-ahead, which open files would keep.
+/// False if the disk changes the read-ahead: open files would keep the former read-ahead.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
@@ -123,7 +123,7 @@ pub struct FileSystemMaker<'a> {
 pub struct GroundFacts {
     /// `None` if the cluster is on an existing file system.
     pub own: Option<FileSystemFacts>,
-    /// By part.
+    /// File systems of the parts, by part.
     pub parts: BTreeMap<&'static str, FileSystemFacts>,
     pub deviations: Vec<Finding>,
 }
@@ -181,7 +181,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // An interruption explains the failure.
+        // If the user interrupted pgthaw, that is reported instead of the failure it caused.
         self.work.stop.check()?;
         Ok(made?)
     }
@@ -221,7 +221,7 @@ impl OwnFileSystem {
         Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Devices by their contents; empty if there is only one.
+    /// Devices, each with the name of the part that it holds; empty if there is only one device.
     fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));

@@ -79,7 +79,7 @@ pub struct StudyAsked {
 
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
-    /// The caller holds its [lock](crate::lab::SweepLock).
+    /// Id of the sweep. The caller holds the sweep's [lock](crate::lab::SweepLock).
     pub id: String,
     pub asked: StudyAsked,
     /// An unfinished run of the same study.
@@ -267,7 +267,7 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Empty with one device. `disk` limits that of the data directory.
+    /// Limits by part; empty with one device. `disk` limits the device of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
