@@ -22,7 +22,8 @@ use pgbench::Intervals;
 use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
 use postgres::{Server, ServerStatistics, read_activity};
 
-/// Gives all trials the same history (docs/decisions/same-history.md).
+/// Duration of the workload before each trial, which gives all trials the same history
+/// (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
 /// Duration of the workload before snapshots, to create usage counts and measure the pace.
@@ -34,7 +35,7 @@ pub struct Started {
     pub read_aheads: Vec<ReadAhead>,
     pub fresh_copy: Option<FreshCopy>,
     pub state: StartState,
-    /// Read before a cold start: reading would warm the cache.
+    /// Statistics of the tables, read before a cold start because reading them would warm the cache.
     pub tables: ServerStatistics,
     pub findings: Vec<Finding>,
     pub strips: Vec<(StripRelation, ResidencyStrip)>,

@@ -44,7 +44,7 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let (trials, takes) = (plan.order.len(), render_seconds(plan.expected_seconds));
     lines.extend([
         String::new(),
-        format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
+        format!("order     {}{more} (seed {}; every point once in each repeat)", order.join(" "), plan.seed),
         format!("trials    {points} × {repeats} = {trials}, about {takes}"),
         format!(
             "disk      {} of databases, {} needed with the WAL, {} free",
@@ -291,7 +291,7 @@ fn render_label(label: &str) -> String {
     if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
 }
 
-/// Larger ratios are not distinguished.
+/// Larger ratios than this are shown as `> 10 ×`.
 const TOLD_RATIO: f64 = 10.0;
 
 /// `± 3.1 %` for a ratio above 1 in either direction.
