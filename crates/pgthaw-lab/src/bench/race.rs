@@ -21,15 +21,15 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// The server starts this many milliseconds after a whole second, so that it is ready shortly before the next second.
-/// What it reads before the race, as by autoprewarm, is a head start.
+/// The server starts this long after a whole second, and is ready shortly before the next. Its reads before the race,
+/// as by autoprewarm, are a head start.
 const SERVER_START_MS: i64 = 500;
 
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time for pgbench to end after the race, because it may still wait for a read from a busy disk.
+/// After the race, pgbench may still wait for a read from a busy disk.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
 /// Time after a second's end within which its counters are read.
@@ -48,7 +48,7 @@ pub struct Entrants<'a> {
     pub ends_by_itself: bool,
     pub devices: Devices,
     pub watched: Watched,
-    /// First segment file of each relation whose cached pages are counted separately.
+    /// First segment file of each separately counted relation.
     pub relations: Vec<PathBuf>,
     /// If present, the race ends when all wanted pages are loaded.
     pub looker: Option<Looker>,
@@ -245,7 +245,7 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// A trial may end once it looked steady for this many seconds: a single verdict could be chance.
+/// Number of steady seconds that end a trial: a single verdict could be chance.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]

@@ -40,7 +40,7 @@ pub struct Looker {
     come: Arc<Mutex<Come>>,
 }
 
-/// What has been cached so far. Times are in seconds since the start.
+/// Progress of the warmer. Times are in seconds since the start.
 #[derive(Debug, Default)]
 struct Come {
     seen: Seen,
@@ -49,7 +49,7 @@ struct Come {
     most: (Bytes, Option<Bytes>),
 }
 
-/// Thread that samples the caches. Dropping the probe prevents the next sample.
+/// Samples the caches. Dropping it prevents the next sample.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen>>,
@@ -107,7 +107,7 @@ impl Looker {
         seen.resident_after_seconds.is_some() && (self.connection.is_none() || seen.buffers_after_seconds.is_some())
     }
 
-    /// Takes a sample. The sample's time is its end, so a time may be late but never early.
+    /// A sample's time is its end, so a time may be late but never early.
     fn look(&mut self, runtime: &Handle) -> Result<()> {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();

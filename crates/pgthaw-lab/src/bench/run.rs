@@ -381,8 +381,8 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 }
 
 impl Earlier {
-    /// Rejects resuming a sweep on another server or disk: its trials would look like the earlier trials. A borrowed
-    /// cluster is identified by its directory.
+    /// Rejects a server or disk other than that of the earlier trials. A borrowed cluster is identified by its
+    /// directory.
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<()> {
         let parent = place.directory();
         let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
@@ -514,7 +514,7 @@ fn has_builtin_script(sweep: &Sweep) -> bool {
     sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
 }
 
-/// `None` for the user's own scripts. `relations` are the names and sizes of the largest relations.
+/// `None` for the user's own scripts. `relations` are the largest relations.
 pub fn forecast_nothing(
     sweep: &Sweep,
     relations: &[(String, Bytes)],
@@ -533,8 +533,7 @@ fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::E
     Ok(StudyForecast { cold_tps, steady_tps, to_50_seconds, warm_after_seconds })
 }
 
-/// Assumes that a script reads each row with the same probability, through the index, as built-in scripts do. `None`
-/// without pgbench's tables.
+/// Assumes that each row is read with the same probability, through the index. `None` without pgbench's tables.
 fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
         let found = relations.iter().find(|(relation, _)| relation == name);

@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// The measured cluster. Dropping a `Lab` restarts the server of a borrowed cluster.
+/// Dropping a `Lab` restarts the server of a borrowed cluster.
 #[derive(Debug)]
 pub struct Lab {
     // Fields are dropped in this order: the measured server stops before the lender's server restarts.

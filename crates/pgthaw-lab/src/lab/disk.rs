@@ -57,7 +57,7 @@ pub struct PartDisk {
     pub disk: Disk,
 }
 
-/// Creates the limits of disk and memory. `None` if there is nothing to limit, or no device.
+/// Includes a memory limit. `None` if nothing is limited, or without a device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -123,7 +123,7 @@ pub struct FileSystemMaker<'a> {
 pub struct GroundFacts {
     /// `None` if the cluster is on an existing file system.
     pub own: Option<FileSystemFacts>,
-    /// File systems of the parts, by part.
+    /// File systems by part.
     pub parts: BTreeMap<&'static str, FileSystemFacts>,
     pub deviations: Vec<Finding>,
 }
@@ -181,7 +181,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // If the user interrupted pgthaw, that is reported instead of the failure it caused.
+        // If the user interrupted pgthaw, reports that instead.
         self.work.stop.check()?;
         Ok(made?)
     }
@@ -221,7 +221,7 @@ impl OwnFileSystem {
         Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Devices, each with the name of the part that it holds; empty if there is only one device.
+    /// Devices by the part that they hold; empty if there is only one.
     fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));

@@ -58,7 +58,7 @@ pub struct MemberFigures {
     pub latencies: Latencies,
 }
 
-/// Fails unless all hosts are reachable and have pgbench. Returns remarks on versions and clocks.
+/// Fails unless all hosts are reachable and have pgbench.
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
@@ -138,7 +138,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Returns the process that waits for the start; `None` if it is not visible on this machine.
+    /// Returns the waiting process; `None` if it is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -489,7 +489,7 @@ impl Session {
 
     pub fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
-        // A single write, because the shell on the host reads the pipe byte by byte.
+        // A single write: the host's shell reads byte by byte.
         match pipe.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),

@@ -259,7 +259,7 @@ pub trait Generator: Debug {
         LEAD
     }
 
-    /// Announces the start of the load. Returns the processes on this host that will produce it.
+    /// Returns the processes on this host that will produce the load.
     fn announce(&mut self, start: Start) -> Result<Vec<u32>>;
 
     fn go(&mut self) {}
@@ -289,7 +289,7 @@ pub fn complaints_of(said: &str) -> Option<String> {
 
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns standard error, which `hear` also receives every 0.5 s while the program runs.
+/// Returns standard error, which `hear` receives every 0.5 s.
 pub fn run_program(
     program: &'static str,
     launch: &Launch,
@@ -338,7 +338,7 @@ impl Start {
     }
 }
 
-/// Returns transactions for each second. A late progress line covers several seconds.
+/// A late progress line covers several seconds.
 pub fn read_paces(said: &str) -> Vec<f64> {
     let mut paces = Vec::new();
     for line in said.lines() {

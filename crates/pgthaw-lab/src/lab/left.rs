@@ -107,7 +107,7 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
 
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// Removes a stopped cluster, and returns a remark. `None` if the cluster stays.
+/// Returns a remark; `None` if the cluster stays.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;

@@ -79,7 +79,7 @@ pub struct StudyAsked {
 
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
-    /// Id of the sweep. The caller holds the sweep's [lock](crate::lab::SweepLock).
+    /// The caller holds the sweep's [lock](crate::lab::SweepLock).
     pub id: String,
     pub asked: StudyAsked,
     /// An unfinished run of the same study.

@@ -534,7 +534,7 @@ fn lock_directory(store: &Store) -> PathBuf {
     }
 }
 
-/// Runs `study` on its own thread, and `hear` on its events. A signal or an error of `hear` ends the study cleanly.
+/// Runs the study on its own thread. Ends as `run_studies`.
 async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,

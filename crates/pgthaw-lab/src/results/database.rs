@@ -167,7 +167,7 @@ impl Transaction {
         either!(self, Transaction(inner) => inner.commit().await)
     }
 
-    /// Inserts rows. `more`, such as `ON CONFLICT`, follows the values.
+    /// `more`, such as `ON CONFLICT`, follows the values.
     pub async fn insert(&mut self, table: &str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
         let Some(first) = rows.first() else { return Ok(0) };
         let names: Vec<&str> = first.0.iter().map(|(name, _)| *name).collect();

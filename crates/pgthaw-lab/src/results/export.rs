@@ -78,7 +78,7 @@ static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     all
 });
 
-/// The view of seconds, joined with the table that has the measures.
+/// Joins the table with the measures.
 const SECONDS_AND_MEASURES: &str = "
 sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
     AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat
@@ -117,7 +117,6 @@ pub enum ExportFormat {
 }
 
 impl Store {
-    /// Returns the number of rows.
     pub async fn export<W: Write + Send + 'static>(
         &self,
         table: ExportTable,

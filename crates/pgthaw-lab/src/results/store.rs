@@ -31,7 +31,7 @@ const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_applicati
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 
-/// Timeout for reads. Another program that writes a trial locks the file for well under a second.
+/// Another program that writes a trial locks the file for well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A shorter timeout would lose measured results. SQLite's limit is 24 days.
@@ -214,8 +214,7 @@ impl Store {
         either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
-    /// Whether another program may have created the schema: SQLite has no lock for migrations. Code 5 is a lock
-    /// timeout.
+    /// Whether another program created the schema: SQLite has no lock for migrations. Code 5 is a lock timeout.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
@@ -226,7 +225,7 @@ impl Store {
         rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
 
-    /// Reads rows of a study. Unreadable rows count as damage of the study.
+    /// Unreadable rows count as damage of the study.
     pub(super) async fn read_of_study<T>(
         &self,
         id: &str,

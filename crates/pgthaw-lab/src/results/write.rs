@@ -99,7 +99,7 @@ impl Unsent {
         Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
-    /// False for a study, whose repeat is 0. The repeats of trials count from 1.
+    /// A study has repeat 0. Repeats of trials count from 1.
     pub fn is_trial(&self) -> bool {
         self.repeat > 0
     }

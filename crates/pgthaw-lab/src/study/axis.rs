@@ -25,18 +25,18 @@ pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 /// From pgbench's resolution (1 µs) to the length of the longest trial (a week).
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// A study must not change these: pgthaw parses the server's log, and reads its counters and pg_stat_activity.
+/// Not allowed in a study: pgthaw parses the log, and reads counters and pg_stat_activity.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
-/// A study must not change these: pgthaw sets them, to reach the server and its log.
+/// Not allowed in a study: pgthaw sets these, to reach the server and its log.
 const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
      listen_addresses log_destination log_line_prefix logging_collector port \
      superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
 
 pub type Mix = Vec<(Script, u32)>;
 
-/// A key of a study file, and its value if the file has the key.
+/// A key of a study file, with its value if present.
 #[derive(Clone, Debug)]
 pub struct Axis<'a> {
     pub key: String,
@@ -44,7 +44,7 @@ pub struct Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// Parses one value, or a list without duplicates. `allowed` describes the valid values in error messages.
+    /// Parses one value, or a list without duplicates. `allowed` is for error messages.
     fn read<T: PartialEq>(
         &self,
         default: T,
@@ -78,7 +78,7 @@ impl Axis<'_> {
         whole_number(value, most).map(Some).ok_or_else(wrong)
     }
 
-    /// Parses numbers. The text `word` (for example, "unlimited") means `None`, the default.
+    /// `word`, such as "unlimited", stands for `None`, the default.
     pub fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
         let allowed = format!("{unit} from {} to {}, or \"{word}\"", bounds.start(), bounds.end());
         let number = |number: f64| bounds.contains(&number).then_some(Some(number));
@@ -124,7 +124,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects a name in `own` that is the built-in name, or that no point uses: it may be a typing error.
+/// Rejects a name that is built in, or that no point uses: it may be a typing error.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -138,7 +138,7 @@ pub fn check_used<'a>(
     }
 }
 
-/// Looks up the requested names. `known` lists the known names in the error message.
+/// Finds the requested names. `known` lists all names in the error message.
 pub fn choose_named<'a, T: Clone>(
     axis: &str,
     asked: impl IntoIterator<Item = &'a String>,

@@ -16,7 +16,7 @@ pub const DATABASE: &str = "pgthaw_bench";
 const INITIALIZE_OPTIONS: [&str; 5] =
     ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
-/// On the server, pgthaw adds a prefix and the scale to the name, and PostgreSQL allows 63 bytes.
+/// pgthaw extends the name on the server, which allows 63 bytes.
 const NAME_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

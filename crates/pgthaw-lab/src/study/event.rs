@@ -107,7 +107,7 @@ pub struct Calibration {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The part of the outcome that the results store keeps.
+    /// The part that is stored.
     pub told: StrategyOutcome,
     /// Processor time of the warmer's own processes.
     pub cpu: Option<Duration>,
@@ -131,7 +131,7 @@ pub struct Measured {
     /// Start of the trial since boot.
     pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
-    /// Bytes that the workload's backends read from the device in each tenth of a second.
+    /// Bytes read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
     /// Transactions per second in pgbench's progress.
     pub progress: Vec<f64>,
@@ -146,7 +146,7 @@ pub struct Measured {
     pub time: Option<TrialTime>,
     /// Bytes read under the disk limit before the trial's start.
     pub head_start_bytes: Option<Bytes>,
-    /// Only if no load runs: measured while a warmer loads pages on the idle server.
+    /// Only for a warmer without a load.
     pub seen: Option<Seen>,
     /// `None` if the kernel does not report it.
     pub others: Option<OthersUse>,
@@ -164,8 +164,8 @@ impl Measured {
     }
 }
 
-/// pgbench logs whole seconds, and the trial starts on a whole second. In a second that the log lacks, the server
-/// completed no transaction, as may happen on a cold server.
+/// pgbench logs whole seconds, and the trial starts on a whole second. A second without a logged line had no
+/// transaction, as on a cold server.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

@@ -16,7 +16,7 @@ const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAli
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generators {
     pub hosts: Vec<String>,
-    /// Command that runs a shell on a host: pgthaw replaces `{host}` in its arguments, and appends `sh`.
+    /// In its arguments, `{host}` stands for the host; pgthaw appends `sh`.
     command: Vec<String>,
     /// Address at which the hosts reach this machine.
     pub address: String,
@@ -127,7 +127,7 @@ pub struct TrialGenerator {
     pub started_after_ms: f64,
     pub transactions: u64,
     pub tps: f64,
-    /// Whether pgbench's processes run on the machine that runs pgthaw, which can then see them.
+    /// Whether pgbench's processes run on the machine that runs pgthaw.
     pub is_seen: bool,
 }
 
@@ -146,7 +146,7 @@ impl TrialGenerators {
         self.hosts.iter().filter(|host| !host.is_seen).map(|host| host.host.clone()).collect()
     }
 
-    /// Uncertainty of the time between two starts: the sum of the two largest uncertainties.
+    /// Uncertainty of the start spread: the sum of the two largest uncertainties.
     pub fn start_uncertainty_ms(&self) -> f64 {
         let mut uncertain: Vec<f64> = self.hosts.iter().map(|host| host.clock_uncertainty_ms).collect();
         uncertain.sort_by(|one, other| other.total_cmp(one));

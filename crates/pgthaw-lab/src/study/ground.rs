@@ -14,7 +14,7 @@ use super::record::Disk;
 use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
 
-/// Mount options that a study may not have, such as those that change where a file system is mounted, or who owns it.
+/// Refused mount options, such as those that change where a file system is mounted.
 const REFUSED_OPTIONS: &str = "bind device encryption group loop move noauto nofail offset owner rbind remount ro sizelimit subvol \
      subvolid user users norecovery noload";
 
@@ -28,7 +28,7 @@ const SIZE_MAX: Bytes = Bytes(4 << 40);
 pub struct FileSystemSpec {
     #[serde(flatten)]
     pub asked: FileSystemAsked,
-    /// Size of the image. `None`: the size that the study is expected to need.
+    /// Size of the image. `None` means the size that the study should need.
     pub size: Option<Bytes>,
 }
 
@@ -274,7 +274,7 @@ impl Part {
         }
     }
 
-    /// Directory of the part in the data directory. `None` for a part in a tablespace.
+    /// `None` for a part in a tablespace.
     pub fn directory(self) -> Option<&'static str> {
         match self {
             Part::Wal => Some("pg_wal"),
@@ -283,7 +283,7 @@ impl Part {
         }
     }
 
-    /// Tablespace of the part. `None` for a part in the data directory.
+    /// `None` for a part in the data directory.
     pub fn tablespace(self) -> Option<&'static str> {
         match self {
             Part::Tables => Some("pgthaw_tables"),

@@ -15,7 +15,7 @@ pub struct Measure {
     pub name: &'static str,
     pub unit: Unit,
     pub doc: &'static str,
-    /// The measure's value; `None` in a second that lacks the measure.
+    /// `None` in a second that lacks the measure.
     #[serde(skip)]
     pub of: fn(&OsSample) -> Option<f64>,
     /// Name of the measure's column in `machine` of a series.

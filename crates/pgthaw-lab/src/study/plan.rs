@@ -354,7 +354,7 @@ pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     }
 }
 
-/// Estimate of the remaining time, corrected by the ratio of actual to expected time so far.
+/// Remaining time, corrected by the ratio of actual to expected time so far.
 #[derive(Clone, Debug, Default)]
 pub struct TimeLeft {
     expected_of_ended: f64,
@@ -395,7 +395,7 @@ mod tests {
         assert!(plan(cold).points[0].warm_after_seconds.is_some());
         let own = plan(&format!("{cold}[database]\ncommands = [['true']]\n"));
         assert_eq!((own.points[0].warm_after_seconds, own.remarks.len()), (None, 1));
-        assert!(own.remarks[0].contains("is not known before they run"), "{:?}", own.remarks);
+        assert!(own.remarks[0].contains("unknown size and time"), "{:?}", own.remarks);
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn render_memory(memory: Bytes) -> String {
 pub struct FixedAxis {
     pub name: &'static str,
     pick: fn(&mut Point, &Axes, &mut Picker),
-    /// The point's value as a study file writes it; `None` if the point has no value on this axis.
+    /// The value as in a study file; `None` without one.
     value: fn(&Point) -> Option<String>,
 }
 
@@ -130,7 +130,7 @@ struct Picker {
 impl Picker {
     fn of<T: Clone + Default>(&mut self, values: &[T]) -> T {
         self.lengths.push(values.len());
-        // In a stored study that was edited by hand, an axis may have no values.
+        // A study edited by hand may have an empty axis.
         let length = (values.len() as u128).max(1);
         let place = (self.rest % length) as usize;
         self.rest /= length;

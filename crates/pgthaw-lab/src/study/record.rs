@@ -552,8 +552,8 @@ pub struct WarmupFacts {
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
-    /// Bytes that the workload's backends read from the device, per tenth of a second. Used to compute
-    /// `warm_after_seconds` to a tenth of a second.
+    /// Bytes that the workload's backends read from the device, per tenth of a second, to compute the tenths of
+    /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
     /// Samples of trials that ended when the wanted pages were resident.
@@ -564,7 +564,7 @@ pub struct Warming {
 /// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
-    /// Number of measured seconds, or the maximum wait. An event that did not occur in this time takes longer.
+    /// Measured seconds, or the maximum wait. An event that did not occur takes longer.
     pub measured_seconds: u32,
     /// From then to the trial's end, fewer than 1 % of transactions read from the device. Rounded to a tenth.
     pub warm_after_seconds: Option<f64>,
@@ -586,7 +586,7 @@ pub struct WarmingFigures {
     /// Result of a warmer without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
-    /// Figures of the load, if the trial ends after a fixed number of transactions.
+    /// The load, if a number of transactions ends the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
@@ -746,7 +746,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// Whether pgthaw needs this log line. It discards all others: a server may log every statement.
+/// Whether to keep a log line: a server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }

@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of trials. With trials of 1 s, they take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
-/// Limits far above what pgbench or a server can run, but low enough to avoid overflow.
+/// Far above what pgbench or a server can run, but without overflow.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
 const REPEATS_MAX: u32 = 1000;

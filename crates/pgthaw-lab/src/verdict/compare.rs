@@ -1,5 +1,5 @@
 //! Compares two sides (selections of trials) of one or two sweeps, pair by pair, over whole checkpoint cycles. Noise is
-//! the difference between two sides whose points are equal.
+//! the difference between equal sides.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use host::units::Bytes;
 /// Fewest pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
-/// Comparison of two sides: selections of trials.
+/// Comparison of two sides (selections of trials).
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct SweepComparison {
     pub metric: Metric,
@@ -189,7 +189,7 @@ fn compute_false_share(logs: &[f64]) -> Option<f64> {
     Some((0..STUDIES).filter(|_| is_found()).count() as f64 / STUDIES as f64)
 }
 
-/// A side as the user writes it: `clients=4,work_mem=64MB`, with an optional sweep before a colon.
+/// A side: `clients=4,work_mem=64MB`, with an optional sweep before a colon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Selection {
     /// Name of the sweep; `None` for the newest.
@@ -303,7 +303,7 @@ impl PairedCell {
     }
 }
 
-/// Index of each trial, by label of the point (without the compared axes) and repeat.
+/// Index of a trial, by point (without the compared axes) and repeat.
 type CellTrials = BTreeMap<String, BTreeMap<u32, usize>>;
 
 impl Side<'_> {
@@ -360,7 +360,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The whole seconds of the trial's first `cycles` checkpoint cycles. `None` without a whole second.
+    /// The trial's first `cycles` checkpoint cycles. `None` without a whole second.
     pub fn of(trial: &SweepTrial, cycles: u32) -> Option<Window> {
         let begins = read_begins(trial);
         let (first, last) = (begins.first()?, begins.get(cycles as usize).filter(|_| cycles > 0)?);

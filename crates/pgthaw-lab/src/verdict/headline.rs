@@ -12,8 +12,8 @@ use model::tell_after;
 /// The headline names another point if its worst second or percentile is better by this factor.
 const TELLING: f64 = 1.25;
 
-/// Reports the point that warmed fastest; then the highest throughput with its drawbacks, a point with a better worst
-/// second or latency, and points that may be equally fast.
+/// Reports the point that warmed fastest, the highest throughput with its drawbacks, a point with a better worst second
+/// or latency, and points that may be equally fast.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -36,7 +36,7 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// Points that differ only in their warmer. `known` is sorted, fastest first.
+/// Points by warmer. `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,

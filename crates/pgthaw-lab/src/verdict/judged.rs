@@ -96,7 +96,7 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 }
 
 impl JudgedForecast {
-    /// Evaluates the stored seconds again, because the definition of warm may have changed since the forecast.
+    /// Judges the stored seconds again: the definition of warm may have changed.
     pub fn judged_again(self) -> JudgedForecast {
         // `seconds` counts blocks. Here, a block has one byte.
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
@@ -126,7 +126,7 @@ fn compute_tail_tps(samples: &[Sample]) -> Option<f64> {
     statistics::compute_median(samples.iter().rev().take(tail).map(|one| one.transactions as f64).collect())
 }
 
-/// Time at which the throughput reached `level`, interpolated between the middles of two seconds.
+/// Time of reaching `level`, interpolated between the middles of two seconds.
 fn compute_crossing(samples: &[Sample], level: f64) -> Option<f64> {
     let smooth = compute_running_median(samples);
     let index = smooth.iter().position(|&tps| tps >= level)?;
@@ -154,13 +154,13 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SweepVerdict {
     pub points: usize,
-    /// Number of compared times: at most two for each forecast.
+    /// Number of compared times.
     pub errors: usize,
     /// Absolute; 0.1 is 10 %.
     pub median_error: Option<f64>,
     /// Absolute; 0.1 is 10 %.
     pub worst_error: Option<f64>,
-    /// Share of the compared times, 0 to 1, with an error of at most 15 %.
+    /// Share of the compared times, 0 to 1.
     pub within_15_percent: f64,
     /// Number of times at which only the forecast, or only the measurement, has the event.
     pub contradictions: usize,

@@ -124,7 +124,7 @@ pub enum MetricKind {
     /// Seconds until an event; missing if it did not occur.
     Time,
     Bytes,
-    /// Bytes per second, of which more is better.
+    /// Bytes per second; more is better.
     ByteRate,
     Count,
     /// Seconds per 10⁹ bytes.

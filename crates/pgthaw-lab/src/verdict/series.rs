@@ -221,7 +221,7 @@ fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// Number of seconds before a stall that serve as its baseline.
+/// Length of the baseline before a stall.
 const SECONDS_BEFORE: u32 = 30;
 
 /// Share of the backends by which a wait must grow to explain a stall.

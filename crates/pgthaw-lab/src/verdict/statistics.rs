@@ -26,7 +26,7 @@ impl Limits {
         Limits { at_least: value, at_most: Some(value) }
     }
 
-    /// Limits of a measured time. Without `value`, the time is only known to exceed `observed` seconds.
+    /// A measured time. Without `value`, it exceeds `observed` seconds.
     pub fn reached(value: Option<f64>, observed: f64) -> Limits {
         value.map_or(Limits { at_least: observed, at_most: None }, Limits::exactly)
     }
@@ -47,7 +47,7 @@ pub struct Ratio {
     /// `None` with fewer than three pairs.
     pub interval: Option<Limits>,
     /// Probability that the interval contains the true median, by sign test: at least 0.95 for six pairs or more. With
-    /// fewer pairs, the interval is the range of the ratios; for three pairs, the probability is 0.75.
+    /// fewer pairs, the interval is the range, with 0.75 for three.
     pub coverage: f64,
     pub pairs: u32,
 }
@@ -166,8 +166,7 @@ const T_80: [f64; 20] = [
 ];
 const NORMAL: (f64, f64) = (1.960, 0.842);
 
-/// p-value of a permutation test: the share of all combinations of signs whose sum is at least as far from 0 as the
-/// observed sum.
+/// p-value of a permutation test: the share of sign combinations whose sum is at least as far from 0.
 pub fn compute_p(logs: &[f64]) -> f64 {
     let seen = logs.iter().sum::<f64>().abs();
     // Tolerates rounding errors: the order of summation changes the last digits.

@@ -18,7 +18,7 @@ use observe::time::TimeFigures;
 pub struct PointVerdict {
     pub kind: &'static str,
     pub trials: u32,
-    /// The verdict's sentence in the first trial that has the verdict.
+    /// Sentence of the first trial with this verdict.
     pub sentence: String,
     pub remedy: String,
     /// Whether the trial measured something other than requested.
@@ -70,7 +70,7 @@ impl PointSummary {
         self.figures.get(metric)
     }
 
-    /// Median over the trials. `None` if the metric is missing, or if the event did not occur in half of the trials.
+    /// `None` also if the event did not occur in half of the trials.
     pub fn median(&self, metric: Metric) -> Option<f64> {
         self.figure(metric)?.median
     }
@@ -149,7 +149,7 @@ fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
     for trial in trials {
-        // A trial counts once, even if it has the verdict several times.
+        // A trial counts once per verdict.
         let mut seen = BTreeSet::new();
         for verdict in &trial.verdicts {
             let key = (verdict.finding.kind(), verdict.finding.subject());

@@ -8,8 +8,7 @@ use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Minimum of missed blocks for a cold tenth of a second. Less may be a part of one block, whose read two samples
-/// share.
+/// Fewer misses may be a part of one block, whose read two samples share.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -55,7 +54,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// Running median of the throughput, so that a single fast second does not count.
+/// A single fast second must not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -84,7 +83,7 @@ pub struct WarmGoal {
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
     pub warm_tps: Option<f64>,
-    /// Whether the script reads rows uniformly. False for the user's own scripts, because it is unknown.
+    /// Whether rows are read uniformly. False, because unknown, for the user's own scripts.
     pub is_uniform: bool,
 }
 
@@ -97,8 +96,8 @@ pub struct PassedSecond {
     pub resident_bytes: Bytes,
 }
 
-/// Extrapolates from the last seconds. With a warmer, the cache continues to grow at the same pace. A workload that
-/// warms the server itself reads at the same pace while the device is the bottleneck; then its share of misses decays
+/// Extrapolates from the last seconds. With a warmer, the cache grows at the same pace. A workload that warms the
+/// server itself reads at the same pace while the device is the bottleneck. Then its share of misses decays
 /// exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;

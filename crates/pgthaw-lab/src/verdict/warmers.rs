@@ -130,8 +130,8 @@ pub struct Traffic {
     pub warmers: Vec<Interference>,
 }
 
-/// Effect of a warmer on the load. The share of a second is the number of its transactions ÷ the number with `nothing`
-/// in the same second of the same round.
+/// Effect of a warmer on the load. The share of a second is its transactions ÷ those with `nothing` in the same second
+/// of the round.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,

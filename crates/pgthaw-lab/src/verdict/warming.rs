@@ -120,7 +120,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::Bound, bound),
         ]);
     }
-    // The bounds of a group assume the same bytes. If one trial beats its bound, all bounds of the group are wrong.
+    // The bounds of a group assume the same bytes, so one beaten bound refutes them all.
     let is_beaten = |trial: &&TrialOutline| {
         let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
         ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
@@ -131,7 +131,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
-/// Adds the figures of a warmer without a load. fio's own figures are used for its direct reads, which cache nothing.
+/// For fio's direct reads, which cache nothing, uses its own figures.
 fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
@@ -174,7 +174,7 @@ pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// The metric's value, or a lower limit if the event did not occur in the trial.
+/// Returns a lower limit if the event did not occur.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {

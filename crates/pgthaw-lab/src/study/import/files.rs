@@ -139,7 +139,7 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         how: "import it separately".to_owned(),
     });
     let findings = findings.collect();
-    // If there are logs of transactions, logs of intervals are ignored: they are less detailed.
+    // Logs of transactions are more detailed than logs of intervals.
     let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
     let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
     TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(add_thread)) }
@@ -187,7 +187,7 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
-    // Every run has a client 0. A log without client 0 is only a part of a run.
+    // Every run has a client 0. A log without client 0 is a part of a run.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
     // Whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
@@ -222,7 +222,7 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Whether the progress lines add up to `transactions`. Tolerates a missing last line, and rounding to one decimal.
+/// Tolerates a missing last line of progress, and rounding to one decimal.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
@@ -541,7 +541,7 @@ impl Survey {
         self.clients.keys().any(|client| other.clients.contains_key(client))
     }
 
-    /// Whether the logs overlap in time. A log without lines overlaps with every log.
+    /// A log without lines overlaps with every log.
     pub fn overlaps(&self, other: &Survey) -> bool {
         let (Some((begun, ended)), Some((other_begun, other_ended))) = (self.span_us, other.span_us) else {
             return true;
@@ -549,8 +549,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Number of transactions by the clients' own numbering, which has no gaps. Exceeds the number of lines if lines
-    /// are missing.
+    /// Number of transactions by the clients' numbering, which has no gaps. Exceeds the lines if some are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)

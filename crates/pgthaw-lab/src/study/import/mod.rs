@@ -72,8 +72,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported> {
     Ok(Imported { run, trials, facts })
 }
 
-/// Digest of the trial's data, without names of files and servers. `is_dated` is false if the start is only a
-/// modification time.
+/// Digest of a trial, without names and modification times.
 fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
     let nameless = SweepTrial {
@@ -252,7 +251,7 @@ fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
-/// Numbers points in the order in which they appear. Several trials of a point are its repeats.
+/// Numbers points by first appearance. Trials of the same point are its repeats.
 fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     // Point, requested seconds of its first trial, and number of its trials.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
@@ -378,8 +377,7 @@ fn refuse(label: &str, said: &str) -> Error {
 /// Transactions in flight finish after the requested duration.
 const LONGER_SECONDS: f64 = 2.0;
 
-/// A log may be shorter than the run, which may stall at its end. The run may last twice the log's length plus this
-/// time.
+/// A run may stall at its end, so it may last twice its log's length plus this time.
 const SILENT_SECONDS: f64 = 60.0;
 
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<()> {
@@ -390,8 +388,7 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
     Ok(())
 }
 
-/// A rate differs from the requested one if it is off by more than this share, and by more than this many standard
-/// deviations (the square root of the number of transactions).
+/// Tolerated deviation from the requested rate: the larger of this share and this many standard deviations.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
 

@@ -16,7 +16,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum length of a log, because each second takes memory: this many seconds, plus more for each byte of the file.
+/// Maximum seconds of a log, and more for each byte of its file: each second takes memory.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -70,7 +70,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
 /// A log with less than this share of transactions is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
-/// Compares the log with the report's transaction count or, without a report, with the clients' transaction numbers.
+/// Uses the report's transaction count or, without a report, the clients' transaction numbers.
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);

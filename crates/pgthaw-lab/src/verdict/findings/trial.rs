@@ -116,7 +116,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     findings.map(MeasurementVerdict::from).collect()
 }
 
-/// Factor by which a correct account may exceed the processors' time, because clocks differ.
+/// Tolerance for an account above the processors' time: clocks differ.
 const ACCOUNT_CLOSED: f64 = 1.02;
 
 fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
