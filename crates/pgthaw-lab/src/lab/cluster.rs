@@ -166,7 +166,7 @@ impl Lab {
         }
     }
 
-    /// Connects as the superuser.
+    /// Options to connect as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }

@@ -52,7 +52,7 @@ pub fn open_lab(
             work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
         }
-        // The killed run was already removing this cluster.
+        // Incomplete, because the killed run was removing this cluster.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();

@@ -25,7 +25,7 @@ pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
     choose_in_force_on(directory, disk, false)
 }
 
-/// A limit on a device that `is_own` covers all processes, otherwise only those in the limit's cgroup.
+/// If the device `is_own`, limits cover all processes, otherwise only those in the limit's cgroup.
 pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
@@ -97,7 +97,7 @@ pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
 }
 
 pub fn repair_read_ahead(directory: &Path, events: &Events) {
-    // Without permission to see this, there is nothing to repair.
+    // Ignores errors: without permission, there is nothing to repair.
     if let Ok(Some(own)) = ReadAhead::repair(directory) {
         let remark = format!("restored the device's read-ahead to {own}: a killed run had changed it");
         events.tell(Event::Remark(remark));

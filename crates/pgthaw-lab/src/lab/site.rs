@@ -147,7 +147,7 @@ impl SiteMaker<'_> {
         first.unwrap_or(&self.options.asked.programs)
     }
 
-    /// Creates a site without databases, or adopts a killed run's, and starts its server.
+    /// Creates a site without databases, or adopts the site of a killed run, and starts its server.
     pub async fn open(&self, key: &SiteKey) -> Result<Site> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
@@ -296,7 +296,7 @@ impl Site {
         self.lab.stop()
     }
 
-    /// Returns, with `keep`, the directory of a cluster outside the site's own file system.
+    /// With `keep`, returns the directory of a cluster outside the site's own file system.
     pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>> {
         let Site { lab, cluster_claim, file_system, .. } = self;
         let finished = lab.finish(keep && file_system.is_none()).await;

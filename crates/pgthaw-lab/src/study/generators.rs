@@ -16,7 +16,7 @@ const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAli
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generators {
     pub hosts: Vec<String>,
-    /// In its arguments, `{host}` stands for the host; pgthaw appends `sh`.
+    /// `{host}` in the arguments stands for the host; pgthaw appends `sh`.
     command: Vec<String>,
     /// Address at which the hosts reach this machine.
     pub address: String,

@@ -566,7 +566,8 @@ pub struct Warming {
 pub struct WarmingFigures {
     /// Measured seconds, or the maximum wait. An event that did not occur takes longer.
     pub measured_seconds: u32,
-    /// From then to the trial's end, fewer than 1 % of transactions read from the device. Rounded to a tenth.
+    /// Seconds after which fewer than 1 % of transactions read from the device, until the trial's end. Rounded to a
+    /// tenth.
     pub warm_after_seconds: Option<f64>,
     /// Transactions until warm; all of the trial if the server never became warm.
     pub served_until_warm: u64,

@@ -31,7 +31,7 @@ pub struct WrittenForecast {
     pub steady_tps: f64,
 }
 
-/// A forecast beside the trial that it forecast.
+/// A forecast, and the measurements of its trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct JudgedForecast {
     pub name: String,

@@ -131,7 +131,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
-/// For fio's direct reads, which cache nothing, uses its own figures.
+/// fio's direct reads cache nothing, so fio's own figures are used.
 fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);

@@ -93,7 +93,7 @@ fn render_column(points: &[PointSummary], (title, priority, metric, show): &Figu
 
 fn render_cell(point: &PointSummary, metric: Metric, show: Show) -> String {
     let Some(spread) = point.figure(metric) else { return String::new() };
-    // The event did not occur within the trial.
+    // Limit for events that did not occur.
     let measured = point.measured_seconds.unwrap_or_default();
     let limit = || match point.median(Metric::Bound).filter(|_| metric == Metric::BoundRatio) {
         Some(bound) => hundredths(f64::from(measured) / bound),
