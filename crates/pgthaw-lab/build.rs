@@ -9,7 +9,7 @@ use std::time::SystemTime;
 const SOURCES: [&str; 4] =
     ["../../web/src", "../../web/build.mjs", "../../web/package.json", "../../web/package-lock.json"];
 
-/// Written last, so its time is that of the bundle.
+/// Written last, so its modification time is the bundle's.
 const BUNDLE: &str = "../../web/dist/report.js.sha256";
 
 const INSTALLED: &str = "../../web/node_modules/.package-lock.json";

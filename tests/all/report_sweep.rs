@@ -126,7 +126,7 @@ fn check_keyboard(keyboard: &Value) {
     let moved = keyboard["moved"].as_str().unwrap();
     assert!(moved.starts_with("scale 10, clients 8, shared_buffers 32MB: "), "{moved}");
     let bubble = keyboard["bubble"].as_str().unwrap();
-    assert!(bubble.contains("99th percentile") && bubble.contains("ms late, and pgthaw scaled"), "{bubble}");
+    assert!(bubble.contains("99th percentile") && bubble.contains("ms late, so pgthaw scaled"), "{bubble}");
 }
 
 fn check_trial(trial: &Value) {

@@ -95,7 +95,7 @@ export function aheadOf(curve: Curve, baseline: Curve): Curve {
   return { ...curve, points };
 }
 
-/** Interpolates `of` where the rising `by` reaches a value. */
+/** Interpolates the field `of` where the rising field `by` reaches a value. */
 function along({ points }: Curve, by: "at" | "median", value: number, of: "at" | "median"): number | null {
   const after = points.findIndex((point) => point[by] >= value);
   const right = after < 0 ? points.at(-1) : points[after];

@@ -119,7 +119,7 @@ const opened = (): string[] => (readAddress().query.get("open") ?? "").split(","
 
 let isPrinting = false;
 
-/** A section. The address stores open ones; on paper all are open. */
+/** A section that folds. The address stores the open sections; on paper, all are open. */
 export function fold(id: string, title: string, ...children: Child[]): HTMLDetailsElement {
   const box = element("details", { class: "fold", "data-fold": id, open: opened().includes(id) }, element("summary", {}, element("h2", { id }, title)), ...children);
   box.addEventListener("toggle", () => {

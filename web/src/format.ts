@@ -104,7 +104,7 @@ export function time(iso: string): string {
   return `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** Median and range, if different as shown. Missing values exceed `limit`. */
+/** Median, and range if its ends look different. A missing value is shown as more than `limit`. */
 export function spread(value: Spread | null, render: (value: number) => string, limit: string): { median: string; range: string | null } {
   if (value === null || value.repeats === 0) return { median: "–", range: null };
   const orBeyond = (one: number | null): string => (one === null ? `> ${limit}` : render(one));

@@ -57,7 +57,7 @@ export function defaultLayout(axes: Axis[]): Layout {
   return completed({ x, y, facet, fixed: {} }, axes);
 }
 
-/** Swaps with the axis that was at `place`. */
+/** Puts an axis at `place`, in exchange for the axis that was there. */
 export function withAxis(layout: Layout, place: "x" | "y" | "facet", name: string, axes: Axis[]): Layout {
   const before = layout[place];
   const changed = { ...layout };

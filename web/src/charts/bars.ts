@@ -50,7 +50,7 @@ const drawing = <S extends Stage>(of: (view: View<S>) => Bars): Pick<ChartPlan<S
 });
 
 function optionOf({ theme, isNarrow }: View, { bars: all, axis, renderAxis, rule, floor = null }: Bars): EChartsOption {
-  // The category axis counts from below.
+  // The category axis starts at the bottom.
   const bars = [...all].reverse();
   const subject = bars.find((one) => one.isSubject);
   const series = (id: string, z: number, shapes: (bar: Bar, y: number, at: Place) => Shape[]): CustomSeriesOption => ({
@@ -176,7 +176,7 @@ interface Ratios {
   style: (name: string, isDark: boolean) => SeriesStyle;
 }
 
-/** Ratios to another way or the bound, drawn from equality, with the median's interval. `null` without data. */
+/** Ratios to another warmer or to the bound, as bars from 1, with the median's interval. `null` without data. */
 export function ratiosPlan<S extends Stage>({ title, about, floor, names, quantities: all, style }: Ratios): ChartPlan<S> | null {
   const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];
@@ -208,7 +208,7 @@ export function ratiosPlan<S extends Stage>({ title, about, floor, names, quanti
   };
 }
 
-/** Draws only the edge if just the side of equality is known. */
+/** Draws only an edge if the median is only known to be above or below a limit. */
 function ratioBar({ median: { at_least: low, at_most: high }, interval }: Ratio): Pick<Bar, "end" | "drawn" | "whisker"> {
   const known = ({ at_least: least, at_most: most }: Limits): Bar["whisker"] => ({ low: least > 0 ? least : null, high: most });
   const end = low <= 0 && high === null ? 1 : low === high ? low : (high ?? low);

@@ -77,7 +77,7 @@ function placesOf({ panels }: TimeChart, width: number): Place[] {
   });
 }
 
-/** Lines without those of the compared trial. */
+/** Lines without repeated names, which a compared trial has. */
 const named = ({ lines }: Panel): Line[] => lines.filter(({ name }, place) => lines.findIndex((one) => one.name === name) === place);
 
 /** Replaces characters that ECharts interprets. */

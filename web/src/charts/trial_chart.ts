@@ -200,7 +200,7 @@ function makePanels(measures: Measure[]): TrialPanel[] {
 interface Phase {
   from: number;
   until: number;
-  /** Whether files are synced; everything else waits then. */
+  /** Whether a checkpoint syncs files in this phase. */
   isSync: boolean;
   name: string;
   told: string;

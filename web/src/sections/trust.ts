@@ -39,7 +39,7 @@ export function trust(study: StudyData): HTMLElement {
   const all = [...[...unfinished, ...ofSweep, ...remarks.map(plainVerdict)].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
   // Measurements that do not match the request come first.
   const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
-  // Ticks must not contradict a warning, a different start or a head start.
+  // A check mark must not contradict a warning about the start state or a head start.
   const here = hasEnded ? `${count(trials.length)} of ${count(planned)} trials ran` : "These trials ran";
   const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
   const hasHeadStart = study.points.some(({ verdicts }) => verdicts.some(({ sentence }) => sentence.includes("head start")));

@@ -57,7 +57,7 @@ function residency(state: WarmersStage): HTMLElement {
 
 function achieved(state: WarmersStage): HTMLElement {
   const { longest, bound } = state;
-  // A time not reached exceeds the trial.
+  // Limit for events that did not occur.
   const [limit, timesLimit] = [`${longest} s`, bound === null ? "" : ratio(longest / bound)];
   const all: [title: string, key: string, render: (value: number) => string, limit: string][] = [
     ["warm after", "warm_after_seconds", instant, limit], ["50 % after", "to_50_seconds", instant, limit], ["90 % after", "to_90_seconds", instant, limit],

@@ -1,4 +1,5 @@
-//! Runs the measured seconds: load, strategy and sampler start at the same instant, under the same limit.
+//! The race: the measured seconds of a trial. Load, strategy and sampler start at the same instant, under one disk
+//! limit.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,7 +21,7 @@ use observe::{
     sample_counters, sample_gauges,
 };
 
-/// Milliseconds after a whole second. A server started then is ready shortly before the next second. Its earlier reads,
+/// The server starts this long after a whole second, and is ready shortly before the next. Its reads before the race,
 /// as by autoprewarm, are a head start.
 const SERVER_START_MS: i64 = 500;
 
@@ -28,13 +29,13 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// pgbench may still wait for a read on a crowded disk.
+/// After the race, pgbench may still wait for a read from a busy disk.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
 /// Time after a second's end within which its counters are read.
 const LAST_READING: Duration = Duration::from_millis(50);
 
-/// The disk limit stays this long: pgbench may have begun late, and its late transactions count too.
+/// The disk limit stays this long after the race: pgbench may have begun late, and its late transactions count too.
 const LIMITED_GRACE: Duration = Duration::from_secs(3);
 
 pub struct Entrants<'a> {
@@ -43,13 +44,13 @@ pub struct Entrants<'a> {
     pub load_begins: LoadBegins,
     /// Maximum duration if the race may end early.
     pub seconds: u32,
-    /// Whether the race ends with the workload.
+    /// Whether the race ends when the workload ends.
     pub ends_by_itself: bool,
     pub devices: Devices,
     pub watched: Watched,
-    /// First segments of separately counted relations.
+    /// First segment file of each separately counted relation.
     pub relations: Vec<PathBuf>,
-    /// If present, the race ends when everything is loaded.
+    /// If present, the race ends when all wanted pages are loaded.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
     /// Backend that serves pgthaw's own queries.
@@ -75,7 +76,8 @@ pub fn wait_for_server_start() {
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// The disk limit ends with the generator, or shortly after the last second: queued reads must not delay the end.
+/// The disk limit is lifted when the load generator exits, or shortly after the last measured second, whichever comes
+/// first, so that queued reads do not delay the end.
 pub fn run_race(lab: &Lab, entrants: Entrants, limit: Option<DiskLimit>, work: Work<'_>) -> Result<Measured> {
     let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let load_waits =
@@ -243,7 +245,7 @@ fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) ->
     }
 }
 
-/// A single steady verdict could be chance.
+/// Number of steady seconds that end a trial: a single verdict could be chance.
 const STEADY_SECONDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Residency of a relation as a strip of pieces, for the report.
+//! Residency strips for the report: the cached shares of a relation's equal pieces.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use host::linux::page_cache::{PageCache, read_resident_pages};
 use host::units::{Bytes, Fork};
 use postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
 
-/// As many as a report can draw.
+/// Pieces of a strip: as many as a report can draw.
 const PIECES: u64 = 64;
 
 /// Number of relations with a strip, largest first.

@@ -21,7 +21,7 @@ use host::linux::threads::{lock, on_threads};
 use host::units::{Bytes, Fork, PageRange};
 use postgres::{Buffer, read_buffers};
 
-/// Pause ÷ duration of a look. Limits the probe to a quarter of a processor.
+/// Pause after a sample ÷ the sample's duration. Limits the probe to a quarter of a processor.
 const REST_PER_LOOK: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -40,16 +40,16 @@ pub struct Looker {
     come: Arc<Mutex<Come>>,
 }
 
-/// Times are in seconds since the start.
+/// Progress of the warmer. Times are in seconds since the start.
 #[derive(Debug, Default)]
 struct Come {
     seen: Seen,
-    /// Time of the last growth, and the maximum of each tier.
+    /// Time at which the cached bytes last grew, and their maximum in page cache and shared_buffers.
     last_gain: f64,
     most: (Bytes, Option<Bytes>),
 }
 
-/// Dropping it prevents the next look.
+/// Samples the caches. Dropping it prevents the next sample.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen>>,
@@ -60,8 +60,8 @@ pub struct Probe {
 }
 
 impl Looker {
-    /// `connection` must not be to the database whose files are counted. Looks at the buffers once, to load the
-    /// catalogs that later looks need.
+    /// `connection` must not be to the database whose files are counted. Reads the buffers once, to load the catalogs
+    /// that later samples need.
     pub async fn open(
         wanted: &Arc<Wanted>,
         cache: &dyn PageCache,
@@ -107,7 +107,7 @@ impl Looker {
         seen.resident_after_seconds.is_some() && (self.connection.is_none() || seen.buffers_after_seconds.is_some())
     }
 
-    /// Dates a look to its end, so a time may be late but never early.
+    /// A sample's time is its end, so a time may be late but never early.
     fn look(&mut self, runtime: &Handle) -> Result<()> {
         let looked = self.watch.look(self.goal_pages)?;
         let seconds = self.elapsed();
@@ -157,7 +157,7 @@ impl Probe {
         self.thread.is_finished() || ended_at.is_some_and(|at| (is_there && is_back) || is_past(at))
     }
 
-    /// Counts again: some pages may have been evicted.
+    /// Counts the resident pages again, because some may have been evicted.
     pub fn finish(self) -> Result<Seen> {
         let Probe { thread, stop, .. } = self;
         drop(stop);
@@ -198,10 +198,11 @@ pub fn compute_bound(wanted: &Wanted, disk: &Disk) -> Option<Bound> {
 /// 4 MiB with pages of 4 KiB.
 const WINDOW_PAGES: u64 = 1024;
 
-/// Interval of exact looks, even far from the goal. A page that is evicted again counts only if an exact look saw it.
+/// Interval of exact samples, even far from the goal. A page that is evicted again counts only if an exact sample saw
+/// it.
 const EXACT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// From this share of the goal on, looks are exact.
+/// From this share of the goal on, samples are exact.
 pub const NEAR_GOAL: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +254,8 @@ impl Watch {
         }
     }
 
-    /// Counts pages. Checks every page if the counts may reach `goal`, and periodically. Skips windows seen complete.
+    /// Counts pages. Checks every page if the counts may reach `goal`, and periodically. Skips windows of a file that
+    /// were seen complete.
     pub fn look(&mut self, goal: u64) -> Result<Look> {
         let Watch { files, windows, exact_at, .. } = self;
         let (mut counted, mut seen) = (0, 0);
@@ -449,7 +451,7 @@ fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {
 
 pub const HOT_USAGE_COUNT: u8 = 3;
 
-/// Share of former buffers, and of hot ones, that counts as restored.
+/// The former buffers, and the hot buffers among them, count as restored from this share on.
 pub const BACK_SHARE: f64 = 0.9;
 
 /// Tablespace, database, relfilenumber, fork.

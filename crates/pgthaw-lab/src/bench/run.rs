@@ -381,7 +381,7 @@ fn is_left_out(run: &SweepRun, point: &Point) -> bool {
 }
 
 impl Earlier {
-    /// Rejects another server or disk, whose trials would be indistinguishable. A borrowed cluster is identified by its
+    /// Rejects a server or disk other than that of the earlier trials. A borrowed cluster is identified by its
     /// directory.
     pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<()> {
         let parent = place.directory();
@@ -470,7 +470,7 @@ fn calibrate(
 const TABLE: &str = "public.pgbench_accounts";
 const INDEX: &str = "public.pgbench_accounts_pkey";
 
-/// Share of leaves among index blocks. The others, about one in some hundred, are cached early.
+/// Share of leaf blocks in an index. The other blocks, about one in 256, are cached early.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
 
 /// Catalog reads before pgbench runs a built-in script.
@@ -514,7 +514,7 @@ fn has_builtin_script(sweep: &Sweep) -> bool {
     sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
 }
 
-/// `None` for the user's own scripts. `relations` are the largest.
+/// `None` for the user's own scripts. `relations` are the largest relations.
 pub fn forecast_nothing(
     sweep: &Sweep,
     relations: &[(String, Bytes)],
@@ -533,7 +533,7 @@ fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::E
     Ok(StudyForecast { cold_tps, steady_tps, to_50_seconds, warm_after_seconds })
 }
 
-/// Built-in scripts read all rows equally likely, through the index. `None` without pgbench's tables.
+/// Assumes that each row is read with the same probability, through the index. `None` without pgbench's tables.
 fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
         let found = relations.iter().find(|(relation, _)| relation == name);

@@ -22,7 +22,7 @@ use pgbench::Intervals;
 use postgres::pgbench::{Length, Load, TransactionLog, read_intervals};
 use postgres::{Server, ServerStatistics, read_activity};
 
-/// Gives all trials the same history (docs/decisions/same-history.md).
+/// Duration of the workload before each trial, for equal histories (docs/decisions/same-history.md).
 const HISTORY_SECONDS: u32 = 3;
 
 /// Duration of the workload before snapshots, to create usage counts and measure the pace.
@@ -34,7 +34,7 @@ pub struct Started {
     pub read_aheads: Vec<ReadAhead>,
     pub fresh_copy: Option<FreshCopy>,
     pub state: StartState,
-    /// Read before a cold start: reading would warm the cache.
+    /// Table statistics, read before a cold start because reading them warms the cache.
     pub tables: ServerStatistics,
     pub findings: Vec<Finding>,
     pub strips: Vec<(StripRelation, ResidencyStrip)>,

@@ -134,7 +134,7 @@ impl TrialSetup<'_> {
         Ok(Measurement { started, command, file_systems, measured, figures, waits, before, after, tables, log, strips })
     }
 
-    /// Restores the job's films for equal starts. Fails if the study's files changed.
+    /// Restores the job's films, so that trials start equal. Fails if the study's files changed.
     fn place_job(&self, point: &Point, disk: &Disk) -> Result<()> {
         let Some(warm) = self.warm(point).filter(|_| point.strategy().runs_job()) else { return Ok(()) };
         self.sweep.job.iter().try_for_each(|word| read_unchanged(self.sweep, Path::new(word)).map(drop))?;

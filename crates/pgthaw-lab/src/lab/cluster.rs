@@ -39,10 +39,10 @@ impl Place {
     }
 }
 
-/// Dropping it restarts the borrowed cluster's server.
+/// Dropping a `Lab` restarts the server of a borrowed cluster.
 #[derive(Debug)]
 pub struct Lab {
-    // Dropped in this order: the server before the lender's restart.
+    // Fields are dropped in this order: the measured server stops before the lender's server restarts.
     pub cluster: ScratchCluster,
     lender: Option<Lender>,
     /// Value of shared_preload_libraries in the lender's server.
@@ -60,7 +60,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Does not start the cluster. Stops the lender's server.
+    /// Prepares the cluster, but does not start it. Stops the lender's server.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
@@ -166,7 +166,7 @@ impl Lab {
         }
     }
 
-    /// Connects as the superuser.
+    /// Options to connect as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }
@@ -221,7 +221,7 @@ impl Lab {
         Ok((Bytes(pages * self.page_cache.page_bytes()), Bytes(total)))
     }
 
-    /// PostgreSQL's programs stay cached, as after a restart.
+    /// Evicts the cluster's files. PostgreSQL's programs stay cached, as after a restart.
     pub fn apply_evict(&self) -> Result<StartState> {
         let mut state = self.evict_once()?;
         for _ in 1..EVICTION_TRIES {
@@ -233,8 +233,8 @@ impl Lab {
         Ok(state)
     }
 
-    /// Evicts the database. Also uses the memory that the trial will fill, if the kernel pages out idle memory:
-    /// otherwise loaded pages vanish seconds later (docs/decisions/same-history.md).
+    /// Evicts the database. If the kernel pages out idle memory, also touches the memory that the trial will fill:
+    /// otherwise, loaded pages vanish seconds later (docs/decisions/same-history.md).
     pub fn make_cold(&self) -> Result<StartState> {
         let state = self.apply_evict()?;
         if state.total_bytes >= AGEING_BYTES && pages_out_idle() {
@@ -255,7 +255,7 @@ impl Lab {
         Ok(StartState::of(os_resident_bytes + backing, total_bytes))
     }
 
-    /// Bytes that stay cached.
+    /// Returns the number of bytes that stay cached.
     fn evict_backing_file(&self, path: &Path) -> Result<Bytes> {
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;

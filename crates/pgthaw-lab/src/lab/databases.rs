@@ -52,7 +52,7 @@ pub fn open_lab(
             work.remark("reusing the cluster of a killed run");
             return Ok((lab, Some(claim)));
         }
-        // The killed run was already removing this cluster.
+        // Incomplete, because the killed run was removing this cluster.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let connections = (clients_max + SPARE_CONNECTIONS).to_string();
@@ -87,7 +87,7 @@ pub struct MadeDatabase {
     pub making: Option<(f64, Vec<MakingStep>)>,
 }
 
-/// Returns the study's strategies that cannot run on it, each with instructions to enable it.
+/// Returns the study's strategies that cannot run on this server, each with instructions to enable the strategy.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>> {
     // The warm state is measured with the settings that all points share.
     let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
@@ -229,7 +229,7 @@ impl Maker<'_> {
             if read_database_comment(connection, &name).await? == Some(self.mark()) {
                 return Ok(database);
             }
-            run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
+            run_statement(connection, "drop an incomplete database", &format!("DROP DATABASE {name}")).await?;
         }
         // template0 has no objects that others added to template1.
         let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE} TEMPLATE template0");
@@ -452,7 +452,7 @@ impl FreshDatabase {
             place.remove(REPLACED)?;
             match place.open()?.rename(place.name, REPLACED) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(place.failed_to("replace what is in")(error));
+                    return Err(place.failed_to("replace the files in")(error));
                 }
                 _ => {}
             }
@@ -470,7 +470,7 @@ impl FreshDatabase {
         Ok(FreshCopy { way: self.way, bytes, seconds: began.elapsed().as_secs_f64() })
     }
 
-    /// Copies to a temporary name, and renames the durable copy.
+    /// Copies under a temporary name, and renames the copy once it is durable.
     fn copy(&self, place: &KeptDirectory, from: &str, to: &str, work: Work<'_>, tell: &dyn Fn()) -> Result<()> {
         place.remove(UNFINISHED)?;
         self.run_cp(self.way, &place.parent.join(from), &place.parent.join(UNFINISHED), work, tell)?;

@@ -25,7 +25,7 @@ pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
     choose_in_force_on(directory, disk, false)
 }
 
-/// A limit on a device that `is_own` covers all processes, otherwise only those in the limit's cgroup.
+/// If the device `is_own`, limits cover all processes, otherwise only those in the limit's cgroup.
 pub fn choose_in_force_on(directory: &Path, mut disk: Disk, is_own: bool) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
@@ -57,7 +57,7 @@ pub struct PartDisk {
     pub disk: Disk,
 }
 
-/// Includes a memory limit. `None` without a limit or device.
+/// Includes a memory limit. `None` if nothing is limited, or without a device.
 pub fn create_limit(
     disk: &Disk,
     parts: &[PartDisk],
@@ -91,13 +91,13 @@ fn write_limit_of(disk: &Disk) -> WriteLimit {
     }
 }
 
-/// False if the disk changes the read-ahead, which open files would keep.
+/// False if the disk changes the read-ahead: open files would keep the former read-ahead.
 pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
     disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
 }
 
 pub fn repair_read_ahead(directory: &Path, events: &Events) {
-    // Without permission to see this, there is nothing to repair.
+    // Ignores errors: without permission, there is nothing to repair.
     if let Ok(Some(own)) = ReadAhead::repair(directory) {
         let remark = format!("restored the device's read-ahead to {own}: a killed run had changed it");
         events.tell(Event::Remark(remark));
@@ -123,7 +123,7 @@ pub struct FileSystemMaker<'a> {
 pub struct GroundFacts {
     /// `None` if the cluster is on an existing file system.
     pub own: Option<FileSystemFacts>,
-    /// By part.
+    /// File systems by part.
     pub parts: BTreeMap<&'static str, FileSystemFacts>,
     pub deviations: Vec<Finding>,
 }
@@ -181,7 +181,7 @@ impl FileSystemMaker<'_> {
             return Err(Error::Interrupted);
         }
         let made = file_system.make(&self.spec.asked, &|| !self.work.stop.is_requested());
-        // An interruption explains the failure.
+        // If the user interrupted pgthaw, reports that instead.
         self.work.stop.check()?;
         Ok(made?)
     }
@@ -221,7 +221,7 @@ impl OwnFileSystem {
         Devices { main, parts: self.several().into_iter().map(|(name, device)| (name, device.number)).collect() }
     }
 
-    /// Devices by their contents; empty if there is only one.
+    /// Devices by the part that they hold; empty if there is only one.
     fn several(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));

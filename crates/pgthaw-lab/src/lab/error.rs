@@ -88,7 +88,7 @@ impl Explain for Error {
             Error::NoStrategy(_) => {
                 Some("use strategy=nothing,cat, which needs only coreutils (strategy=cat for an idle server)".into())
             }
-            Error::NothingWanted => Some("run it longer: wanted_seconds=10".into()),
+            Error::NothingWanted => Some("run the script longer: wanted_seconds=10".into()),
             Error::Generator { .. } => {
                 Some("try the study's generators.command by hand, with `true` as the command on the host".into())
             }

@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Timeout for a lost host, which not every transport detects.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Dropping it ends pgbench on all hosts of the trial.
+/// Dropping a `Fleet` ends pgbench on all hosts of the trial.
 #[derive(Debug)]
 pub struct Fleet {
     members: Vec<Member>,
@@ -58,7 +58,7 @@ pub struct MemberFigures {
     pub latencies: Latencies,
 }
 
-/// Requires reachable hosts with a pgbench.
+/// Fails unless all hosts are reachable and have pgbench.
 pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String>, Error> {
     let directory = work.make_temporary()?;
     let work = Work { directory: directory.path(), ..work };
@@ -74,7 +74,7 @@ pub fn check_hosts(generators: &Generators, work: Work<'_>) -> Result<Vec<String
 }
 
 impl Fleet {
-    /// The hosts produce `load` together on the server at `connection`.
+    /// Prepares pgbench on the hosts, which together run `load` on the server at `connection`.
     pub fn ready(
         generators: &Generators,
         load: &Load,
@@ -138,7 +138,7 @@ impl Member {
         Ok(Member { session, load, arguments, version, is_seen, offset, ended: None, is_done: false })
     }
 
-    /// Returns the waiting process; `None` if it is invisible on this machine.
+    /// Returns the waiting process; `None` if it is not visible on this machine.
     fn announce(&mut self, start: Start, stop: &Stop) -> Result<Option<u32>, Error> {
         self.session.say(&format!("start {}", start_ns(start) + self.offset.offset_ns))?;
         loop {
@@ -457,7 +457,7 @@ impl Session {
         }
     }
 
-    /// Fails if no byte has arrived for `limit`. The time counts from `asked` at the earliest.
+    /// Fails if no byte has arrived for `limit`, counted from `asked` at the earliest.
     pub fn check_heard(&mut self, asked: Duration, limit: Duration) -> Result<(), Error> {
         let silent = clock::read_monotonic()
             .saturating_sub(Duration::from_millis(self.last_byte.load(Ordering::Relaxed)).max(asked));
@@ -489,7 +489,7 @@ impl Session {
 
     pub fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = &mut self.pipe else { return Err(self.gone()) };
-        // A single write: a shell reads byte by byte.
+        // A single write: the host's shell reads byte by byte.
         match pipe.write_all(format!("{line}\n").as_bytes()) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),

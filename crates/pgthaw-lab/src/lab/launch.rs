@@ -80,7 +80,7 @@ fn quote(word: &str) -> String {
     }
 }
 
-/// Dropping it kills its process group.
+/// A started program. Dropping it kills its process group.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -259,7 +259,7 @@ pub trait Generator: Debug {
         LEAD
     }
 
-    /// Processes on this host that produce the load.
+    /// Returns the processes on this host that will produce the load.
     fn announce(&mut self, start: Start) -> Result<Vec<u32>>;
 
     fn go(&mut self) {}
@@ -289,7 +289,7 @@ pub fn complaints_of(said: &str) -> Option<String> {
 
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns standard error. `hear` receives it every 0.5 s.
+/// Returns standard error, which `hear` receives every 0.5 s.
 pub fn run_program(
     program: &'static str,
     launch: &Launch,

@@ -40,7 +40,7 @@ fn read_claim(directory: &Path) -> Option<String> {
     OwnDirectory::open(directory).ok()?.directory().read_text_at_most(CLAIM_FILE, SMALL_FILE_BYTES_MAX).ok()
 }
 
-/// The claim is held until the file is closed.
+/// Claims the directory for a sweep, until the returned file is closed.
 pub fn claim(directory: &Path, text: &str) -> Result<File> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
@@ -107,7 +107,7 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
 
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// `None` if the cluster stays.
+/// Returns a remark; `None` if the cluster stays.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
     let _claim = claim(directory, text).ok()?;
     let deadline = Instant::now() + STOPPING;

@@ -99,7 +99,7 @@ pub enum TrialLoad {
 pub struct LoadFigures {
     pub latencies: Latencies,
     pub outcome: PgbenchOutcome,
-    /// `None`: pgbench ran here.
+    /// `None` if pgbench ran on this host.
     pub generators: Option<TrialGenerators>,
 }
 
@@ -130,7 +130,7 @@ impl TrialLoad {
         }
     }
 
-    /// Call it after the race.
+    /// Reads the load's figures after the trial.
     pub fn finish(self, load: &Load) -> Result<LoadFigures> {
         let scripts: Vec<String> = load.scripts.iter().map(|(script, _)| script.name()).collect();
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());

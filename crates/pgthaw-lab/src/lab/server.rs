@@ -20,7 +20,7 @@ use postgres::{
     read_setting_states, read_settings, read_table_statistics, read_usage_summary,
 };
 
-/// Not the benchmark's database, whose pages must stay cold.
+/// Database for pgthaw's own queries: the benchmark's pages must stay cold.
 pub const CONTROL_DATABASE: &str = "postgres";
 
 /// Backends report counters when they end, other processes every fifth of a second. In PostgreSQL 13 and 14, a

@@ -79,7 +79,7 @@ pub struct StudyAsked {
 
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
-    /// The caller holds its [lock](crate::lab::SweepLock).
+    /// The caller holds the sweep's [lock](crate::lab::SweepLock).
     pub id: String,
     pub asked: StudyAsked,
     /// An unfinished run of the same study.
@@ -147,7 +147,7 @@ impl SiteMaker<'_> {
         first.unwrap_or(&self.options.asked.programs)
     }
 
-    /// Creates a site without databases, or adopts a killed run's, and starts its server.
+    /// Creates a site without databases, or adopts the site of a killed run, and starts its server.
     pub async fn open(&self, key: &SiteKey) -> Result<Site> {
         self.work.stop.check()?;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.asked.programs);
@@ -267,7 +267,7 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
-    /// Empty with one device. `disk` limits that of the data directory.
+    /// Limits by part; empty with one device. `disk` limits the device of the data directory.
     pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
         self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
     }
@@ -296,7 +296,7 @@ impl Site {
         self.lab.stop()
     }
 
-    /// Returns, with `keep`, the directory of a cluster outside the site's own file system.
+    /// With `keep`, returns the directory of a cluster outside the site's own file system.
     pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>> {
         let Site { lab, cluster_claim, file_system, .. } = self;
         let finished = lab.finish(keep && file_system.is_none()).await;

@@ -239,7 +239,7 @@ impl BenchArguments {
         self.output.clone().or_else(|| (self.study == DEMO).then(|| DEMO_PAGE.into()))
     }
 
-    /// A new scratch cluster, or a verified lab server's.
+    /// Chooses a new scratch cluster, or the cluster of a verified lab server.
     async fn choose_place(&self, sweeps: &[Sweep]) -> anyhow::Result<(Programs, Place)> {
         let bin_dir = self.bin_dir.as_deref();
         if self.data_dir.is_none() {
@@ -491,7 +491,7 @@ async fn keep_and_show(
         display.show(&event);
     }
     display.finish();
-    // The sweep removed its files: it cannot be resumed.
+    // The sweep cannot be resumed, because it removed its files.
     if let Some(id) = opened {
         store.drop_sweep(&id).await?;
     }
@@ -534,7 +534,7 @@ fn lock_directory(store: &Store) -> PathBuf {
     }
 }
 
-/// Ends as `run_studies`.
+/// Runs the study on its own thread. Ends as `run_studies`.
 async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
     hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,

@@ -25,7 +25,7 @@ const FORECAST_BYTES_MAX: u64 = 64 << 20;
 ///
 /// A warm curve has the level of a warm server. Also judges forecasts.
 ///
-/// Exit status: 0 steady, and not known to be a cold server's level; 10 no level, or a cold server's; 11 as 0, but with periodic dips; 12
+/// Exit status: 0 steady, unless known to be the level of a cold server; 10 not steady, or that level; 11 as 0, but with periodic dips; 12
 /// degrading; 1 to 3 on errors. The worst of several curves decides, in the order 10, 12, 11, 0. Judged forecasts exit with 0.
 #[derive(Debug, Args)]
 pub struct JudgeArguments {
@@ -41,9 +41,9 @@ pub struct JudgeArguments {
     #[arg(long, value_name = "NAME")]
     strategy: Option<String>,
 
-    /// Blocks of the workload [default: from pgbench's scale]
+    /// Number of blocks that the workload reads [default: from pgbench's scale]
     ///
-    /// Those of table and index together. Without a known scale there is no default.
+    /// Includes blocks of table and index. If the scale is unknown, there is no default.
     #[arg(long, value_name = "BLOCKS")]
     pages: Option<f64>,
 
@@ -115,7 +115,7 @@ fn join_threads(files: &[&String]) -> Vec<Vec<PathBuf>> {
     runs.into_iter().map(|(_, run)| run.into_iter().collect()).collect()
 }
 
-/// A pipe is no document, because it can be read only once.
+/// Whether the file is JSON. A pipe counts as none, because it can be read only once.
 fn is_document(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"

@@ -13,10 +13,10 @@ use command::document;
 use host::units::counted;
 use terminal::Progress;
 
-/// Maximum trials of a page with curves.
+/// Maximum number of trials in a page that has their curves.
 const TRIALS_MAX: usize = 1000;
 
-/// Maximum spans of all curves in a page, and of one trial.
+/// Maximum number of spans (points of a curve) in a page, and for one trial.
 const SPANS_MAX: u32 = 100_000;
 const SPANS_OF_TRIAL_MAX: u32 = 1000;
 

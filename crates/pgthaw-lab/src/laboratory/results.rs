@@ -56,8 +56,8 @@ enum Action {
     },
     /// Compare two sides of a sweep, with confidence intervals
     ///
-    /// pgthaw computes ratios within blocks. Without sides, or with one sweep of `bench --aa`, shows how far equal sides differ: the noise
-    /// floor of every figure, and how often it passes for a difference.
+    /// pgthaw computes ratios of trials of the same repeat. Without sides, or with one sweep of `bench --aa`, it shows how far equal sides
+    /// differ: the noise floor of every figure, and how often noise looks like a difference.
     Compare(CompareArguments),
     /// Export results as CSV, Parquet (by the file's name) or JSON (--json)
     Export(ExportArguments),
@@ -84,7 +84,7 @@ struct CompareArguments {
 
     /// Figure to compare: tps, worst-second, p99, warm-after, ...
     ///
-    /// docs/measures.md lists all figures. Default: tps; without a load resident-after; of equal sides every figure.
+    /// docs/measures.md lists all figures. Default: tps; without a load, resident-after; for equal sides, every figure.
     ///
     /// A percentile requires ten transactions beyond it in a trial.
     #[arg(long)]

@@ -65,7 +65,7 @@ pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::
     }
     terminal::print_remark(&format!(
         "cannot write to {} yet: another program may be reading it (an export, `sqlite3`). pgthaw stores the results as \
-             soon as that ends",
+             soon as that program ends",
         store.place()
     ));
     kept.await
@@ -87,7 +87,7 @@ pub fn remark_unsent(damaged: &[DamagedStudy]) {
         terminal::print_remark(&format!("not sent: {}", study.reason));
     }
     if !damaged.is_empty() {
-        terminal::print_remark("`pgthaw results drop NAME` removes one");
+        terminal::print_remark("`pgthaw results drop NAME` removes a study");
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Value {
     Json(Option<JsonText>),
 }
 
-/// Stored as text: jsonb would reorder keys.
+/// A JSON document, stored as text because jsonb would reorder its keys.
 #[derive(Clone, Debug)]
 pub(super) struct JsonText(String);
 
@@ -58,7 +58,7 @@ pub(super) enum Row {
     Postgres(PgRow),
 }
 
-/// The same expression for either database.
+/// Evaluates the same expression for either database's type.
 macro_rules! either {
     ($value:expr, $type:ident($inner:ident) => $expression:expr) => {
         match $value {
@@ -167,7 +167,7 @@ impl Transaction {
         either!(self, Transaction(inner) => inner.commit().await)
     }
 
-    /// `more` follows the values.
+    /// `more`, such as `ON CONFLICT`, follows the values.
     pub async fn insert(&mut self, table: &str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
         let Some(first) = rows.first() else { return Ok(0) };
         let names: Vec<&str> = first.0.iter().map(|(name, _)| *name).collect();

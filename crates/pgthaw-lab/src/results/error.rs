@@ -140,7 +140,7 @@ impl Explain for Error {
             }
             Error::DamagedStudy { id, .. } => {
                 let id = quote_argument(id.as_ref()?);
-                &format!("the others are readable; `pgthaw results drop {id}` removes this one")
+                &format!("the other studies are readable; `pgthaw results drop {id}` removes this one")
             }
             Error::UnknownRun(_) => "`pgthaw results` lists the runs; the first characters of a name are enough",
             Error::AmbiguousRun { .. } => "use more characters of its name",

@@ -12,7 +12,7 @@ use crate::study::MEASURES;
 use command::table::{self as rows_of, Cell, ExportColumn, ExportFile, Kind, ParquetRows, RowWriter};
 use postgres::keep_text;
 
-/// Rows of one kind: the points of studies, their trials, or every second of these.
+/// Rows of one kind: the points of studies, their trials, or every second of the trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportTable {
     Points,
@@ -68,7 +68,7 @@ fn parse_columns(list: &'static str) -> impl Iterator<Item = ExportColumn> {
     })
 }
 
-/// The rows of seconds include every measure that their view lacks.
+/// Columns of each export. Rows of seconds also have every measure that the view `sweep_seconds` lacks.
 static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     let mut all = [POINTS, TRIALS, SECONDS].map(|list| parse_columns(list).collect::<Vec<_>>());
     let of_view: Vec<&str> = all[2].iter().map(|column| column.name).collect();
@@ -78,7 +78,7 @@ static COLUMNS: LazyLock<[Vec<ExportColumn>; 3]> = LazyLock::new(|| {
     all
 });
 
-/// Adds the table with the measures.
+/// Joins the table with the measures.
 const SECONDS_AND_MEASURES: &str = "
 sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
     AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat
@@ -107,7 +107,7 @@ impl ExportTable {
     }
 }
 
-/// The name is the file's extension.
+/// Format of an export, named by the file's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum ExportFormat {
@@ -117,7 +117,6 @@ pub enum ExportFormat {
 }
 
 impl Store {
-    /// Returns the number of rows.
     pub async fn export<W: Write + Send + 'static>(
         &self,
         table: ExportTable,

@@ -18,10 +18,10 @@ use crate::study::{SweepRun, SweepTrial};
 
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The server may be stopped or its tables locked.
+/// Timeout for sending: the server may be stopped, or its tables locked.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Removes a mark that is unchanged since it was read.
+/// Removes a mark, unless the item was marked again meanwhile.
 const UNMARK: &str = "
 DELETE FROM unsent
 WHERE server = $1 AND kind = $2 AND id = $3 AND number = $4 AND repeat = $5 AND changes = $6";

@@ -202,7 +202,7 @@ columns!(ScriptLatency { script, answered, failed, skipped, response; optional s
 
 columns!(WaitSample { second; json seen });
 
-// `steady_tps` depends on other trials.
+// `steady_tps` is not stored, because it depends on other trials.
 columns!(TrialOutline {
     number, repeat, position, started_at
     ; optional ended_at, start_verdict, failure

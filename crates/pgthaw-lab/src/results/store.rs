@@ -31,13 +31,13 @@ const FACTS_OF_FILE: &str = "SELECT (SELECT application_id FROM pragma_applicati
           OR instr($1, 'CREATE TABLE ' || lower(name) || ' (') > 0 OR instr($1, 'CREATE VIEW ' || lower(name) || ' AS') > 0) \
      LIMIT 1) AS stranger";
 
-/// Other programs write a trial in well under a second.
+/// Another program that writes a trial locks the file for well under a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A shorter timeout would lose measured results. SQLite's limit is 24 days.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
-/// Another program creates the schema in well under a second.
+/// Waits for another program to create the schema, which takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
@@ -194,7 +194,7 @@ impl Store {
         })
     }
 
-    /// Another pgthaw may be creating the same schema.
+    /// Creates the schema, or waits for another pgthaw that is creating it.
     async fn migrate_after_others(&self) -> Result<(), MigrateError> {
         for _ in 1..MIGRATION_TRIES {
             match self.migrate_once().await {
@@ -214,7 +214,7 @@ impl Store {
         either!(&self.database, Database(pool) => migrator.run(pool).await)
     }
 
-    /// SQLite has no lock for migrations. Code 5 is a lock timeout.
+    /// Whether another program created the schema: SQLite has no lock for migrations. Code 5 is a lock timeout.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(|error| error.code());
         matches!(self.database, Database::Sqlite(_)) && code.is_some_and(|code| code != "5")
@@ -225,7 +225,7 @@ impl Store {
         rows.iter().map(|row| from(row).map_err(|error| self.failed_to("read")(error))).collect()
     }
 
-    /// Unreadable rows count as that study's damage.
+    /// Unreadable rows count as damage of the study.
     pub(super) async fn read_of_study<T>(
         &self,
         id: &str,
@@ -317,7 +317,7 @@ fn require_own_journals(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// SQLite would make the file readable by other users.
+/// Creates the file, which SQLite would make readable by other users.
 fn make_file(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = Directory::create(directory_of(path))?;

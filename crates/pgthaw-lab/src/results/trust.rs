@@ -25,7 +25,7 @@ const IDLE_LIMIT: (&str, &str) = ("idle_in_transaction_session_timeout", "60s");
 /// Each statement must see earlier commits.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Creates a missing schema.
+/// Connects, checks the server, and creates a missing schema.
 pub(super) async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<PgPool> {
     let place = Place::Server(server.clone());
     let failed = |source| Error::from_database("open", &place, source);

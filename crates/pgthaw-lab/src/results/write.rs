@@ -1,4 +1,4 @@
-//! Each write marks its items as unsent in one transaction.
+//! Writes studies and trials. Each transaction also marks them as unsent.
 
 use super::database::{Query, Transaction, Values};
 use super::records::{Columns as _, Unsent};
@@ -99,7 +99,7 @@ impl Unsent {
         Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
-    /// Repeats count from 1.
+    /// A study has repeat 0. Repeats of trials count from 1.
     pub fn is_trial(&self) -> bool {
         self.repeat > 0
     }

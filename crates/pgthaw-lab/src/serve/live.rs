@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use host::files::{Directory, read_open_at_most};
 
-/// Room for weeks, at 100 bytes a second.
+/// Maximum size of a board: room for weeks, at 100 bytes a second.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 const BOARD: &str = "jsonl";

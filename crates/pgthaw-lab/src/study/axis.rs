@@ -1,4 +1,4 @@
-//! Values of a study file's key: one, or a list.
+//! Parses the value of a study file's key: a single value or a list.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,24 +19,24 @@ const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 
 const WEIGHT_MAX: u32 = 1_000_000;
 
-/// From one transaction in 17 minutes to beyond any pgbench.
+/// Rates in transactions per second: from one in 17 minutes to more than pgbench can run.
 pub const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
 
-/// From pgbench's resolution to the length of the longest trial.
+/// From pgbench's resolution (1 µs) to the length of the longest trial (a week).
 pub const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
 
-/// pgthaw parses the log, and reads counters and pg_stat_activity.
+/// Not allowed in a study: pgthaw parses the log, and reads counters and pg_stat_activity.
 const WATCHED_SETTINGS: &str = "lc_messages log_autovacuum_min_duration log_checkpoints log_error_verbosity log_min_messages \
      track_activities track_counts";
 
-/// pgthaw sets these itself, to reach the server and its log.
+/// Not allowed in a study: pgthaw sets these, to reach the server and its log.
 const OWN_SETTINGS: &str = "allow_alter_system cluster_name config_file data_directory external_pid_file hba_file ident_file \
      listen_addresses log_destination log_line_prefix logging_collector port \
      superuser_reserved_connections unix_socket_directories unix_socket_group unix_socket_permissions";
 
 pub type Mix = Vec<(Script, u32)>;
 
-/// A key with its value, if present.
+/// A key of a study file, with its value if present.
 #[derive(Clone, Debug)]
 pub struct Axis<'a> {
     pub key: String,
@@ -44,7 +44,7 @@ pub struct Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// Rejects duplicates. `allowed` is text for the error message.
+    /// Parses one value, or a list without duplicates. `allowed` is for error messages.
     fn read<T: PartialEq>(
         &self,
         default: T,
@@ -78,7 +78,7 @@ impl Axis<'_> {
         whole_number(value, most).map(Some).ok_or_else(wrong)
     }
 
-    /// `word` stands for `None`, the default.
+    /// `word`, such as "unlimited", stands for `None`, the default.
     pub fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
         let allowed = format!("{unit} from {} to {}, or \"{word}\"", bounds.start(), bounds.end());
         let number = |number: f64| bounds.contains(&number).then_some(Some(number));
@@ -124,7 +124,7 @@ impl Axis<'_> {
     }
 }
 
-/// Rejects the built-in name and unused names, which may be typing errors.
+/// Rejects a name that is built in, or that no point uses: it may be a typing error.
 pub fn check_used<'a>(
     (section, axis): (&str, &str),
     mut own: impl Iterator<Item = &'a String>,
@@ -138,7 +138,7 @@ pub fn check_used<'a>(
     }
 }
 
-/// `known` is text for the error message.
+/// Finds the requested names. `known` lists all names in the error message.
 pub fn choose_named<'a, T: Clone>(
     axis: &str,
     asked: impl IntoIterator<Item = &'a String>,
@@ -287,7 +287,7 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
             return Err(format!("settings.{name}: pgthaw needs the usual logs and counters of the server; remove it"));
         }
         if settings.iter().any(|(known, _)| *known == name) {
-            return Err(format!("settings.{name}: it occurs twice, as one name and as a table; remove one of them"));
+            return Err(format!("settings.{name}: it occurs twice, as a quoted name and as a table; remove one"));
         }
         settings.push((name.clone(), read_texts(&format!("settings.{name}"), value)?));
     }
@@ -297,7 +297,7 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
 fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let values = Axis { key: key.to_owned(), value: Some(value) }.read(
         String::new(),
-        "a text, a number, true or false",
+        "a string, a number, true or false",
         |value| {
             Some(match value {
                 Value::String(text) => text.clone(),

@@ -12,11 +12,11 @@ use host::units::Bytes;
 
 pub const DATABASE: &str = "pgthaw_bench";
 
-/// Options of `pgbench -i` that affect only the measured tables.
+/// Allowed options of `pgbench -i`: they affect only the measured tables.
 const INITIALIZE_OPTIONS: [&str; 5] =
     ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
-/// The name on the server is longer, and limited to 63 bytes.
+/// pgthaw extends the name on the server, which allows 63 bytes.
 const NAME_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct DatabaseSpec {
     pub initialize: Vec<String>,
     /// SQL that psql runs after `pgbench -i`.
     pub setup: Option<PathBuf>,
-    /// Programs with arguments that run last.
+    /// Programs with their arguments, run after `setup`.
     pub commands: Vec<Vec<String>>,
 }
 
@@ -75,7 +75,7 @@ impl DatabaseKey {
     }
 }
 
-/// The study file's `[database]` defines `default`, `[databases]` the others.
+/// In the study file, `[database]` defines the database `default`, and `[databases]` the others.
 pub fn read_databases(
     usual: DatabaseSpec,
     own: BTreeMap<String, DatabaseSpec>,
@@ -110,7 +110,7 @@ fn read_database(key: &str, mut spec: DatabaseSpec, directory: &Path) -> Result<
     Ok(spec)
 }
 
-/// Makes a path beside the study file absolute. Other programs are searched in PATH at run time.
+/// Makes the path of a program beside the study file absolute. Other programs are searched in PATH at run time.
 pub fn find_command(key: &str, directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
     let wrong = |problem: &str| format!("{key}: {problem}; write lists such as [\"./load\", \"--rows=1000\"]");
     if command.iter().flat_map(|word| word.chars()).any(char::is_control) {
@@ -141,7 +141,7 @@ pub struct DatabaseMaking {
     pub file_system: String,
     pub server: String,
     pub seconds: f64,
-    /// Steps, without pgthaw's own work between them.
+    /// Steps. Their times exclude pgthaw's own work between the steps.
     pub steps: Vec<MakingStep>,
 }
 

@@ -21,7 +21,7 @@ pub enum Event {
     Remark(String),
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// The receiver sends on `kept` when it has stored the sweep, which can then be resumed.
+    /// A sweep begins. The receiver sends on `kept` once it has stored the sweep, which can then be resumed.
     SweepOpened {
         run: Box<SweepRun>,
         kept: Sender<()>,
@@ -34,20 +34,20 @@ pub enum Event {
 /// A running trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepTrialStarted {
-    /// Values of the point that vary.
+    /// The point's values on the axes that vary.
     pub label: String,
-    /// From 1, of `repeats`.
+    /// Number of this repeat, from 1 to `repeats`.
     pub repeat: u32,
     #[serde(skip)]
     pub repeats: u32,
-    /// From 1, of `trials`, including those of earlier invocations.
+    /// Number of this trial, from 1 to `trials`; earlier invocations of the study count.
     pub position: u32,
     pub trials: u32,
     /// `None` if the trial ends by transactions.
     pub seconds: Option<u32>,
     #[serde(skip)]
     pub until: Option<Until>,
-    /// Seconds until the end of this study and those after it, estimated at the trial's start.
+    /// Estimate at the trial's start: seconds until this study, and any studies after it, end.
     pub left_seconds: f64,
 }
 
@@ -87,7 +87,7 @@ impl Events {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum UntilWarm {
-    /// No estimate: too early, or impossible.
+    /// No estimate is available yet, or none is possible.
     #[default]
     Unknown,
     Seconds(f64),
@@ -107,11 +107,11 @@ pub struct Calibration {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The stored part.
+    /// The part that is stored.
     pub told: StrategyOutcome,
     /// Processor time of the warmer's own processes.
     pub cpu: Option<Duration>,
-    /// Only for fio: bytes and seconds that it reports.
+    /// Bytes and seconds that fio reports; `None` for other warmers.
     pub own: Option<(Bytes, f64)>,
 }
 
@@ -131,14 +131,14 @@ pub struct Measured {
     /// Start of the trial since boot.
     pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
-    /// Reads in each tenth of a second.
+    /// Bytes read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
     /// Transactions per second in pgbench's progress.
     pub progress: Vec<f64>,
     pub load_began_after: Duration,
     pub ended_after: Duration,
     pub outcome: Outcome,
-    /// Resident bytes at the start and after each second, by relation with a strip.
+    /// Resident bytes at the start and after each second, for each relation in the report's residency diagram.
     pub relations: Vec<Vec<Bytes>>,
     /// Processors used by pgbench in each second.
     pub generator_shares: Vec<f64>,
@@ -146,7 +146,7 @@ pub struct Measured {
     pub time: Option<TrialTime>,
     /// Bytes read under the disk limit before the trial's start.
     pub head_start_bytes: Option<Bytes>,
-    /// Only for a warmer of an idle server.
+    /// Only for a warmer without a load.
     pub seen: Option<Seen>,
     /// `None` if the kernel does not report it.
     pub others: Option<OthersUse>,
@@ -164,8 +164,8 @@ impl Measured {
     }
 }
 
-/// pgbench logs whole seconds, and the trial starts on one. A second without a logged line served no transaction, as on
-/// a cold server.
+/// pgbench logs whole seconds, and the trial starts on a whole second. A second without a logged line had no
+/// transaction, as on a cold server.
 pub fn compute_samples(seconds: &[Second], intervals: &Intervals, start_unix: i64) -> Vec<Sample> {
     let sample = |(second, reading): (u32, &Second)| {
         let logged = intervals.get(&(start_unix + i64::from(second) - 1)).copied().unwrap_or_default();

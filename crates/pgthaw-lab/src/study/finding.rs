@@ -26,7 +26,7 @@ pub enum Finding {
         should_have_run_seconds: Option<f64>,
         start: String,
     },
-    /// The start state was not as requested. `memory_bytes` is the machine's memory.
+    /// The start state was not the requested one. `memory_bytes` is the machine's memory.
     #[error("the start was {found} instead of {asked}: {resident_bytes} of {total_bytes} were in the page cache")]
     StartNotAsAsked {
         asked: String,
@@ -35,7 +35,7 @@ pub enum Finding {
         total_bytes: Bytes,
         memory_bytes: Option<Bytes>,
     },
-    /// The trials of a study differ in checkpoints. The figures are the fewest and the most in a trial.
+    /// The trials of a study differ in checkpoints. The fields are the fewest and the most in any trial.
     #[error(
         "the trials differ: {fewest} to {most} checkpoints, {fewest_cycles} to {most_cycles} complete checkpoint cycles"
     )]
@@ -53,8 +53,8 @@ pub enum Finding {
         if *transactions == 1 { "1 transaction is".to_owned() } else { format!("{transactions} transactions are") },
         percentile * 100.0
     )]
-    #[strum(message = "run the trial longer (points.seconds), or read a lower percentile")]
-    #[strum(detailed_message = "run the trial longer (pgbench -T), or read a lower percentile")]
+    #[strum(message = "run the trial longer (points.seconds), or use a lower percentile")]
+    #[strum(detailed_message = "run the trial longer (pgbench -T), or use a lower percentile")]
     TooFewTransactions { percentile: f64, transactions: u64, needed: u64 },
     /// The trial is too short. `needed_seconds` is the time until warm by the model.
     #[error("the trial lasts {seconds} s, but the model predicts a warm server only after {needed_seconds:.0} s")]
@@ -122,21 +122,22 @@ pub enum Finding {
     #[strum(message = "set repeats = 3 or more")]
     #[strum(detailed_message = "import three or more runs of each point")]
     OneRepeat,
-    /// The compared sides are from two studies.
-    #[error("the sides come from two sweeps, one after the other: a drift of the machine looks like a difference")]
-    #[strum(message = "measure both in one sweep")]
+    /// The compared trials are from two studies.
+    #[error("the compared trials are from two sweeps: if the machine changed in between, that looks like a difference")]
+    #[strum(message = "measure all of them in one sweep")]
     TwoSweeps,
-    /// The comparison has too few pairs in its smallest cell.
+    /// At one point of the comparison, there are too few pairs of trials.
     #[error("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair"))]
     TooFewPairs { pairs: u32, needed: u32 },
     /// `within` of the compared differences do not exceed the noise. `floor_ratio` is above 1.
     #[error(
-        "{within} of {} {} within the noise floor: equal sides of a sweep (--aa) differ by up to {:.1} %",
+        "{within} of {} {} within the noise floor: a sweep that measured each point twice (--aa) differs from itself by up to {:.1} %",
         counted(*differences, "difference"), if *within == 1 { "is" } else { "are" }, 100.0 * (floor_ratio - 1.0)
     )]
     #[strum(message = "treat them as no difference, or lower the floor with more repeats and longer trials")]
     WithinNoise { within: u32, differences: u32, floor_ratio: f64 },
-    /// In `unequal` of the compared pairs, trials differ in checkpoints and were not cut to whole cycles.
+    /// In `unequal` of the compared pairs, the trials differ in checkpoints, and their figures are not limited to
+    /// complete checkpoint cycles.
     #[error(
         "in {unequal} of {}, one trial had more checkpoints than the other, and the figures include incomplete checkpoint cycles",
         counted(*pairs, "pair")
@@ -148,15 +149,15 @@ pub enum Finding {
     /// Other processes used the machine.
     #[error("{}", .0.sentence())]
     Others(Others),
-    /// Readings came late, at most by `worst_ms`.
+    /// pgthaw read the counters late, by at most `worst_ms`.
     #[error(
-        "{late} of {} were up to {worst_ms} ms late, and pgthaw scaled their values",
+        "{late} of {} were up to {worst_ms} ms late, so pgthaw scaled their values to one second",
         counted(*readings, "per-second reading")
     )]
     #[strum(message = "run fewer other programs")]
     LateReadings { late: usize, readings: usize, worst_ms: u64 },
     /// Bytes were read during the start of the server.
-    #[error("{bytes} were read during server start, a head start before the measurement")]
+    #[error("the trial had a head start: {bytes} were read while the server started, before the measurement")]
     #[strum(message = "add these bytes to those read in the trial")]
     HeadStart { bytes: Bytes },
     /// The strategy ended with an error.
@@ -176,11 +177,11 @@ pub enum Finding {
     TakenBack { bytes: Bytes },
     /// The kernel of the study's machine pages out idle memory.
     #[error("the kernel pages out idle memory (DAMON): a warm start may not stay warm")]
-    #[strum(message = "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring")]
+    #[strum(message = "while measuring, stop DAMON's scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim")]
     IdleMemoryPagedOut,
     /// pgbench's threads on these hosts were not visible.
     #[error("cannot determine whether pgbench was the limit: its threads on {} are not visible", hosts.join(", "))]
-    #[strum(message = "check processor use there, or set a rate (points.rate): late transactions then show saturation")]
+    #[strum(message = "check processor use on these hosts, or set points.rate: late transactions then show saturation")]
     GeneratorsUnseen { hosts: Vec<String> },
     /// pgbench did not start at the same time on all hosts. `uncertainty_ms` is the clocks' uncertainty.
     #[error(
@@ -225,7 +226,7 @@ pub enum Finding {
     )]
     #[strum(message = "use scale >= clients, or a script that does not update pgbench_branches (simple-update)")]
     ClientsBeyondScale { clients: u32, scale: u32, waiting: f64 },
-    /// The account of the server's time was expensive: `ratio` is its share of all processors.
+    /// Accounting for the server's time was expensive: it used the share `ratio` of all processors.
     #[error("pgthaw used {} of all processors to account for the server's time", percent(*ratio))]
     #[strum(message = "no action needed: it affects all trials alike; time = false in a study file turns it off")]
     DearAccount { ratio: f64 },
@@ -238,19 +239,19 @@ pub enum Finding {
         message = "do not rely on this trial's running and waiting times, and report this with the kernel's version"
     )]
     ProcessorsExceeded { used: f64, processors: u32 },
-    /// Databases of a study fit into caches. The figures count the points that do not start cold.
+    /// Databases of a study fit into caches. All fields count points; points that start cold are not included.
     #[error(
-        "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
+        "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: at these points, a warm server reads nothing from the disk",
         counted(*points, "point")
     )]
     #[strum(
         message = "no action needed if this is intended; otherwise use larger scales, and set in [exceeds] the smallest scale that must not fit"
     )]
     FitsCaches { in_shared_buffers: u32, in_memory: u32, points: u32 },
-    // From here on only for imports.
+    // The kinds below occur only in imports.
     /// The imported log has gaps.
     #[error(
-        "the log has no data for {seconds} of its {of_seconds} s; the longest gap is {longest_seconds} s, from second {} on: the server stalled, or a part is missing",
+        "the log has no data for {seconds} of its {of_seconds} s; the longest gap is {longest_seconds} s, from second {} on: the server stalled, or a part of the log is missing",
         longest_after_seconds + 1
     )]
     #[strum(
@@ -336,7 +337,7 @@ fn who_was(servers: &[String]) -> String {
     }
 }
 
-/// No advice to start warm after a warm start, nor only to wait for a degrading server.
+/// A trial that started warm needs no advice to start warm. A degrading server needs more than a longer trial.
 fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
     let longer = match should_have_run_seconds {
         Some(seconds) => format!("run the trial for {seconds:.0} s ({option})"),
@@ -357,7 +358,7 @@ fn start_remedy(asked: &str, total: Bytes, memory: Option<Bytes>) -> String {
         Some(memory) if total >= memory => format!(
             "{total} do not fit into the machine's memory of {memory}: choose a smaller scale, or start = \"cold\""
         ),
-        _ => "make sure that the database fits into memory, and that nothing else uses it".to_owned(),
+        _ => "make sure that the database fits into memory, and that no other program needs that memory".to_owned(),
     }
 }
 
@@ -439,11 +440,12 @@ pub struct Saturation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SaturationSign {
-    /// A thread used nearly as much of a core as with an empty statement.
+    /// A thread used nearly as much of a core as when pgbench runs empty statements.
     NearOneCore,
     /// A thread was never idle, and backends waited for it.
     NeverIdle,
-    /// Transactions began late, and a thread was never idle. Without visible threads, backends waited for pgbench.
+    /// Transactions began late, and a thread was never idle. If no thread was visible, backends waited for pgbench
+    /// instead.
     ScheduleLag,
 }
 
@@ -513,7 +515,7 @@ mod tests {
                 .remedy(false)
         };
         assert!(start("warm", Some(9)).starts_with("9 bytes do not fit into the machine's memory of 9 bytes"));
-        assert!(start("warm", Some(10)).contains("nothing else uses it"));
+        assert!(start("warm", Some(10)).contains("no other program"));
         assert!(start("cold", Some(1)).contains("nothing else reads the cluster's files"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// More hosts would need another way to start pgbench.
+/// For more hosts, pgthaw would have to start pgbench in another way.
 const HOSTS_MAX: usize = 64;
 
 const HOST: &str = "{host}";
@@ -16,7 +16,7 @@ const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAli
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generators {
     pub hosts: Vec<String>,
-    /// `{host}` in its arguments is the host; pgthaw appends `sh`.
+    /// `{host}` in the arguments stands for the host; pgthaw appends `sh`.
     command: Vec<String>,
     /// Address at which the hosts reach this machine.
     pub address: String,
@@ -61,7 +61,7 @@ pub fn read_generators(raw: RawGenerators) -> Result<Generators, String> {
     let is_address = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
     if address.is_empty() || address.starts_with('-') || !address.chars().all(is_address) {
         return Err(format!(
-            "generators.address: {address:?} is not an address; write the one by which the hosts reach this machine"
+            "generators.address: {address:?} is not an address; write the address at which the hosts reach this machine"
         ));
     }
     let pgbench = read_programs(pgbench.as_ref(), &hosts)?;
@@ -121,13 +121,13 @@ pub struct TrialGenerator {
     pub pgbench_version: String,
     /// Lead of the host's clock over the clock of the machine that runs pgthaw.
     pub clock_offset_ms: f64,
-    /// Uncertainty of the clock's lead, either way.
+    /// Uncertainty (±) of `clock_offset_ms`.
     pub clock_uncertainty_ms: f64,
     /// Delay of pgbench's start after the agreed instant, by the clock of the machine that runs pgthaw.
     pub started_after_ms: f64,
     pub transactions: u64,
     pub tps: f64,
-    /// Whether its processes run on the machine that runs pgthaw.
+    /// Whether pgbench's processes run on the machine that runs pgthaw.
     pub is_seen: bool,
 }
 
@@ -146,7 +146,7 @@ impl TrialGenerators {
         self.hosts.iter().filter(|host| !host.is_seen).map(|host| host.host.clone()).collect()
     }
 
-    /// Sum of the two largest uncertainties.
+    /// Uncertainty of the start spread: the sum of the two largest uncertainties.
     pub fn start_uncertainty_ms(&self) -> f64 {
         let mut uncertain: Vec<f64> = self.hosts.iter().map(|host| host.clock_uncertainty_ms).collect();
         uncertain.sort_by(|one, other| other.total_cmp(one));

@@ -14,7 +14,7 @@ use super::record::Disk;
 use host::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use host::units::Bytes;
 
-/// Mount options that are refused: they concern a mount's place or owner.
+/// Refused mount options, such as those that change where a file system is mounted.
 const REFUSED_OPTIONS: &str = "bind device encryption group loop move noauto nofail offset owner rbind remount ro sizelimit subvol \
      subvolid user users norecovery noload";
 
@@ -28,7 +28,7 @@ const SIZE_MAX: Bytes = Bytes(4 << 40);
 pub struct FileSystemSpec {
     #[serde(flatten)]
     pub asked: FileSystemAsked,
-    /// Size of the image. `None`: the expected need.
+    /// Size of the image. `None` means the size that the study should need.
     pub size: Option<Bytes>,
 }
 
@@ -80,7 +80,7 @@ fn of(making: Making) -> FileSystemSpec {
     FileSystemSpec { asked, size: None }
 }
 
-/// `"ext4,noatime"`, or a table with `mount` or own commands.
+/// Parses `"ext4,noatime"`, or a table with `mount` or with the user's own commands.
 fn read_file_system(name: &str, value: &Value) -> Result<FileSystemSpec, String> {
     let key = format!("file_systems.{name}");
     match value {
@@ -179,7 +179,7 @@ fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<
     }
     if !has("{directory}", &all[..2]) {
         return Err(format!(
-            "{key}: neither make nor mount has {{directory}}: it stands for where the file system is mounted"
+            "{key}: neither make nor mount has {{directory}}: it stands for the directory in which the file system is mounted"
         ));
     }
     Ok(own)
@@ -274,7 +274,7 @@ impl Part {
         }
     }
 
-    /// `None` for a tablespace.
+    /// `None` for a part in a tablespace.
     pub fn directory(self) -> Option<&'static str> {
         match self {
             Part::Wal => Some("pg_wal"),
@@ -283,7 +283,7 @@ impl Part {
         }
     }
 
-    /// `None` for a directory.
+    /// `None` for a part in the data directory.
     pub fn tablespace(self) -> Option<&'static str> {
         match self {
             Part::Tables => Some("pgthaw_tables"),
@@ -293,7 +293,7 @@ impl Part {
     }
 }
 
-/// Disk of each part with its own device. The rest is on the point's disk.
+/// Disk of each part that has its own device. The other parts are on the point's disk.
 pub type Places = BTreeMap<Part, String>;
 
 pub fn read_places(
@@ -309,7 +309,7 @@ pub fn read_places(
     let is_apart = places.values().any(|parts| !parts.is_empty());
     if is_apart && file_systems.iter().any(|name| name == NATIVE) {
         return Err(
-            "points.places: parts are on loop devices, and the rest must be on one too, to compare only one kind of \
+            "points.places: parts are on loop devices. The rest must also be on one, to compare only one kind of \
                     device; write file_system = \"ext4\" (or xfs, btrfs, one of [file_systems])"
                 .into(),
         );

@@ -205,11 +205,10 @@ impl LatencyHistogram {
     }
 }
 
-/// Three digits over 64 bits need 112,000 counts of at most nine bytes.
+/// A histogram of 64-bit values with three digits has 112,000 counts of at most nine bytes.
 const UNPACKED_BYTES_MAX: u64 = 1 << 20;
 
-/// The V2 format and its compressed wrapper each begin with a cookie and a length. The inner header has five more
-/// numbers.
+/// The V2 format and its compressed wrapper each begin with a cookie and a length. The V2 header has five more numbers.
 const COOKIE_BYTES: usize = 8;
 const HEADER_BYTES: usize = 40;
 
@@ -239,7 +238,7 @@ fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
 
 fn compute_percentile(histogram: &Histogram<u64>, share: f64) -> Option<Percentile> {
     let count = histogram.len() as f64;
-    // 1 - 0.999 is slightly above a thousandth.
+    // Tolerates rounding errors: in floating point, 1 - 0.999 is slightly above 0.001.
     if count * (1.0 - share) < BEYOND_MIN * (1.0 - 1e-9) {
         return None;
     }

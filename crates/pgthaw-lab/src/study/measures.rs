@@ -15,14 +15,14 @@ pub struct Measure {
     pub name: &'static str,
     pub unit: Unit,
     pub doc: &'static str,
-    /// `None` in a second without it.
+    /// `None` in a second that lacks the measure.
     #[serde(skip)]
     pub of: fn(&OsSample) -> Option<f64>,
-    /// Its name in `machine` of a series.
+    /// Name of the measure's column in `machine` of a series.
     pub column: Option<&'static str>,
     #[serde(skip)]
     pub join: Join,
-    /// Its curve in a report.
+    /// The measure's curve in a report.
     pub curve: Option<Curve>,
 }
 
@@ -88,7 +88,7 @@ pub const MEASURES: &[Measure] = &[
     measure(
         "time_running_seconds",
         Backends,
-        "client backends on a processor (or ready for one, if the source does not distinguish them)",
+        "client backends on a processor (or ready to run, if the source does not distinguish the two)",
         |s| Some(time(s)?.running_seconds),
     )
     .joined(Mean, "time_running")

@@ -45,7 +45,7 @@ pub struct PlannedPoint {
     /// From 0.
     pub number: u32,
     pub point: Point,
-    /// Values of the point that vary.
+    /// The point's values on the axes that vary.
     pub label: String,
     /// Duration of its trials, with preparation.
     pub expected_seconds: f64,
@@ -53,8 +53,8 @@ pub struct PlannedPoint {
     pub warm_after_seconds: Option<f64>,
 }
 
-const UNKNOWN_SIZE: &str = "the size and time that setup, commands and initialize add is not known before they run: \
-                            the bytes and times above are those of pgbench's own tables";
+const UNKNOWN_SIZE: &str = "setup, commands and initialize add an unknown size and time: \
+                            the bytes and times above cover only pgbench's own tables";
 
 pub fn plan_sweep(sweep: &Sweep, parent: &Path) -> Result<SweepPlan, Error> {
     sweep.check_memory()?;
@@ -200,8 +200,8 @@ pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
     AROUND_SECONDS + start + workload_seconds(point, disk)
 }
 
-/// Duration of pgbench alone. With a fixed number of transactions, the rate or, from cold, the model determines it.
-/// Otherwise the processors limit it.
+/// Duration of pgbench alone. For a fixed number of transactions, computed from the rate or, after a cold start, by the
+/// model; otherwise from the processor time.
 fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();
@@ -335,7 +335,7 @@ fn wal_bytes(sweep: &Sweep) -> u64 {
     }
 }
 
-/// As in PostgreSQL: MB by default, units by 1024, at most an `int` of MB.
+/// Parses max_wal_size as PostgreSQL does: MB by default, units by 1024, and at most `int` megabytes.
 fn parse_wal_size(text: &str) -> Option<u64> {
     let megabytes = parse_setting_number(text, Some("MB")).filter(|size| (0.0..=f64::from(i32::MAX)).contains(size))?;
     Some((megabytes as u64) << 20)
@@ -355,7 +355,7 @@ pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     }
 }
 
-/// Corrected by the ratio of actual to expected time so far.
+/// Remaining time, corrected by the ratio of actual to expected time so far.
 #[derive(Clone, Debug, Default)]
 pub struct TimeLeft {
     expected_of_ended: f64,
@@ -396,7 +396,7 @@ mod tests {
         assert!(plan(cold).points[0].warm_after_seconds.is_some());
         let own = plan(&format!("{cold}[database]\ncommands = [['true']]\n"));
         assert_eq!((own.points[0].warm_after_seconds, own.remarks.len()), (None, 1));
-        assert!(own.remarks[0].contains("is not known before they run"), "{:?}", own.remarks);
+        assert!(own.remarks[0].contains("unknown size and time"), "{:?}", own.remarks);
     }
 
     #[test]

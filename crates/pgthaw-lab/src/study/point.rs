@@ -81,7 +81,7 @@ fn render_memory(memory: Bytes) -> String {
 pub struct FixedAxis {
     pub name: &'static str,
     pick: fn(&mut Point, &Axes, &mut Picker),
-    /// Value in the study file's notation; `None` without this axis.
+    /// The value as in a study file; `None` without one.
     value: fn(&Point) -> Option<String>,
 }
 
@@ -130,7 +130,7 @@ struct Picker {
 impl Picker {
     fn of<T: Clone + Default>(&mut self, values: &[T]) -> T {
         self.lengths.push(values.len());
-        // A manual edit may have emptied an axis.
+        // A study edited by hand may have an empty axis.
         let length = (values.len() as u128).max(1);
         let place = (self.rest % length) as usize;
         self.rest /= length;
@@ -145,7 +145,7 @@ pub const SIDE: &str = "side";
 pub const STRATEGY: &str = "strategy";
 pub const SIDES: [&str; 2] = ["A", "A'"];
 
-/// No list is empty.
+/// Values of each axis. No list is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axes {
     pub scale: Vec<u32>,
@@ -388,7 +388,7 @@ impl Strategy {
         self.fills_buffers() || self.is_fio() || matches!(self, Strategy::PgthawOs | Strategy::Ranges)
     }
 
-    /// Promised minimum throughput in every second, as a share of that of `nothing`.
+    /// Promised minimum throughput in every second, as a share of the throughput with the strategy `nothing`.
     pub fn floor(self) -> Option<f64> {
         match self {
             Strategy::Pgthaw => Some(0.3),

@@ -100,7 +100,7 @@ impl SweepRun {
     }
 }
 
-/// A trial: a repetition of a point. `tps` and counts are by pgbench.
+/// A trial: a repetition of a point. `tps` and the counts are pgbench's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct SweepTrial {
     pub sweep_id: String,
@@ -127,7 +127,7 @@ pub struct SweepTrial {
     pub warming: Option<Warming>,
     /// `None` if pgbench ran on this host.
     pub generators: Option<TrialGenerators>,
-    /// Why figures are missing or, for an import, do not count.
+    /// Why figures are missing or, in an import, are not used.
     pub failure: Option<String>,
     /// Duration of the load.
     pub lasted_seconds: f64,
@@ -144,8 +144,8 @@ pub struct SweepTrial {
     pub late: u64,
     /// Transactions per second, without initial connections. For several hosts, all transactions ÷ the longest run.
     pub tps: f64,
-    /// Transactions in the slowest second, without the first and the last. `None` unless there are five whole seconds,
-    /// not all above `tps`.
+    /// Transactions in the slowest second; the first and the last second do not count. `None` if there are fewer than
+    /// five whole seconds, or if all exceed `tps`.
     pub worst_second_tps: Option<f64>,
     /// Latency of all scripts.
     pub latency: Option<LatencyHistogram>,
@@ -244,7 +244,7 @@ impl TrialDevice {
     }
 }
 
-/// Used buffers with one usage count.
+/// Number of used buffers with the same usage count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct BufferUse {
     /// 0 to 5.
@@ -312,9 +312,9 @@ pub struct GeneratorCalibration {
     pub jobs: u32,
     pub query_mode: QueryMode,
     pub tps: f64,
-    /// Share of time on a processor of the busiest thread, median.
+    /// Median share of time that the busiest thread was on a processor.
     pub cpu_ratio: f64,
-    /// Share of time waiting for a processor of the busiest thread, median.
+    /// Median share of time that the busiest thread waited for a processor.
     pub run_delay_ratio: f64,
 }
 
@@ -351,9 +351,9 @@ impl Disk {
 pub struct StudyForecast {
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// Until 50 % of `steady_tps`. `None` for never.
+    /// Seconds until the throughput is 50 % of `steady_tps`. `None` means never.
     pub to_50_seconds: Option<Span>,
-    /// Until fewer than 1 % of the transactions read from the device. `None` for never.
+    /// Seconds until fewer than 1 % of the transactions read from the device. `None` means never.
     pub warm_after_seconds: Option<Span>,
 }
 
@@ -552,7 +552,7 @@ pub struct WarmupFacts {
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
-    /// Bytes that the workload's backends read from the device, per tenth of a second. They determine the tenths of
+    /// Bytes that the workload's backends read from the device, per tenth of a second, to compute the tenths of
     /// `warm_after_seconds`.
     pub foreground_tenths: Vec<Bytes>,
     pub residency: Vec<RelationResidency>,
@@ -564,9 +564,10 @@ pub struct Warming {
 /// Figures that comparisons with other trials need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct WarmingFigures {
-    /// Seconds measured, or the maximum wait. Events that were not reached take longer.
+    /// Measured seconds, or the maximum wait. An event that did not occur takes longer.
     pub measured_seconds: u32,
-    /// From then to the trial's end, fewer than 1 % of transactions read from the device. Rounded to a tenth.
+    /// Seconds after which fewer than 1 % of transactions read from the device, until the trial's end. Rounded to a
+    /// tenth.
     pub warm_after_seconds: Option<f64>,
     /// Transactions until warm; all of the trial if the server never became warm.
     pub served_until_warm: u64,
@@ -586,12 +587,12 @@ pub struct WarmingFigures {
     /// Result of a warmer without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
-    /// The load, if transactions end the trial.
+    /// The load, if a number of transactions ends the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
 
-/// A load that ends by transactions.
+/// A load that ends after a fixed number of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Job {
     pub transactions: u64,
@@ -644,9 +645,10 @@ pub struct Brought {
     pub former_hot_bytes: Bytes,
     /// `None` unless the disk is limited.
     pub bound: Option<Bound>,
-    /// Until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
+    /// Seconds until 99 % of the wanted pages were seen in the page cache. `None` if not reached, or for `fio-direct`.
     pub resident_after_seconds: Option<f64>,
-    /// Until 90 % of the former buffers were restored, and 90 % of the hot ones were hot again. Only for `pgthaw`.
+    /// Seconds until 90 % of the former buffers were restored, and 90 % of the former hot buffers were hot again. Only
+    /// for `pgthaw`.
     pub buffers_after_seconds: Option<f64>,
     /// Wanted bytes resident at the end, with each page checked again.
     pub resident_bytes: Bytes,
@@ -660,12 +662,12 @@ pub struct Brought {
     pub own_seconds: Option<f64>,
 }
 
-/// Least reads and time of any warmer, with the best merging of gaps. It ignores the order of reads, hot pages and
-/// other readers.
+/// Fewest reads and shortest time that any warmer needs, if it reads across gaps in the best way. Ignores the order of
+/// reads, hot pages and other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
 pub struct Bound {
     pub reads: u64,
-    /// Includes gaps between pages.
+    /// Includes gaps between wanted pages.
     pub read_bytes: Bytes,
     pub seconds: f64,
 }
@@ -745,7 +747,7 @@ pub const AUTOVACUUM: [&str; 5] = [
     "automatic analyze of table ",
 ];
 
-/// Other lines are discarded: a server may log every statement.
+/// Whether to keep a log line: a server may log every statement.
 pub fn tells_of_trial(line: &str) -> bool {
     [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
 }

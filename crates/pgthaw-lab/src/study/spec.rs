@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of trials. With trials of 1 s, they take more than a day.
 pub const TRIALS_MAX: u128 = 100_000;
 
-/// Limits far above any pgbench or server, but without overflow.
+/// Far above what pgbench or a server can run, but without overflow.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
 const REPEATS_MAX: u32 = 1000;
@@ -57,7 +57,7 @@ pub struct Sweep {
     pub places: BTreeMap<String, Places>,
     pub servers: BTreeMap<String, ServerSpec>,
     pub databases: BTreeMap<String, DatabaseSpec>,
-    /// By cache, the smallest scale at which the database must exceed it.
+    /// For each cache, the smallest scale at which the database must exceed the cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
     pub is_warmup: bool,
     /// Row choice of the script, as in `predict --popularity`.
@@ -67,7 +67,7 @@ pub struct Sweep {
     pub wanted_seconds: Option<u32>,
     /// True if only pages read by the script in a cold trial are wanted.
     pub is_script_wanted: bool,
-    /// `None` keeps a time account while its overhead is small.
+    /// Whether to account for the server's time. `None`: only while the overhead is small.
     pub time: Option<bool>,
     /// Memory limit, including shared memory and page cache. `None`: set by the points.
     pub memory: Option<Bytes>,
@@ -132,7 +132,7 @@ impl RawSweep {
 pub fn read_study_text(path: &Path) -> Result<String> {
     match read_text_at_most(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            let problem = format!("{error}, the limit of a study file");
+            let problem = format!("{error}, the limit for a study file");
             Err(Error::Spec { path: path.to_owned(), problem })
         }
         text => text.map_err(|source| Error::file("read", path, source)),
@@ -144,7 +144,7 @@ pub fn parse_study_table(text: &str) -> Result<Table, String> {
     toml::from_str(text).map_err(|error| error.to_string())
 }
 
-/// `is_twice` overrides the key `aa`.
+/// `is_twice`, from the option `--aa`, overrides the key `aa`.
 pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
     let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
     raw.aa |= is_twice;
@@ -312,7 +312,7 @@ fn read_share(value: &Value) -> Result<f64, String> {
 }
 
 impl Sweep {
-    /// Axes with more than one value. A warm-up study has at least the strategy.
+    /// Axes with more than one value. For a warm-up study, always includes the strategy.
     pub fn varied(&self) -> Vec<String> {
         let varied = self.axes.varied();
         if varied.is_empty() && self.is_warmup { vec![STRATEGY.to_owned()] } else { varied }
@@ -495,13 +495,14 @@ const FORECAST: &str = "forecast";
 
 const WANTED_SECONDS_MAX: u32 = 24 * 3600;
 
-/// First broken rule.
+/// Returns the first broken rule as an error.
 fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) -> Result<(), String> {
     let (kind, wanted) = (raw.kind.as_deref(), raw.wanted.as_deref());
     let is_cold = axes.start == [StartAsked::Cold];
     let by_seconds = axes.seconds != [None];
     let is_idle = until == Some(Until::Resident);
-    // With `waits`, the load waits for the warmer. Other hosts cannot wait, and such a load has no fixed duration.
+    // If `waits`, the load begins after the warmer. pgbench on other hosts cannot wait for the warmer, and the load's
+    // duration is not fixed.
     let waits = axes.load_begins != [LoadBegins::AtOnce];
     let (warms, runs_job) = (axes.strategies().any(Strategy::warms), axes.strategies().any(Strategy::runs_job));
     let has = |name: &str| axes.strategy.iter().any(|one| one == name);
@@ -535,7 +536,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         (
             !waits || !by_seconds,
             "points.load_begins: with \"after-warmer\" the load waits for the warmer of a cold server, so points.seconds \
-             cannot limit it; write transactions = 1, or as many as the job has",
+             cannot limit it; write transactions = 1, or the number of transactions that each client is to run",
         ),
         (
             !waits || is_cold,
@@ -560,7 +561,7 @@ fn check_rules(raw: &RawSweep, axes: &Axes, until: Option<Until>, repeats: u32) 
         (
             wanted.is_none() || warms || axes.start.contains(&StartAsked::Restored),
             "wanted: nothing restores the data that the script reads; name a warmer in points.strategy, write start = \
-             \"restored\", or remove it",
+             \"restored\", or remove wanted",
         ),
         (raw.wanted_seconds.is_none() || is_idle, "wanted_seconds: valid only with until = \"resident\"; remove it"),
         (

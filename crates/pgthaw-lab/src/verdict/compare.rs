@@ -1,5 +1,5 @@
-//! Compares two sides of one or two sweeps by pairs of trials, cut to whole checkpoint cycles. Noise is the difference
-//! between equal sides.
+//! Compares two sides (selections of trials) of one or two sweeps, pair by pair, over whole checkpoint cycles. Noise is
+//! the difference between equal sides.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -19,14 +19,14 @@ use host::units::Bytes;
 /// Fewest pairs that can reach p ≤ 0.05: with five, the smallest p is 2 ÷ 2⁵.
 pub const TELLING_PAIRS: u32 = 6;
 
-/// Comparison of two sides.
+/// Comparison of two sides (selections of trials).
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct SweepComparison {
     pub metric: Metric,
     pub a: String,
     pub b: String,
     pub cells: Vec<CellComparison>,
-    /// Ratio above 1 by which equal sides differ; `None` unless points are measured twice.
+    /// Ratio above 1 by which two sides with equal points differ; `None` unless points are measured twice.
     pub noise_floor: Option<f64>,
     pub verdicts: Vec<MeasurementVerdict>,
     pub warnings: Vec<String>,
@@ -34,13 +34,13 @@ pub struct SweepComparison {
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct CellComparison {
-    /// Values of the point that vary and are not compared.
+    /// The point's values on the axes that vary and are not compared.
     pub label: String,
     /// b ÷ a over the pairs.
     pub ratio: Ratio,
     /// p-value of a permutation test over the signs of the pairs.
     pub p: f64,
-    /// `p` adjusted for the number of cells (Holm).
+    /// `p` adjusted for the number of comparisons (Holm).
     pub p_holm: f64,
     /// Ratio above 1 that as many pairs detect in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
@@ -48,7 +48,7 @@ pub struct CellComparison {
     pub cycles: u32,
 }
 
-/// Fails if a side matches no trial, or if several of its points belong to one cell.
+/// Fails if a side matches no trial, or several points that differ only on axes which the comparison ignores.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison> {
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
@@ -114,24 +114,24 @@ const LEVEL: f64 = 0.05;
 pub struct Noise {
     pub metric: Metric,
     pub cells: Vec<NoiseCell>,
-    /// Largest floor of any cell.
+    /// Largest `floor` in `cells`.
     pub floor: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct NoiseCell {
-    /// Values of the point that vary, except the side.
+    /// The point's values on the axes that vary, except the side.
     pub label: String,
     /// A' ÷ A over the pairs.
     pub ratio: Ratio,
     /// p-value of a permutation test over the signs of the pairs.
     pub p: f64,
-    /// The interval's end farther from 1, as a ratio above 1. `None` with fewer than three pairs.
+    /// The end of `ratio`'s interval that is farther from 1, as a ratio above 1. `None` with fewer than three pairs.
     pub floor: Option<f64>,
     /// Ratio above 1 that as many pairs detect in 80 % of studies.
     pub smallest_detectable: Option<f64>,
-    /// Share of 1000 simulated studies with p ≤ 0.05, although they have no true difference. Each has eight of these
-    /// pairs. `None` with eight pairs or fewer.
+    /// Share of 1000 simulated studies with p ≤ 0.05, although there is no true difference. Each simulated study has
+    /// eight of the pairs. `None` with eight pairs or fewer.
     pub false_share: Option<f64>,
 }
 
@@ -189,7 +189,7 @@ fn compute_false_share(logs: &[f64]) -> Option<f64> {
     Some((0..STUDIES).filter(|_| is_found()).count() as f64 / STUDIES as f64)
 }
 
-/// `clients=4,work_mem=64MB`, with an optional sweep before a colon.
+/// A side: `clients=4,work_mem=64MB`, with an optional sweep before a colon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Selection {
     /// Name of the sweep; `None` for the newest.
@@ -267,7 +267,7 @@ fn limits_within((trial, outline): Told<'_>, metric: Metric, window: Option<Wind
 struct Pair {
     pub b: Limits,
     pub a: Limits,
-    /// Whole checkpoint cycles that both trials are cut to; 0 if not cut.
+    /// Number of whole checkpoint cycles to which both trials are cut; 0 if they are not cut.
     pub cycles: u32,
     /// Whether the trials are not cut and have different numbers of checkpoints.
     pub is_unequal: bool,
@@ -292,8 +292,8 @@ impl PairedCell {
         compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
     }
 
-    /// A ratio known only within limits counts as the value nearest to 1. So a time that was not reached never
-    /// strengthens a difference.
+    /// A ratio known only within limits counts as the value nearest to 1. So an event that did not occur in a trial
+    /// never strengthens a difference.
     pub fn logs(&self) -> Vec<f64> {
         let log = |pair: &Pair| {
             let ratio = pair.b.divided_by(pair.a);
@@ -303,7 +303,7 @@ impl PairedCell {
     }
 }
 
-/// Index of a trial, by cell and block.
+/// Index of a trial, by point (without the compared axes) and repeat.
 type CellTrials = BTreeMap<String, BTreeMap<u32, usize>>;
 
 impl Side<'_> {
@@ -360,7 +360,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// `None` without a whole second.
+    /// The trial's first `cycles` checkpoint cycles. `None` without a whole second.
     pub fn of(trial: &SweepTrial, cycles: u32) -> Option<Window> {
         let begins = read_begins(trial);
         let (first, last) = (begins.first()?, begins.get(cycles as usize).filter(|_| cycles > 0)?);

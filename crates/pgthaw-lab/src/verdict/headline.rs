@@ -9,11 +9,11 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY};
 use host::units::{counted, group_digits};
 use model::tell_after;
 
-/// Factor by which another point's worst second or percentile must be better.
+/// The headline names another point if its worst second or percentile is better by this factor.
 const TELLING: f64 = 1.25;
 
-/// Reports the fastest cold point; then the highest throughput with its drawbacks, a calmer point, and points that
-/// only a comparison in pairs can distinguish.
+/// Reports the point that warmed fastest, the highest throughput with its drawbacks, a point with a better worst second
+/// or latency, and points that only a comparison in pairs can distinguish.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
     let soonest =
@@ -36,7 +36,7 @@ fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metri
     }
 }
 
-/// `known` is sorted, fastest first.
+/// Points by warmer. `known` is sorted, fastest first.
 struct Warmers<'a> {
     state: &'a str,
     metric: Metric,
@@ -162,7 +162,7 @@ fn median_and_range(spread: Option<Spread>) -> String {
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// Points whose fastest trial reached the throughput of the best point's slowest.
+/// Names points whose fastest trial reached the throughput of the best point's slowest trial.
 fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);

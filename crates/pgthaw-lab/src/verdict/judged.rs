@@ -10,7 +10,7 @@ use host::units::Bytes;
 use model::Access;
 use model::WARM_SHARE;
 
-/// Share at the end of a never-warm trial that counts as steady.
+/// If a trial never became warm, this share at its end counts as its steady level.
 const TAIL_SHARE: f64 = 1.0 / 3.0;
 
 /// A forecast, written before its trial.
@@ -24,14 +24,14 @@ pub struct WrittenForecast {
     pub assumptions: Vec<String>,
     /// Accesses of a transaction.
     pub classes: Vec<Access>,
-    /// Until half of the steady throughput. `None` for never.
+    /// Seconds until half of the steady throughput. `None` means never.
     pub to_50_seconds: Option<f64>,
-    /// Until warm. `None` for never.
+    /// Seconds until warm. `None` means never.
     pub warm_after_seconds: Option<f64>,
     pub steady_tps: f64,
 }
 
-/// A forecast beside the trial that it forecast.
+/// A forecast, and the measurements of its trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, crate::JsonSchema)]
 pub struct JudgedForecast {
     pub name: String,
@@ -49,7 +49,7 @@ pub struct JudgedForecast {
     pub to_50_seconds: Option<f64>,
     /// Measured time, interpolated by the logarithm of the share of misses. `None` if not reached.
     pub warm_after_seconds: Option<f64>,
-    /// As in `bench warmup`: the end of the last tenth that was not warm.
+    /// As in `bench warmup`: the end of the last tenth of a second that was not warm.
     pub last_cold_tenth_seconds: Option<f64>,
     pub steady_tps: Option<f64>,
     /// Forecast ÷ measured − 1. `None` if one is missing.
@@ -96,7 +96,7 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &SweepRun, t
 }
 
 impl JudgedForecast {
-    /// The definition of warm may have changed since the forecast.
+    /// Judges the stored seconds again: the definition of warm may have changed.
     pub fn judged_again(self) -> JudgedForecast {
         // `seconds` counts blocks. Here, a block has one byte.
         let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
@@ -126,7 +126,7 @@ fn compute_tail_tps(samples: &[Sample]) -> Option<f64> {
     statistics::compute_median(samples.iter().rev().take(tail).map(|one| one.transactions as f64).collect())
 }
 
-/// Interpolated between the middles of two seconds.
+/// Time of reaching `level`, interpolated between the middles of two seconds.
 fn compute_crossing(samples: &[Sample], level: f64) -> Option<f64> {
     let smooth = compute_running_median(samples);
     let index = smooth.iter().position(|&tps| tps >= level)?;
@@ -154,15 +154,15 @@ fn compute_warm_crossing(samples: &[Sample], block_size: u32) -> Option<f64> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema)]
 pub struct SweepVerdict {
     pub points: usize,
-    /// Number of errors.
+    /// Number of compared times.
     pub errors: usize,
     /// Absolute; 0.1 is 10 %.
     pub median_error: Option<f64>,
     /// Absolute; 0.1 is 10 %.
     pub worst_error: Option<f64>,
-    /// Share of the errors, 0 to 1.
+    /// Share of the compared times, 0 to 1.
     pub within_15_percent: f64,
-    /// How often only the forecast or only the measurement reached the time.
+    /// Number of times at which only the forecast, or only the measurement, has the event.
     pub contradictions: usize,
 }
 

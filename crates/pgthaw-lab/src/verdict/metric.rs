@@ -82,7 +82,7 @@ metrics! {
     ReadsPerSecond: "reads-per-second", "device_reads_per_second", "reads/s (all processes)", PerSecond;
     /// device reads in the busiest second, by all processes
     PeakReads: "peak-reads", "device_reads_per_second_max", "peak reads/s (all processes)", PerSecond;
-    /// standard deviation of the reads of a second ÷ their mean, until the last second with 1 % of the peak
+    /// standard deviation of reads per second ÷ their mean, up to the last second with at least 1 % of the peak
     UnevenReads: "uneven-reads", "device_reads_unevenness", "unevenness of reads (all processes)", Ratio;
     /// device writes per second, by all processes
     DeviceWrites: "writes", "device_writes_per_second", "device writes (all processes)", PerSecond;
@@ -124,7 +124,7 @@ pub enum MetricKind {
     /// Seconds until an event; missing if it did not occur.
     Time,
     Bytes,
-    /// More is better.
+    /// Bytes per second; more is better.
     ByteRate,
     Count,
     /// Seconds per 10⁹ bytes.
@@ -240,7 +240,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     own.into_iter().collect()
 }
 
-/// Standard deviation over mean, up to the last second with 1 % of the peak.
+/// Standard deviation ÷ mean, up to the last second with at least 1 % of the peak.
 fn compute_unevenness(reads: &[f64]) -> Option<f64> {
     let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
     let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;

@@ -25,13 +25,12 @@ pub struct TrialOutline {
     pub failure: Option<String>,
     #[serde(flatten)]
     pub figures: ByMetric<f64>,
-    /// The model's judgement of a cold trial, reconciled with the common steady level; `None` for the reason in
-    /// `no_verdict`.
+    /// The model's judgement of a cold trial, reconciled with `steady_tps`; `None` for the reason in `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
-    /// Steady level of the trial's group; `None` until one of its trials was warm.
+    /// Steady throughput of all trials that differ only in their warmer; `None` until one of them was warm.
     pub steady_tps: Option<f64>,
-    /// Published by point, in `PointSummary`.
+    /// Not in JSON, because `PointSummary` has the point's values.
     #[serde(skip)]
     pub point: Point,
     #[serde(skip)]

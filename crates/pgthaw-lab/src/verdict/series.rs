@@ -99,7 +99,7 @@ fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -
     ends.iter().map(&mut span).collect()
 }
 
-/// Mean over transactions.
+/// Mean latency over the span's transactions.
 fn mean_latency(span: &[Sample]) -> Option<f64> {
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample.transactions as f64)));
     let (sum, count) = served.fold((0.0, 0.0), |(sum, count), (mean, served)| (sum + mean * served, count + served));
@@ -120,7 +120,7 @@ fn latency_deviation(span: &[Sample]) -> Option<f64> {
 
 pub type Column = Vec<Option<f64>>;
 
-/// Limits the page's size.
+/// Rounds to three decimals, to keep the page small.
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -157,8 +157,8 @@ const KINDS_MAX: usize = 7;
 /// Samples of a wait event.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct WaitSeries {
-    /// Class of wait events, such as `IO`. `None` means on a processor, or ready for one. `Others` is the sum of the
-    /// rest.
+    /// Class of wait events, such as `IO`. `None` means on a processor, or ready to run. `Others` is the sum of the
+    /// other events.
     pub kind: Option<String>,
     pub event: Option<String>,
     /// Mean number of backends in each span.
@@ -216,12 +216,12 @@ impl BackendWaits {
     }
 }
 
-/// Background processes also wait when idle.
+/// Ignores background processes, which also wait when they are idle.
 fn is_of_workload(wait: &Wait) -> bool {
     matches!(wait.backend.as_str(), "client backend" | "parallel worker")
 }
 
-/// Baseline before a stall.
+/// Length of the baseline before a stall.
 const SECONDS_BEFORE: u32 = 30;
 
 /// Share of the backends by which a wait must grow to explain a stall.

@@ -26,7 +26,7 @@ impl Limits {
         Limits { at_least: value, at_most: Some(value) }
     }
 
-    /// A measured time. Without `value`, the time exceeds `observed` seconds.
+    /// A measured time. Without `value`, it exceeds `observed` seconds.
     pub fn reached(value: Option<f64>, observed: f64) -> Limits {
         value.map_or(Limits { at_least: observed, at_most: None }, Limits::exactly)
     }
@@ -39,15 +39,15 @@ impl Limits {
 }
 
 /// Ratio of trials of the same round. The time of a trial that never became warm has only a lower limit, its length
-/// minus 3 s. As divisor it yields `at_most`, as dividend `at_least`.
+/// minus 3 s. As a divisor, such a time yields `at_most`; as a dividend, `at_least`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Ratio {
-    /// The limits are equal if all times were reached.
+    /// Median of the ratios. Both limits are equal if all times were measured.
     pub median: Limits,
     /// `None` with fewer than three pairs.
     pub interval: Option<Limits>,
-    /// Probability that the interval contains the true median, by sign test: at least 0.95 from six pairs on. Below six
-    /// the interval is the range, with 0.75 for three.
+    /// Probability that the interval contains the true median, by sign test: at least 0.95 for six pairs or more. With
+    /// fewer pairs, the interval is the range, with 0.75 for three.
     pub coverage: f64,
     pub pairs: u32,
 }
@@ -57,8 +57,8 @@ pub struct Ratio {
 /// The interval is that of the sign test: the number of ratios below the true median is binomial. The percentile
 /// bootstrap was rejected: with twelve uniform values, its interval contained the true median in only 275 of 300 cases.
 ///
-/// Median and interval never decrease if a ratio increases. So those of lower and upper limits enclose the values of
-/// longer trials.
+/// Median and interval never decrease if a ratio increases. So the results for the lower and the upper limits enclose
+/// the result that longer trials would give.
 pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     let ratios = pairs.iter().map(|(dividend, divisor)| dividend.divided_by(*divisor));
     let (mut lowest, mut highest): (Vec<f64>, Vec<f64>) =
@@ -72,7 +72,7 @@ pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
     Some(Ratio { median, interval, coverage, pairs: pairs.len() as u32 })
 }
 
-/// How many of `count` sorted values lie outside the interval at each end, and its coverage.
+/// Returns how many of `count` sorted values lie outside the interval at each end, and the interval's coverage.
 pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
     let mut left_out = 0;
     let mut exactly = 0.5_f64.powi(count as i32);
@@ -166,10 +166,10 @@ const T_80: [f64; 20] = [
 ];
 const NORMAL: (f64, f64) = (1.960, 0.842);
 
-/// Permutation test: the share of sign changes whose sum is at least as far from 0.
+/// p-value of a permutation test: the share of sign combinations whose sum is at least as far from 0.
 pub fn compute_p(logs: &[f64]) -> f64 {
     let seen = logs.iter().sum::<f64>().abs();
-    // The order of summation changes the last digits.
+    // Tolerates rounding errors: the order of summation changes the last digits.
     let is_as_far = |sum: f64| sum.abs() >= seen * (1.0 - 1e-9);
     if logs.len() <= EXACT_PAIRS {
         let all = 1_u32 << logs.len();

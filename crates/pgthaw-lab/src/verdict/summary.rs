@@ -18,7 +18,7 @@ use observe::time::TimeFigures;
 pub struct PointVerdict {
     pub kind: &'static str,
     pub trials: u32,
-    /// Sentence of the first trial.
+    /// Sentence of the first trial with this verdict.
     pub sentence: String,
     pub remedy: String,
     /// Whether the trial measured something other than requested.
@@ -42,7 +42,7 @@ impl PointVerdict {
 pub struct PointSummary {
     /// From 0.
     pub number: u32,
-    /// Values of the point that vary.
+    /// The point's values on the axes that vary.
     pub label: String,
     /// Values of the axes in `varied`.
     pub values: Vec<String>,
@@ -50,10 +50,10 @@ pub struct PointSummary {
     pub trials: u32,
     /// Number of trials without figures.
     pub failures: u32,
-    /// A time that was not reached counts as longer than all others.
+    /// The time of an event that did not occur counts as longer than all others.
     #[serde(flatten)]
     pub figures: ByMetric<Spread>,
-    /// Length of the cold trials. Times that were not reached are longer than this.
+    /// Length of the cold trials. An event that did not occur takes longer than this.
     pub measured_seconds: Option<u32>,
     /// Medians over the trials.
     pub background: Option<BackgroundWrites>,
@@ -70,7 +70,7 @@ impl PointSummary {
         self.figures.get(metric)
     }
 
-    /// `None` also if half of the trials did not reach the event.
+    /// `None` also if the event did not occur in half of the trials.
     pub fn median(&self, metric: Metric) -> Option<f64> {
         self.figure(metric)?.median
     }
@@ -132,8 +132,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     }
 }
 
-/// Finds a trial that ended early as steady although its whole curve is not: pgbench's progress, which decides, differs
-/// slightly from the samples.
+/// Reports a trial that ended early, because pgbench's progress looked steady, although the samples of the whole trial
+/// are not steady.
 fn find_lost_verdict(trial: &TrialOutline) -> Option<String> {
     let (warming, asked) = (trial.warming.as_ref()?, trial.point.seconds?);
     let ended_early =
@@ -149,7 +149,7 @@ fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
     for trial in trials {
-        // Each trial counts once.
+        // A trial counts once per verdict.
         let mut seen = BTreeSet::new();
         for verdict in &trial.verdicts {
             let key = (verdict.finding.kind(), verdict.finding.subject());
@@ -197,18 +197,18 @@ pub struct TimedPoint {
     pub number: u32,
     /// `None` for imports.
     pub clients: Option<u32>,
-    /// Varying values except clients.
+    /// The point's values on the axes that vary, except clients.
     pub others: String,
     /// Median transactions per second.
     pub tps: Option<f64>,
     /// Response time of a closed loop: clients ÷ `tps`. `None` with a rate.
     pub response_us: Option<f64>,
-    /// Explained time per client.
+    /// Time that the account explains, per client.
     pub explained_seconds: Option<f64>,
     /// Means over the trials.
     #[serde(flatten)]
     pub time: TimeFigures,
-    /// Explained time of all clients outside the handling of commands.
+    /// Time of all clients that the account explains, outside the handling of commands.
     pub reading_seconds: f64,
     /// Mean number of processors used by the server.
     pub processors_used: f64,

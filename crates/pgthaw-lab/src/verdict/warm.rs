@@ -8,7 +8,7 @@ use crate::study::{Sample, UntilWarm};
 use host::units::Bytes;
 use model::WARM_SHARE;
 
-/// Fewer misses are a part of a block that two readings share.
+/// Fewer misses may be a part of one block, whose read two samples share.
 const ANY_MISS: f64 = 0.5;
 
 const TENTHS: usize = 10;
@@ -54,7 +54,7 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
 
 const WINDOW_SECONDS: usize = 3;
 
-/// A single lucky second must not count.
+/// A single fast second must not count.
 pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
@@ -63,7 +63,7 @@ pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     (0..samples.len()).filter_map(|index| median(window(index))).collect()
 }
 
-/// At an even pace within each second.
+/// Transactions until `instant`, assuming an even pace within each second.
 pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
     seconds
         .iter()
@@ -74,7 +74,7 @@ pub fn served_by(seconds: &[u64], instant: f64) -> f64 {
 
 const PACE_SECONDS: usize = 4;
 
-/// If the workload reads more than this share of the cache's growth, it warms the server.
+/// If the workload reads more than this share of the cache's growth, the workload itself warms the server.
 const OWN_SHARE: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ pub struct WarmGoal {
     pub wanted_bytes: Bytes,
     pub block_size: Bytes,
     pub warm_tps: Option<f64>,
-    /// False, as unknown, for the user's own scripts.
+    /// Whether rows are read uniformly. False, because unknown, for the user's own scripts.
     pub is_uniform: bool,
 }
 
@@ -97,8 +97,8 @@ pub struct PassedSecond {
 }
 
 /// Extrapolates from the last seconds. With a warmer, the cache grows at the same pace. A workload that warms the
-/// server itself keeps its pace while the device is the bottleneck. Then its miss share decays exponentially
-/// (docs/model.md).
+/// server itself reads at the same pace while the device is the bottleneck. Then its share of misses decays
+/// exponentially (docs/model.md).
 pub fn compute_until_warm(goal: &WarmGoal, passed: &[PassedSecond]) -> UntilWarm {
     let block = goal.block_size.0.max(1) as f64;
     let reads = |second: &PassedSecond| second.read_bytes.0 as f64 / block;

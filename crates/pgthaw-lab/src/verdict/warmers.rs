@@ -14,7 +14,7 @@ use crate::study::{NOTHING, PGTHAW, STRATEGY, Strategy, SweepRun};
 
 const BOUND: &str = "bound";
 
-/// Multiple of the bound after which served transactions are compared.
+/// Served transactions are compared after this multiple of the bound.
 const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// Ratio of a warmer's time to that of `nothing`, `cat`, pgthaw or the bound, from trials of the same round.
@@ -130,8 +130,8 @@ pub struct Traffic {
     pub warmers: Vec<Interference>,
 }
 
-/// Effect of a warmer on the load. The share of a second is its transactions ÷ those of `nothing` in the same second of
-/// the round.
+/// Effect of a warmer on the load. The share of a second is its transactions ÷ those with `nothing` in the same second
+/// of the round.
 #[derive(Clone, Debug, PartialEq, Serialize, crate::JsonSchema, crate::TS)]
 pub struct Interference {
     pub strategy: String,
@@ -145,8 +145,8 @@ pub struct Interference {
     pub is_floor_held: Option<bool>,
     /// From this second on, total transactions stay above those of `nothing`, by the medians over the rounds.
     pub ahead_from_second: Option<u32>,
-    /// Transactions of `nothing` until this warmer's median warm time, or within the trial. `None` if `nothing` was
-    /// measured for less.
+    /// Transactions with `nothing` until this warmer's median warm time, or within the trial. `None` if `nothing` was
+    /// measured for a shorter time.
     pub nothing_served_by_then: Option<Spread>,
     /// Transactions ÷ those of `nothing`, over the seconds that both measured.
     pub served_ratio: Option<Ratio>,

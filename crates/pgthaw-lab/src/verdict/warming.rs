@@ -18,7 +18,7 @@ pub struct ColdTrial<'a> {
     /// Bytes read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
     pub block_size: Bytes,
-    /// Warm page cache, and the disk's minimum time to load it.
+    /// Size of the warm page cache, and the disk's minimum time to load it.
     pub wanted_bytes: Option<Bytes>,
     pub bound_seconds: Option<f64>,
     pub residency: Vec<RelationResidency>,
@@ -73,7 +73,7 @@ pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> V
     outlines
 }
 
-/// A trial below this multiple of its bound did not need all the bytes.
+/// A trial that was warm before this multiple of its bound did not need all bytes that the bound assumes.
 const BOUND_HOLDS_FROM: f64 = 0.95;
 
 /// Trials that differ only in their warmer have one steady throughput: the median of their `warm_tps`.
@@ -120,7 +120,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
             (Metric::Bound, bound),
         ]);
     }
-    // The bounds of a group cover the same bytes, so one beaten bound refutes all.
+    // The bounds of a group assume the same bytes, so one beaten bound refutes them all.
     let is_beaten = |trial: &&TrialOutline| {
         let ratio = trial.figures.get(Metric::BoundRatio).filter(|_| trial.figures.get(Metric::WarmAfter).is_some());
         ratio.is_some_and(|ratio| ratio < BOUND_HOLDS_FROM)
@@ -131,7 +131,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
-/// fio's direct reads leave nothing in the cache.
+/// fio's direct reads cache nothing, so fio's own figures are used.
 fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
     let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
     let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
@@ -174,7 +174,7 @@ pub fn job_limit(trial: &TrialOutline) -> Option<u32> {
     trial.point.seconds.filter(|_| trial.point.strategy().runs_job())
 }
 
-/// A lower limit if the event was not reached.
+/// Returns a lower limit if the event did not occur.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
     if let (Metric::Warmer, None, Some(limit)) = (metric, value, job_limit(trial)) {
@@ -231,7 +231,7 @@ pub fn judge_curve(
     Ok((series, judgement))
 }
 
-/// Withdraws verdicts that the time to 95 % of the `common` level contradicts.
+/// Withdraws verdicts that contradict the time to 95 % of `common`, the steady level of the trial's group.
 pub fn settle(judgement: &mut Judgement, common: Option<f64>, to_95_seconds: Option<f64>) {
     judgement.settle(judgement.to_95_seconds);
     judgement.settle(to_95_seconds);

@@ -55,7 +55,7 @@ impl DeviceRates {
     }
 }
 
-/// Reads by `others` bypass the limit.
+/// Reads by `others` do not count: they bypass the limit.
 pub fn find_missing_limit(samples: &[Sample], disk: &Disk, others: Bytes) -> Option<DeviceRates> {
     let rates = DeviceRates::highest(samples, |one| one.device_read_bytes.0, |one| one.device_reads);
     exceeding(rates, disk, others)
@@ -118,7 +118,7 @@ pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Finding> {
 const UNNOTICED_BYTES: Bytes = Bytes(20_000_000);
 const UNNOTICED_BYTES_PER_SECOND: f64 = 1e6;
 
-/// Processor time within the resolution of clocks of 10 ms.
+/// Less processor time is within the error of clocks that tick every 10 ms.
 const UNSURE_CPU_SECONDS: f64 = 0.1;
 
 pub fn find_others(used: Option<&OthersUse>) -> Option<Others> {

@@ -123,7 +123,7 @@ fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
     match second.until_warm {
         UntilWarm::Unknown => String::new(),
         UntilWarm::Warm => "warm".to_owned(),
-        UntilWarm::Seconds(left) if ends_before(left) => format!("{} (after its end)", in_about(left)),
+        UntilWarm::Seconds(left) if ends_before(left) => format!("{} (after the trial)", in_about(left)),
         UntilWarm::Seconds(left) => in_about(left),
     }
 }
@@ -141,7 +141,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
         return format!("{head}  FAILED: {}", printable(failure));
     }
     if let Some(warming) = &ended.warming {
-        // The longest strategy name with its repeat.
+        // Width of the longest strategy name and its repeat.
         let width = if trial.repeats > 1 { 40 } else { 29 };
         return format!("{head:<width$}  {}", render_warmed(ended, warming));
     }
@@ -209,7 +209,7 @@ fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
 
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Maximum width of a strip, and width of the rest of its line.
+/// Maximum width of a relation's residency strip, and width of the rest of its line.
 const STRIP_CHARACTERS: usize = 32;
 const BESIDE_STRIPS: usize = "    shared_buffers  []  []".len();
 
@@ -326,7 +326,7 @@ mod tests {
             }
         }
         let later = LiveSecond { until_warm: UntilWarm::Seconds(90.0), ..second };
-        assert_eq!(render_until_warm(&trial, later), "warm in about 1 min 30 s (after its end)");
+        assert_eq!(render_until_warm(&trial, later), "warm in about 1 min 30 s (after the trial)");
     }
 
     #[test]

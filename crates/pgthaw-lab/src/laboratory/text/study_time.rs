@@ -155,11 +155,11 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
 const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activity; TOTAL beside them is the wait for locks of the shared \
                        statistics; the processor time of updates is part of HANDLED";
 
-const READ: &str = "READ is from the end of one command to the receipt of the next, HANDLED from there to its end; EXPLAINED is their sum \
+const READ: &str = "READ is the time from the end of one command to the receipt of the next, HANDLED from that receipt to its end; EXPLAINED is their sum \
                     ÷ the number of users";
 
 const ESTIMATED: &str =
-    "some times are estimates from samples, which do not separate running from ready and count nothing: docs/waits.md";
+    "some times are estimates from samples, which have no counts and cannot separate running from ready: docs/waits.md";
 
 const CUT_SHORT: &str = "some trials have an account of their first seconds only, because it used more than 2 % of all processors; time = true in \
                          the study file continues it";

@@ -41,8 +41,8 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let order: Vec<String> = plan.order.iter().take(LINES_MAX).map(u32::to_string).collect();
     let more = if plan.order.len() > LINES_MAX { " …" } else { "" };
     let order = match plan.seed {
-        Some(seed) => format!("{}{more} (seed {seed}; every point once in each round)", order.join(" ")),
-        None => "random, every point once in each round (the run chooses a seed)".to_owned(),
+        Some(seed) => format!("{}{more} (seed {seed}; every point once in each repeat)", order.join(" ")),
+        None => "random, every point once in each repeat (the run chooses a seed)".to_owned(),
     };
     let (points, repeats) = (counted(plan.points.len(), "point"), counted(plan.repeats, "repeat"));
     let (trials, takes) = (plan.points.len() as u64 * u64::from(plan.repeats), render_seconds(plan.expected_seconds));
@@ -295,7 +295,7 @@ fn render_label(label: &str) -> String {
     if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
 }
 
-/// Larger ratios are not distinguished.
+/// Larger ratios than this are shown as `> 10 ×`.
 const TOLD_RATIO: f64 = 10.0;
 
 /// `± 3.1 %` for a ratio above 1 in either direction.

@@ -20,7 +20,7 @@ pub fn render_warm_legend(points: &[PointSummary]) -> String {
     format!("medians · warm: fewer than 1 % of transactions read from the device, sustained{bound}")
 }
 
-/// One row per warmer, one column per peer. Empty below three rounds.
+/// One row per warmer, one column per peer. Empty with fewer than three rounds.
 pub fn render_ratios(ratios: &[WarmerRatio], width: Option<usize>) -> Vec<String> {
     let Some(fewest) = ratios.iter().map(|one| one.ratio).min_by_key(|ratio| ratio.pairs) else { return Vec::new() };
     if (fewest.pairs as usize) < MIN_PAIRS {

@@ -1,5 +1,5 @@
-//! Groups files into trials. Names and clients identify the logs of one run's threads; counts match a log and its
-//! report.
+//! Groups files into trials. Names and client numbers show which logs belong to one run; transaction counts show which
+//! report does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ pub struct TrialFiles {
     pub report: Option<Named<PgbenchReport>>,
     pub log: Option<Log>,
     pub tools_seconds: Option<PathBuf>,
-    /// Newest modification time of the files, for an unknown start.
+    /// Newest modification time of the files, used if the start time is unknown.
     pub written_at: Timestamp,
     pub findings: Vec<Finding>,
 }
@@ -103,7 +103,7 @@ fn divide(scope: Scope) -> Result<Vec<TrialFiles>> {
             one.tools_seconds = tables.into_iter().map(|(path, _)| path).next();
             one.label = directory.map_or(std::mem::take(&mut one.label), |directory| directory.display().to_string());
         }
-        // With several trials, pgbench-tools' table of seconds cannot be matched to one.
+        // If there are several trials, pgbench-tools' table of seconds cannot be matched to one of them.
         _ => trials.extend(tables.into_iter().map(|(path, written_at)| TrialFiles {
             label: path.display().to_string(),
             written_at,
@@ -139,7 +139,7 @@ fn take_tools(logs: Vec<Log>, reports: Vec<Report>) -> TrialFiles {
         how: "import it separately".to_owned(),
     });
     let findings = findings.collect();
-    // Logs of transactions are more detailed than those of intervals.
+    // Logs of transactions are more detailed than logs of intervals.
     let is_fine = logs.iter().any(|log| !log.holds.is_of_intervals);
     let logs = logs.into_iter().filter(|log| log.holds.is_of_intervals != is_fine);
     TrialFiles { findings, ..trial_of(named.pop(), logs.reduce(add_thread)) }
@@ -187,7 +187,7 @@ pub fn missing_thread(paths: &[PathBuf]) -> Option<String> {
 fn join_threads(mut logs: Vec<Log>) -> Vec<Log> {
     let names: BTreeSet<PathBuf> = logs.iter().flat_map(|log| log.paths.clone()).collect();
     let first_of = |log: &Log| first_thread(&log.paths[0]).filter(|first| names.contains(first));
-    // Every run has a client 0. A log without it is a part.
+    // Every run has a client 0. A log without client 0 is a part of a run.
     let is_part = |log: &Log| !log.holds.is_of_intervals && !log.holds.has_first_client();
     // Whole runs first, so that parts can join them.
     logs.sort_by_key(|log| if first_of(log).is_some() { 1 } else { 2 * u8::from(is_part(log)) });
@@ -222,7 +222,7 @@ fn sum_progress(progress: &[Progress]) -> f64 {
     transactions
 }
 
-/// Tolerates a missing last line, and rounding to one decimal.
+/// Tolerates a missing last line of progress, and rounding to one decimal.
 fn is_counted_by(progress: &[Progress], transactions: u64) -> bool {
     let (all, lines) = (transactions as f64, progress.len() as f64);
     lines > 0.0 && (sum_progress(progress) - all).abs() <= (0.02 + 1.0 / lines) * all
@@ -275,8 +275,8 @@ fn choose_partners(
     (0..ones).map(choose).collect()
 }
 
-/// Distances between a partial log and its report, above those of complete logs. Only a common name, such as
-/// `--log-prefix=a` and `> a.out`, decides.
+/// Distances of a partial log from a report, both larger than for complete logs. The smaller one requires a common
+/// name, as with `--log-prefix=a` and `> a.out`.
 const PART_NAMED: f64 = 1e100;
 const PART_NAMELESS: f64 = 1e101;
 
@@ -317,7 +317,7 @@ fn count(report: &Report) -> u64 {
     report.holds.outcome.map_or_else(|| sum_progress(&report.holds.progress) as u64, |outcome| outcome.transactions)
 }
 
-/// Difference of the durations in seconds. `None` for different runs.
+/// Difference of the durations in seconds. `None` if log and report are from different runs.
 fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
     let survey = &log.holds;
     let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
@@ -511,7 +511,8 @@ impl Survey {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// Begin of the first transaction within its second. The run's own seconds have this offset.
+    /// Microseconds from a full second to the first transaction's begin. Each second of the run begins with this
+    /// offset.
     pub fn offset_us(&self) -> i64 {
         self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
     }
@@ -540,7 +541,7 @@ impl Survey {
         self.clients.keys().any(|client| other.clients.contains_key(client))
     }
 
-    /// A log without lines overlaps with any.
+    /// A log without lines overlaps with every log.
     pub fn overlaps(&self, other: &Survey) -> bool {
         let (Some((begun, ended)), Some((other_begun, other_ended))) = (self.span_us, other.span_us) else {
             return true;
@@ -548,7 +549,7 @@ impl Survey {
         begun <= other_ended && other_begun <= ended
     }
 
-    /// Counts by each client's gapless numbering. Exceeds the number of lines if some are missing.
+    /// Number of transactions by the clients' numbering, which has no gaps. Exceeds the lines if some are missing.
     pub fn numbered(&self) -> u64 {
         let of = |numbers: &Numbers| numbers.lines.max((numbers.most - numbers.least).saturating_add(1));
         self.clients.values().map(of).fold(0, u64::saturating_add)

@@ -72,7 +72,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported> {
     Ok(Imported { run, trials, facts })
 }
 
-/// Ignores names and modification times.
+/// Digest of a trial, without names and modification times.
 fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
     let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
     let nameless = SweepTrial {
@@ -162,7 +162,7 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// Uses the report, else the log, else the seconds.
+/// Uses the report, else the log, else the transactions per second.
 fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
     let by_log = files.log.as_ref().map(|log| {
         let Survey { transactions, failed, skipped, .. } = log.holds;
@@ -172,7 +172,7 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
         transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
         ..PgbenchOutcome::default()
     };
-    // The log is a sample, but progress counts the whole run.
+    // If the log is a sample, the progress reports are preferred: they count all transactions.
     let is_sample = measured.findings.iter().any(|finding| matches!(finding, Finding::LogPartial { .. }));
     report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
 }
@@ -251,7 +251,7 @@ fn round_rate(rate: f64) -> f64 {
     format!("{rate:.1e}").parse().unwrap_or(rate)
 }
 
-/// Uses first appearance; trials of one point are its repeats.
+/// Numbers points by first appearance. Trials of the same point are its repeats.
 fn number_trials(trials: &mut [SweepTrial], is_rate_assumed: bool) {
     // Point, requested seconds of its first trial, and number of its trials.
     let mut points: Vec<(Point, Option<u32>, u32)> = Vec::new();
@@ -336,7 +336,7 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
     axes.filter(differs).map(str::to_owned).collect()
 }
 
-/// For the user's own script, a report lacks its name and the tables' scale.
+/// If pgbench ran the user's own script, its report lacks the script's name and the tables' scale.
 pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport) -> Result<()> {
     let is_builtin = report.script.as_deref().is_some_and(|script| BUILTIN_SCRIPTS.contains(&script));
     let scale = report.scale.filter(|_| is_builtin);
@@ -377,7 +377,7 @@ fn refuse(label: &str, said: &str) -> Error {
 /// Transactions in flight finish after the requested duration.
 const LONGER_SECONDS: f64 = 2.0;
 
-/// A run may stall at its end for this long plus its log's length.
+/// A run may stall at its end, so it may last twice its log's length plus this time.
 const SILENT_SECONDS: f64 = 60.0;
 
 pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<()> {
@@ -388,17 +388,17 @@ pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f
     Ok(())
 }
 
-/// Deviation from the rate beyond chance. The number of random events scatters by its square root.
+/// Tolerated deviation from the requested rate: the larger of this share and this many standard deviations.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;
 
-/// Deviation between repeats whose rate was computed from the schedule lag.
+/// Tolerated relative difference between the rates of repeats, because a rate may be an estimate.
 const SAME_RATE: f64 = 0.03;
 
 /// Minimum share of the expected lag that the report must show.
 const LAG_SHARE: f64 = 0.5;
 
-/// Rejects a rate if more transactions were due, or if fewer were due and none was late.
+/// Rejects `rate=` if more transactions were scheduled, or if fewer were scheduled and none began late.
 pub fn check_rate(
     options: &ImportOptions,
     label: &str,

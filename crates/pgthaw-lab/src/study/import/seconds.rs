@@ -16,7 +16,7 @@ use pgbench::{
 
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
-/// Maximum seconds, and more per byte of the file: each second takes memory.
+/// Maximum seconds of a log, and more for each byte of its file: each second takes memory.
 const SECONDS_MIN: u64 = 10_000;
 const SECONDS_PER_BYTE: u64 = 1000;
 
@@ -31,7 +31,7 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// Time from the first begin to the last end in the log.
     pub lasted_seconds: Option<f64>,
-    /// Seconds covered by the counts, if the end is missing.
+    /// Seconds that the transaction counts cover, if the end of the run is missing.
     pub told_seconds: Option<f64>,
     pub has_rate: bool,
     /// Counted by second, not by longer intervals.
@@ -39,7 +39,7 @@ pub struct Measured {
     pub findings: Vec<Finding>,
 }
 
-/// `seconds` is the requested duration. `has_rate`: the caller knows that the run had a rate.
+/// `seconds` is the requested duration. `has_rate` is true if the run is known to have had a rate.
 pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured> {
     let report = files.report.as_ref().map(|report| &report.holds);
     let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
 /// A log with less than this share of transactions is partial.
 const PARTIAL_SHARE: f64 = 0.99;
 
-/// Uses the report's transaction count, else the clients' transaction numbers.
+/// Uses the report's transaction count or, without a report, the clients' transaction numbers.
 fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
     let (clients, of_clients) = survey.clients();
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
@@ -123,7 +123,7 @@ fn read_transactions(
     let until = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
     let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
     if counted.is_some_and(|counted| survey.transactions >= counted) {
-        // In a complete log, no transaction ended later.
+        // The log is complete, so no transaction ended after its last line.
         extent.1 = until;
     }
     let measured = from_intervals(&latencies.intervals, 1, extent, until, &log.paths)?;
@@ -214,7 +214,7 @@ fn from_intervals(
         let until = place.saturating_add(width as usize).min(seconds.len());
         spread(interval, seconds.get_mut(place..until).unwrap_or_default());
     }
-    // No gaps before the first record, when a transaction was in flight, or after the last.
+    // Seconds before the first record (a transaction was in flight) or after the last record are not gaps.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
     let gaps = find_stretches(&seconds[begins..ends], begins as i64);
@@ -233,7 +233,7 @@ fn conclude(samples: Vec<Sample>, width: f64, mut gaps: Vec<(i64, i64)>, asked: 
     gaps.push((lasted, asked));
     let spread = (width > 1.0).then(|| Finding::Assumed {
         what: format!(
-            "the log has one value for each {width} s: pgthaw assumes that their seconds were equal, and shows no worst second"
+            "the log has one value for each {width} s: pgthaw assumes an equal rate in all of these seconds, and shows no worst second"
         ),
         how: "make pgbench report each second (--progress=1, --aggregate-interval=1)".to_owned(),
     });

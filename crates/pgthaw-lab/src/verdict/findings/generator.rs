@@ -7,7 +7,7 @@ use observe::{OsSample, TaskShare, Waits};
 /// A thread is near its limit from this share of its calibrated use, or of a core.
 const NEAR: f64 = 0.9;
 
-/// If pgbench's calibration used less of a core, the server was probably its limit.
+/// Below this share of a core in pgbench's calibration, the server was probably the limit.
 const CALIBRATED_MIN: f64 = 0.7;
 
 /// A thread running or ready for this share of time hardly waits for the server.
@@ -20,15 +20,15 @@ const LAG: f64 = 0.1;
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorSigns<'a> {
     pub calibration: Option<&'a GeneratorCalibration>,
-    /// Pauses in scripts make idle backends meaningless.
+    /// Whether scripts may pause, so that idle backends mean nothing.
     pub may_pause: bool,
-    /// A backend that waits for a processor looks idle.
+    /// If true, a backend that looks idle may wait for a processor.
     pub are_processors_full: bool,
     /// True if other processes took the processors.
     pub are_processors_taken: bool,
 }
 
-/// Reports unseen hosts if saturation is undetermined.
+/// Reports pgbench as the limit or, if that is unknown, the hosts whose threads are not visible.
 pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
     let point = &trial.point;
     let (threads, unseen_hosts) = match &trial.generators {

@@ -18,7 +18,7 @@ use trial::{find_few, find_missed_rate, find_nothing_served, find_short_run, fin
 pub use generator::busiest_thread;
 pub use trial::{Circumstances, TableGrowth, compute_trial_verdicts};
 
-/// Findings before the first trial. `disks` and `builds` are by name of disk and server.
+/// Findings that are known before the first trial. `disks` is by name of disk, `builds` by name of server.
 pub fn compute_start_verdicts(
     sweep: &Sweep,
     disks: &BTreeMap<String, Disk>,
@@ -75,7 +75,7 @@ fn find_unequal_checkpoints(trials: &[&SweepTrial]) -> Option<Finding> {
     differ.then_some(Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles })
 }
 
-/// Skips studies that declare which caches to exceed: each trial is checked.
+/// Skips studies that declare which caches to exceed: for these, each trial is checked instead.
 fn find_fitting(run: &SweepRun, trials: &[&SweepTrial]) -> Option<Finding> {
     if run.study["exceeds"].as_object().is_some_and(|exceeds| !exceeds.is_empty()) {
         return None;

@@ -116,7 +116,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     findings.map(MeasurementVerdict::from).collect()
 }
 
-/// Tolerance for differing clocks.
+/// Tolerance for an account above the processors' time: clocks differ.
 const ACCOUNT_CLOSED: f64 = 1.02;
 
 fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
@@ -125,8 +125,8 @@ fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
 }
 
-/// The account exceeds the available processor time. Sampled accounts cannot distinguish running from runnable
-/// processes.
+/// Reports an account of more processor time than exists. Sampled accounts are skipped: they cannot distinguish running
+/// from runnable processes.
 fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
     let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.total.is_exact())?.processors_used();
     (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
@@ -198,7 +198,7 @@ pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
 }
 
-/// `find_short` checks cold trials.
+/// Skips trials that start cold: `find_short` checks these.
 pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
     let &SweepTrial { lasted_seconds, transactions, .. } = trial;
     let is_short = lasted_seconds < LONG_SECONDS && transactions < LONG_TRANSACTIONS;
