@@ -44,10 +44,10 @@ fn the_documentation_has_every_metric_every_measure_and_every_verdict() {
     }
 }
 
-/// A name, a second one if it does not follow from the first, and the meaning.
+/// A name, a second one if it does not follow from the first, and the meaning. The page says once that devices' figures are by all processes.
 fn item(name: &str, second: Option<&str>, follows: &str, meaning: &str) -> String {
     let second = second.filter(|second| *second != follows).map(|second| format!(", `{second}`")).unwrap_or_default();
-    format!("- `{name}`{second}: {meaning}\n")
+    format!("- `{name}`{second}: {}\n", meaning.replace(", by all processes", ""))
 }
 
 /// By the schema, which has the doc comments.
