@@ -9,7 +9,7 @@ use parquet::record::RowAccessor as _;
 use pgthaw_lab::report::StudyData;
 use pgthaw_lab::results::Store;
 use pgthaw_lab::study::{MEASURES, Measure};
-use pgthaw_lab::verdict::{Metric, MetricKind, ServedSeconds, TrialSeries};
+use pgthaw_lab::verdict::{Metric, ServedSeconds, TrialSeries};
 use serde_json::{Value, json};
 
 use super::results::{sqlite, wait};
@@ -20,7 +20,7 @@ use super::synthetic_sweep::{self, Shape};
 const SHAPE: Shape<'_> =
     Shape { scales: &[1], clients: &[8], buffers: &["1GB"], strategies: &[], repeats: 1, seconds: 4 };
 
-/// What stands before and behind the tables in docs/measures.md: of metrics, of measures, then of verdicts.
+/// What stands before and behind the lists in docs/measures.md: of metrics, of measures, then of verdicts.
 const BEFORE: &str = "<!-- Written by PGTHAW_WRITE_DOCS=1 cargo nextest run measures::the_documentation -->\n";
 const BEHIND: &str = "<!-- So far. -->\n";
 
@@ -34,9 +34,9 @@ fn the_documentation_has_every_metric_every_measure_and_every_verdict() {
     let document = fs::read_to_string(&path).unwrap();
     let parts: Vec<&str> = document.split(BEFORE).collect();
     assert_eq!(parts.len(), 4);
-    let tables = [metrics_table(), measures_table(), verdicts_table()];
-    let told = |(table, part): (&String, &&str)| [BEFORE, table, BEHIND, part.split_once(BEHIND).unwrap().1].concat();
-    let expected = parts[0].to_owned() + &tables.iter().zip(&parts[1..]).map(told).collect::<String>();
+    let lists = [list_metrics(), list_measures(), list_verdicts()];
+    let told = |(list, part): (&String, &&str)| [BEFORE, list, BEHIND, part.split_once(BEHIND).unwrap().1].concat();
+    let expected = parts[0].to_owned() + &lists.iter().zip(&parts[1..]).map(told).collect::<String>();
     if std::env::var_os("PGTHAW_WRITE_DOCS").is_some() {
         fs::write(&path, expected).unwrap();
     } else {
@@ -44,48 +44,45 @@ fn the_documentation_has_every_metric_every_measure_and_every_verdict() {
     }
 }
 
+/// A name, a second one if it does not follow from the first, and the meaning. The page says once that devices' figures are by all processes.
+fn item(name: &str, second: Option<&str>, follows: &str, meaning: &str) -> String {
+    let second = second.filter(|second| *second != follows).map(|second| format!(", `{second}`")).unwrap_or_default();
+    format!("- `{name}`{second}: {}\n", meaning.replace(", by all processes", ""))
+}
+
 /// By the schema, which has the doc comments.
-fn verdicts_table() -> String {
+fn list_verdicts() -> String {
     let schema = read_schema("study");
     let row = |verdict: &Value| {
-        let fields = verdict["properties"].as_object().unwrap();
-        let kind = fields["kind"]["const"].as_str().unwrap();
-        let own = verdict.get("$ref").map(|place| {
-            schema.pointer(place.as_str().unwrap().trim_start_matches('#')).unwrap()["properties"].as_object().unwrap()
-        });
-        let figures = fields.keys().chain(own.into_iter().flat_map(|own| own.keys())).filter(|name| *name != "kind");
-        let figures: Vec<String> = figures.map(|name| format!("`{name}`")).collect();
-        format!("| `{kind}` | {} | {} |\n", verdict["description"].as_str().unwrap(), figures.join(", "))
+        let kind = verdict["properties"]["kind"]["const"].as_str().unwrap();
+        item(kind, None, "", verdict["description"].as_str().unwrap())
     };
     let rows: String = schema["$defs"]["MeasurementVerdict"]["oneOf"].as_array().unwrap().iter().map(row).collect();
-    format!("\n| `kind` | problem | figures |\n|---|---|---|\n{rows}\n")
+    format!("\n{rows}\n")
 }
 
-fn metrics_table() -> String {
+fn list_metrics() -> String {
     let row = |metric: Metric| {
         let facts = metric.facts();
-        let unit = match facts.kind {
-            MetricKind::Rate | MetricKind::PerSecond => "per second",
-            MetricKind::Latency => "microseconds",
-            MetricKind::Time => "seconds",
-            MetricKind::Bytes => "bytes",
-            MetricKind::Count => "count",
-            MetricKind::ByteRate => "bytes/s",
-            MetricKind::Cost => "s/GB",
-            MetricKind::Ratio => "ratio",
-        };
-        let better = if facts.is_low_better { "less" } else { "more" };
-        format!("| `{}` | `{}` | {unit} | {better} | {} |\n", facts.key, facts.name, facts.caption)
+        let better = if facts.is_low_better { "" } else { " (more is better)" };
+        item(facts.key, Some(facts.name), &facts.key.replace('_', "-"), &format!("{}{better}", facts.caption))
     };
     let rows: String = Metric::ALL.iter().copied().map(row).collect();
-    format!("\n| figure | `--metric` | unit | better | what it is |\n|---|---|---|---|---|\n{rows}\n")
+    format!("\n{rows}\n")
 }
 
-fn measures_table() -> String {
-    let column = |one: &Measure| one.column.map(|column| format!("`{column}`")).unwrap_or_default();
-    let row = |one: &Measure| format!("| `{}` | {} | {} | {} |\n", one.name, unit(one), one.doc, column(one));
-    let rows: String = MEASURES.iter().map(row).collect();
-    format!("\n| measure | unit | what it is | in `machine` of a series |\n|---|---|---|---|\n{rows}\n")
+fn list_measures() -> String {
+    let mut lists: Vec<(String, String)> = Vec::new();
+    for one in MEASURES {
+        let unit = unit(one);
+        let column = one.name.strip_suffix("_seconds").unwrap_or(one.name);
+        let row = item(one.name, one.column, column, one.doc);
+        match lists.iter_mut().find(|(of, _)| *of == unit) {
+            Some((_, rows)) => *rows += &row,
+            None => lists.push((unit, row)),
+        }
+    }
+    lists.iter().map(|(unit, rows)| format!("\n**{unit}**\n\n{rows}")).collect::<String>() + "\n"
 }
 
 #[test]
