@@ -9,11 +9,12 @@ use serde::Serialize;
 use super::{DatabaseBlocks, SnapshotHeader, TierState};
 use host::failure::Tiers;
 
-/// A snapshot with this share of the warmest one's blocks per tier is nearly as warm. The newest of these wins, because
-/// the working set shifts.
+/// With at least this share of the warmest snapshot's blocks in each tier, a snapshot is nearly as warm. The newest
+/// such one is chosen, because the working set shifts.
 pub const NEARLY: f64 = 0.95;
 
-/// Below this share of a tier, a snapshot is clearly colder. Smaller differences are normal.
+/// With less than this share of another one's blocks in a tier, a snapshot is clearly colder. Smaller differences are
+/// normal.
 pub const CLEARLY: f64 = 0.8;
 
 /// Start of the server, or reboot of the host.
@@ -56,11 +57,11 @@ impl Situation {
 pub enum Reason {
     /// The user named it.
     Named,
-    /// The newest readable snapshot, because `newest` is unreadable.
+    /// The newest readable snapshot, because the newest one is unreadable.
     NewestReadable,
-    /// From before the server's start: the newest with at least 95 % of the warmest one's blocks per tier.
+    /// From before the server's start: the newest with at least 95 % of the warmest one's blocks in each tier.
     WarmestBeforeStart,
-    /// From after the server's start, with at least 95 % of the blocks per tier of the warmest before.
+    /// From after the server's start, with at least 95 % of the blocks in each tier of the warmest one from before.
     AsWarmSinceStart,
     /// The newest non-empty snapshot, because all from before the server's start are empty.
     NewestSinceStart,
@@ -72,8 +73,8 @@ pub enum Reason {
 
 /// Chooses the snapshot to restore. `None` if all are empty in the requested tiers.
 ///
-/// Takes the newest that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. Without any
-/// from before, takes the newest.
+/// Chooses the newest that is nearly as warm (`NEARLY`) as the warmest from before the server's last start. Without any
+/// from before that start, chooses the newest.
 ///
 /// `headers` come from `Situation::count`. They are newest first in the store's order, which clock changes do not
 /// affect. An unreliable timestamp (`says_nothing`) counts as before the start.
@@ -98,7 +99,7 @@ pub fn choose(headers: &[SnapshotHeader], situation: &Situation) -> Option<(usiz
     Some((chosen, reason))
 }
 
-/// Finds a warmer snapshot; `None` unless `than` is clearly colder (`CLEARLY`).
+/// Finds a snapshot warmer than `than`; `None` unless `than` is clearly colder (`CLEARLY`).
 pub fn find_warmer(
     headers: &[SnapshotHeader],
     than: &SnapshotHeader,
@@ -116,7 +117,7 @@ fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers:
     among.into_iter().filter(is_as_warm).collect()
 }
 
-/// A future timestamp loses to any other, so that it is not the newest for ever.
+/// Chooses a snapshot with a future timestamp only if all have one, so that it is not the newest for ever.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
     among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }
@@ -126,7 +127,7 @@ pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tie
     Warmth::of(one, tiers).is_none_or(|one| !one.reaches(than, CLEARLY))
 }
 
-/// True if the clock was set back since: the snapshot's time is in the future or after a newer snapshot's.
+/// True if the timestamp is in the future or after a newer snapshot's: the clock was later set back.
 fn says_nothing(headers: &[SnapshotHeader], at: usize, now: Timestamp) -> bool {
     is_to_come(&headers[at], now) || headers[..at].iter().any(|later| later.taken_at < headers[at].taken_at)
 }
@@ -142,7 +143,8 @@ struct Warmth {
 }
 
 impl Warmth {
-    /// `None` if empty. Without a measured page cache, a restore reads the blocks of shared_buffers into it.
+    /// `None` if empty. Without a measured page cache, the blocks of shared_buffers count, because a restore reads them
+    /// into the page cache.
     fn of(header: &SnapshotHeader, tiers: Tiers) -> Option<Warmth> {
         let os = if header.os == TierState::Measured { header.os_blocks } else { header.buffer_blocks };
         let os = if tiers.os { os } else { 0 };
@@ -155,7 +157,7 @@ impl Warmth {
     }
 }
 
-/// Compares each tier with its maximum, because shared_buffers is small, but worth more per byte.
+/// Adds up each tier's share of that tier's maximum, because shared_buffers is small, but worth more per byte.
 fn find_warmest(headers: &[SnapshotHeader], among: &[usize], tiers: Tiers) -> Option<usize> {
     let warm: Vec<(usize, Warmth)> =
         among.iter().filter_map(|at| Some((*at, Warmth::of(&headers[*at], tiers)?))).collect();
@@ -203,14 +205,14 @@ impl Databases {
         gone.into_iter().filter(holds).map(|one| &*one.name).collect()
     }
 
-    /// Dropped databases. A recreated one has a new oid, but its name is `known`: a restore finds it by name.
+    /// Dropped databases. A recreated database has a new oid, but its name is `known`: a restore finds it by name.
     fn gone<'a>(&self, header: &'a SnapshotHeader, known: Option<&BTreeSet<&str>>) -> Vec<&'a DatabaseBlocks> {
         let Some(names) = known else { return Vec::new() };
         let is_gone = |one: &&DatabaseBlocks| !self.0.contains(&one.oid) && !names.contains(&*one.name);
         header.databases.iter().filter(is_gone).collect()
     }
 
-    /// `None` if a user's database is in no snapshot: it may be any missing one.
+    /// Names of existing databases. `None` if a user's database is in no snapshot: it may be a missing one, recreated.
     fn known<'a>(&self, headers: &'a [SnapshotHeader]) -> Option<BTreeSet<&'a str>> {
         let databases = || headers.iter().flat_map(|header| &header.databases);
         let oids: BTreeSet<u32> = databases().map(|one| one.oid).collect();

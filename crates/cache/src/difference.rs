@@ -27,7 +27,7 @@ pub struct RelationDifference<'a> {
     pub forks: Vec<ForkDifference>,
 }
 
-/// The first change that applies.
+/// The first kind of change that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Change {
@@ -75,7 +75,7 @@ impl AddAssign for TierDifference {
 
 impl Difference<'_> {
     /// # Errors
-    /// If neither map has such a relation.
+    /// If neither map has a relation that `selection` names.
     pub fn select(mut self, selection: &Selection) -> Result<Self> {
         let all = self.relations.iter().map(|one| one.relation).chain(self.empty.iter().copied());
         let places = selection.find(all, &self.partitioned)?;

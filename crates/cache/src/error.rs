@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// True if damaged: another snapshot may be good.
+    /// True if the file is damaged: another snapshot may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
@@ -84,7 +84,7 @@ impl Explain for Error {
             Error::File { action: "open", path, .. } if path.is_dir() => {
                 let directory = postgres::quote_argument(&path.display().to_string());
                 return Some(format!(
-                    "a snapshot is a file; `pgthaw snapshot list --dir {directory}` lists the snapshots there, and `pgthaw restore --dir {directory}` restores the best"
+                    "this path is a directory: `pgthaw snapshot list --dir {directory}` lists the snapshots in it, and `pgthaw restore --dir {directory}` restores the best one"
                 ));
             }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
@@ -114,14 +114,14 @@ impl Explain for Error {
             Error::UnknownSnapshot { .. } => {
                 "use best, newest, newest~1 or the beginning of a name that `pgthaw snapshot list` shows; a file's path must contain a / or end in .parquet"
             }
-            Error::AmbiguousSnapshot { .. } => "give more of the name",
+            Error::AmbiguousSnapshot { .. } => "give more characters of the name",
             Error::Label(label) if [BEST, NEWEST].contains(&&**label) => {
                 "best and newest select existing snapshots: choose another label"
             }
             Error::Label(_) => {
                 "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
             }
-            Error::Exists(_) => "give another file, or remove this one",
+            Error::Exists(_) => "give another file name, or remove this file",
             Error::NothingMeasured { .. } => "`pgthaw doctor` shows what is missing and how to get it",
             Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => "`pgthaw map --top 0` shows all relations",
         };

@@ -26,12 +26,12 @@ pub struct Found {
 
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// Cached bytes before and after.
+    /// Cached bytes before and after the eviction.
     pub before_bytes: Bytes,
     pub after_bytes: Bytes,
-    /// Dirty bytes that stayed; 0 if the kernel does not report them.
+    /// Dirty bytes that stayed cached; 0 if the kernel does not report them.
     pub unwritten_bytes: Bytes,
-    /// Blocks of runs with pages that stayed cached.
+    /// Blocks of the contiguous runs in which a page stayed cached.
     pub stayed: RoaringBitmap,
     /// The first error; its blocks are not counted.
     pub error: Option<linux::Error>,
@@ -82,7 +82,7 @@ impl<'a> Files<'a> {
         Ok(Some(Found { blocks, resident }))
     }
 
-    /// Known positions on the device.
+    /// Known positions of the fork's blocks on the device.
     pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
         let Geometry { block_size, segment_blocks } = self.geometry;
         let mut places = Vec::new();
@@ -98,7 +98,7 @@ impl<'a> Files<'a> {
         places
     }
 
-    /// `choose` selects each run's pages to drop. A run lies within one segment.
+    /// `choose` selects the pages to drop of each contiguous run, which lies within one segment.
     pub fn drop_blocks(
         &self,
         path: &RelationPath,
@@ -163,7 +163,6 @@ impl<'a> Files<'a> {
         PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes))
     }
 
-    /// Blocks with a page in `pages`.
     pub fn blocks_with(&self, pages: PageRange) -> BlockRange {
         let (block_size, page_bytes) = self.sizes();
         BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))
@@ -177,7 +176,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// `blocks`: position of the segment in its fork.
+/// `blocks`: block numbers of the segment in its fork.
 pub fn read_resident_blocks(
     file: &dyn CachedFile,
     page_bytes: u64,

@@ -17,11 +17,11 @@ use host::linux::threads::map_on_threads;
 use host::units::{BlockRange, Fork};
 use postgres::{Relation, RelationPath, read_block_reads};
 
-/// Share of blocks with the same heat above which the source is skipped. After weeks with more memory than data, page
-/// flags become alike.
+/// If more blocks have the same heat, the source is skipped. After weeks with more memory than data, all page flags are
+/// alike.
 const SAME_MAX: f64 = 0.95;
 
-/// Adds heat to `map` if a source has it. `earlier` are newest first.
+/// Adds heat to `map` if a source has it. `earlier`: snapshots, newest first.
 pub async fn read_heat(map: &mut Map, inputs: MapInputs<'_>, earlier: &[PathBuf]) {
     if map.os != TierState::Measured {
         return;
@@ -132,7 +132,7 @@ const GREATEST_HEAT: u8 = 8;
 
 /// Disjoint blocks by heat, without heat 0.
 type Levels = BTreeMap<u8, RoaringBitmap>;
-/// In the map's order.
+/// Levels of each fork, in the map's order.
 type HeatOfForks = Vec<Levels>;
 
 /// Assigns each cached block to its hottest level.

@@ -60,7 +60,7 @@ pub enum HeatSource {
     #[default]
     None,
     /// The kernel's count of reads since it loaded the page: 0 (only read ahead), 1, 2 (active list), 3 (more). A large
-    /// folio has one count.
+    /// folio's pages share one count.
     PageFlags,
     /// Presence in up to 7 earlier snapshots, 0 to 8: 4 if in all, 8 if also in shared_buffers in all.
     Snapshots,
@@ -159,7 +159,6 @@ impl Map {
 
 // ---- residency ----
 
-/// Numbers of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     pub blocks: u64,
@@ -227,12 +226,11 @@ impl Map {
     }
 }
 
-/// Cell of a residency bar, with shares from 0 to 1.
+/// Cell of a residency bar: resident shares of its blocks, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BarCell {
     pub os: f64,
     pub buffers: f64,
-    /// In either tier.
     pub any: f64,
 }
 

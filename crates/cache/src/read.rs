@@ -32,7 +32,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map> {
     read_map_of(inputs, true).await
 }
 
-/// Like `read_map`. shared_buffers is optional, because reading many buffers is slow.
+/// Like `read_map`. Reads shared_buffers only `with_buffers`, because reading many buffers is slow.
 pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
@@ -268,7 +268,6 @@ fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Liste
     })
 }
 
-/// `relations` are all those with blocks.
 fn remark_names(inputs: &MapInputs<'_>, relations: &[RelationMap]) -> String {
     let Some(snapshot) = inputs.names else {
         return "the catalogs cannot be read, so relations appear as files; a snapshot of this cluster would provide their names"
@@ -345,9 +344,9 @@ pub struct MapInputs<'a> {
     pub page_cache: &'a dyn PageCache,
     /// The shared catalogs are always read.
     pub databases: &'a [Database],
-    /// Databases to query, without partitioned tables. Lists only files of the others. `None`: all.
+    /// Databases to query, except for partitioned tables; of others, only files are listed. `None`: all.
     pub named: Option<&'a [String]>,
-    /// Source of names without a server.
+    /// Source of relation names without a server.
     pub names: Option<&'a Snapshot>,
     /// Called with relations read and their total.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
@@ -412,7 +411,7 @@ fn probe(inputs: &MapInputs<'_>) -> TierState {
     }
 }
 
-/// Segments read per round. A short segment ends the fork.
+/// Segments read per round. A segment that is not full ends the fork.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// Finds the forks, their sizes and resident blocks. An unreadable file counts as not resident, and as a full segment
@@ -432,7 +431,7 @@ fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remarks: 
             }
             let path = &relations[relation].relation.path;
             files.read_segment(path, fork, segment as u32, u64::MAX).map_err(|error| {
-                // Opening a segment that no fork has fails only if the directory is inaccessible.
+                // No fork has this segment: opening it fails only if the directory is inaccessible.
                 let is_of_file = files.open(path, fork, u32::MAX).is_ok();
                 if is_of_file || fork == Fork::Main {
                     lock(&failures).push(error);

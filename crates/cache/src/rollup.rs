@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{ForkMap, Map, RelationMap, Residency};
 use postgres::{PartitionedTable, Relation, RelationKind, RelationName};
 
-/// Maximum ancestors, because a snapshot's parents may form a circle.
+/// Maximum ancestors, because the parents in an untrusted snapshot may form a circle.
 const LEVELS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub enum RolledUp {
 }
 
 impl RolledUp {
-    /// Value of `--by`.
     pub fn name(self) -> &'static str {
         match self {
             RolledUp::ToTable => "table",
@@ -45,7 +44,7 @@ enum Head {
     Partitioned(usize),
 }
 
-/// Indexes join their table only if `places` has the table. Partitions join only if `places` has all partitions.
+/// Groups an index with its table only if `places` has the table, and partitions with theirs only if `places` has all.
 pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<Group> {
     let owners = Owners::new(map, places);
     let mut groups: Vec<Group> = Vec::new();
@@ -103,7 +102,7 @@ struct Owners<'a> {
     map: &'a Map,
     /// Empty ones last.
     relations: Vec<&'a Relation>,
-    /// Whether the relation is selected. An empty one is if everything that belongs to it is.
+    /// Whether the relation is selected. Empty ones are, unless a relation that belongs to them is not.
     is_meant: Vec<bool>,
     is_whole: Vec<bool>,
     by_name: HashMap<(&'a str, String), usize>,
@@ -132,7 +131,7 @@ impl<'a> Owners<'a> {
         owners
     }
 
-    /// A partitioned table is also incomplete without an empty partition's index.
+    /// If `place` is the index of an empty partition, the partitioned table is incomplete too.
     fn leave_out(&mut self, place: usize) {
         let Some(owner) = self.owners(place).last() else { return };
         if owner != place && !self.is_empty(owner) {
@@ -165,7 +164,7 @@ impl<'a> Owners<'a> {
 
     /// Follows owners of indexes and TOAST.
     fn find_table(&self, place: usize) -> usize {
-        // An empty TOAST table is no head: its index would be its only member.
+        // An empty TOAST table heads no group: its index would be the only member.
         let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
         self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
     }
@@ -179,7 +178,7 @@ impl<'a> Owners<'a> {
         std::iter::successors(Some(place), owner).take(3)
     }
 
-    /// `partitions` counts only empty partitions.
+    /// `partitions` so far counts only empty partitions.
     fn begin_group(&self, head: Head) -> Group {
         let members = Vec::new();
         match head {
@@ -196,7 +195,7 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// Nearest first.
+    /// Partitioned tables, nearest first.
     fn ancestors(&self, relation: &'a Relation) -> impl Iterator<Item = usize> + use<'a, '_> {
         let database = relation.name.database.as_str();
         let find = move |parent: &Option<String>| {

@@ -79,7 +79,7 @@ impl Sealed {
 
 fn decode_footer(footer: &Footer) -> Result<ParquetMetaData, Flaw> {
     check_thrift(&footer.bytes).map_err(|what| {
-        let reason = format!("pgthaw does not write such a footer: {what}");
+        let reason = format!("its footer is not as pgthaw writes it: {what}");
         match footer.checksum_offset() {
             Some(_) => Flaw::Damaged(reason),
             None => Flaw::NotOne(reason),
@@ -192,7 +192,6 @@ pub struct Metadata<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    /// Checks the format's version.
     pub fn new(pairs: &'a [KeyValue], format: &str, known: u32) -> Result<Metadata<'a>, Flaw> {
         let values = pairs.iter().map(|pair| (pair.key.as_str(), pair.value.as_deref().unwrap_or_default()));
         let metadata = Metadata { values: values.collect() };
@@ -238,7 +237,7 @@ impl<'a> Metadata<'a> {
     }
 
     pub fn wrong(&self, key: &str) -> Flaw {
-        Flaw::Contradiction(format!("its metadata {key} is missing or invalid"))
+        Flaw::Contradiction(format!("the value of {key} in its metadata is missing or invalid"))
     }
 }
 
@@ -349,7 +348,7 @@ impl Footer {
         let (length, magic) = tail.split_at(4);
         if magic != MAGIC {
             return Err(Flaw::Damaged(
-                "it begins but does not end as a Parquet file; it was cut off, or changed at its end".into(),
+                "it begins but does not end like a Parquet file; it was truncated, or its end was changed".into(),
             ));
         }
         let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
@@ -401,10 +400,10 @@ const PAGE_BYTES_MIN: u64 = 1024;
 
 const PAGE_HEADER_BYTES: u64 = 64;
 
-/// Limit of a delta block. No writer makes larger ones.
+/// Maximum values in a delta block. No writer makes larger blocks.
 const BLOCK_MAX: u64 = 1 << 16;
 
-/// Uncompressed limits of a row group's pages.
+/// Limits on the uncompressed pages of a row group.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
     /// Limit per row for columns without their own limit.
@@ -501,7 +500,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
             {
                 Ok(page)
             }
-            _ => Err("it is not one page in pgthaw's encoding".to_owned()),
+            _ => Err("it does not consist of one page in pgthaw's encoding".to_owned()),
         }
     }
 
@@ -511,14 +510,14 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         let offset = u64::try_from(column.data_page_offset()).map_err(|_| "its offset in the file is negative")?;
         let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
         if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
-            return Err("it is not compressed in pgthaw's way".to_owned());
+            return Err("it is not compressed as pgthaw does it".to_owned());
         }
         if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
             return Err("it reaches past the end of the file".to_owned());
         }
         let header = self.source.get_bytes(offset, bytes.min(PAGE_HEADER_BYTES) as usize);
         let header = header.map_err(|error| error.to_string())?;
-        check_thrift(&header).map_err(|what| format!("pgthaw does not write such a page header: {what}"))?;
+        check_thrift(&header).map_err(|what| format!("its page header is not as pgthaw writes it: {what}"))?;
         let unpacked = find_unpacked_size(&header)?;
         if unpacked > max_bytes || bytes > max_bytes + 1024 {
             return Err(format!("its {bytes} bytes unpack to {unpacked} bytes, but at most {max_bytes} are allowed"));

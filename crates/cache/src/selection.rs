@@ -10,9 +10,9 @@ const NEAR_NAMES: usize = 3;
 /// The default selects all relations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// As in psql (`NamePattern`), with indexes, TOAST and partitions of the matching relations.
+    /// As in psql (`NamePattern`). Also selects indexes, TOAST and partitions of the matching relations.
     pub relations: Vec<String>,
-    /// Includes TOAST tables.
+    /// Also selects TOAST tables of the schema's tables.
     pub schema: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Selection {
         if candidates().next().is_none() {
             return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
         }
-        // A schema without patterns includes only its own partitions.
+        // Without name patterns, partitions in other schemas are not selected.
         let mut meant: HashSet<Key<'_>> = match patterns.as_slice() {
             [] => relations.iter().map(|one| &one.name).filter(is_in_schema).map(key_of).collect(),
             _ => candidates().filter(|name| patterns.iter().any(|one| one.matches(name))).map(key_of).collect(),
@@ -64,7 +64,7 @@ impl Map {
     }
 }
 
-/// Recursive: a partition may have a TOAST table with an index.
+/// Repeats, because a partition may have a TOAST table with an index.
 fn add_owned<'a>(meant: &mut HashSet<Key<'a>>, relations: &[&'a Relation], partitioned: &'a [PartitionedTable]) {
     let of_relations = relations.iter().map(|one| (&one.name, &one.parent));
     let of_partitioned = partitioned.iter().map(|one| (&one.name, &one.parent));
@@ -136,7 +136,7 @@ impl NamePattern {
 
     /// Without a schema, matches in every schema.
     pub fn matches(&self, name: &RelationName) -> bool {
-        // Shared catalogs belong to every database.
+        // A shared catalog has no database: it belongs to all.
         let database = |pattern: &Regex| name.database.is_empty() || pattern.is_match(&name.database);
         let is_pattern_of = match self.parts.as_slice() {
             [] => false,
@@ -191,8 +191,8 @@ fn compile(part: &str) -> Option<Regex> {
 // ---- identity ----
 
 /// Stable across rewrites, dumps and servers. A TOAST table is identified by its owner, because its own name contains
-/// an oid. The index of a catalog's TOAST table keeps its name. The catalog's oid is fixed, and snapshots omit the
-/// table while empty.
+/// an oid. The index of a system catalog's TOAST table is identified by its own name: the oid in it is fixed, and
+/// snapshots omit that TOAST table while empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: RelationName,

@@ -28,7 +28,7 @@ pub struct SnapshotHeader {
     /// Whether shared_buffers were measured.
     pub buffers: TierState,
     pub os_heat: HeatSource,
-    /// Restrictions of the snapshot, as sentences.
+    /// Remarks on the measurement, such as databases that could not be queried.
     pub remarks: Vec<String>,
     /// Number of relations with rows.
     #[serde(rename = "relation_count")]

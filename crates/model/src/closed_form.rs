@@ -28,7 +28,7 @@ pub struct Knee {
 
 const LOOKS: usize = 4000;
 
-/// Share of reading transactions below which a server is warm.
+/// A server is warm if a smaller share of its transactions reads from the device.
 pub const WARM_SHARE: f64 = 0.01;
 
 const END: f64 = 40.0;

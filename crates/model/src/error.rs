@@ -90,7 +90,7 @@ impl Explain for Error {
                 "give a miss= (latency with nothing cached) that is not below hit= (latency with everything cached)"
             }
             Error::BuffersBeyondMemory { .. } => {
-                "memory includes shared_buffers and the page cache: memory=16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
+                "memory includes shared_buffers and the page cache: give more (memory=16GiB, or --what-if shared_buffers=4GiB,memory=16GiB)"
             }
             Error::FilmTellsOfMemory { .. } => "change only the memory: --what-if memory=16GiB",
             Error::NoPages => {
@@ -101,12 +101,14 @@ impl Explain for Error {
             }
             Error::NoServer => "start the server, or give only figures: pages=, hit=, and miss= or riops=",
             Error::NoRows => "start the server, or give its address (-h, -p, -d)",
-            Error::StoppedServer => "give that time (hit=0.2ms, or tps=5000 with clients=8)",
+            Error::StoppedServer => "give the time of a warm transaction (hit=0.2ms, or tps=5000 with clients=8)",
             Error::UnknownAccess { .. } => {
-                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE cause such requests: repeat this when they have ended, or give only figures (pages=, hit=, and miss= or riops=)"
+                "reads by ctid, TABLESAMPLE, VACUUM and ANALYZE cause requests without a scan: repeat this when they have ended, or give only figures (pages=, hit=, and miss= or riops=)"
             }
             Error::NoDevice => "give miss=, the time of a cold transaction, or riops=, the device's reads per second",
-            Error::IdleServer => "give that time (hit=0.2ms clients=8), or repeat this while clients are active",
+            Error::IdleServer => {
+                "give the time of a warm transaction (hit=0.2ms clients=8), or repeat this while clients are active"
+            }
             Error::IdleDatabase { .. } => {
                 "name a database with active clients (-d), give the warm figures of this one (tps=5000 clients=8, or hit=0.2ms), or repeat this while its clients are active"
             }

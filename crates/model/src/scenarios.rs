@@ -10,7 +10,7 @@ use super::{
 };
 use host::units::{Bytes, counted};
 
-/// Latency of a common cloud volume, for a device with known limits only.
+/// Latency of a common cloud volume, if only the device's limits are known.
 pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 
 /// PostgreSQL's default; the typed figures include no block size.
@@ -31,7 +31,7 @@ pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 const LATER: f64 = 1.02;
 const LATER_SECONDS: f64 = 0.05;
 
-/// Keys of a change, and keys of a whole forecast.
+/// Figures that --what-if can change, and others, for a whole forecast only.
 const CHANGEABLE: [&str; 7] = ["riops", "rbps", "memory", "shared_buffers", "clients", "cores", "hit"];
 const WHOLE: [&str; 6] = ["pages", "miss", "tps", "accesses", "read_ahead", "popularity"];
 
@@ -153,7 +153,7 @@ impl Numbers {
         Ok(changed)
     }
 
-    /// A cold restart without a server. `cores` is the default: those of this machine.
+    /// A cold restart without a server. `cores`: those of this machine, as the default.
     ///
     /// # Errors
     /// If a figure is missing or impossible.
@@ -347,11 +347,11 @@ pub fn explain_later_restores(scenarios: &[Scenario], outlooks: &[Outlook], is_o
         let bytes = warmer.steps.iter().map(|step| step.reads).sum::<f64>() * warmer.read_bytes;
         is_later.then(|| {
             format!(
-                "{}: half of the throughput is reached later than without it. Within the {} that it reads, the most \
-                 requested blocks are late, and clients wait for the device meanwhile{}",
+                "{}: half of the throughput is reached later than without a restore. Within the {} that the restore \
+                 reads, the most requested blocks are late, and clients wait for the device meanwhile{}",
                 scenario.name,
                 Bytes(bytes as u64),
-                if is_of_snapshot { ". Take a snapshot while clients are active; it has their order" } else { "" }
+                if is_of_snapshot { ". A snapshot taken while clients are active has their order" } else { "" }
             )
         })
     };

@@ -280,17 +280,17 @@ fn write_group<W: Write + Send>(mut group: SerializedRowGroupWriter<'_, W>, colu
 
 // ---- read ----
 
-/// Base limit of memory, besides the limit per byte of the file.
+/// Memory that any snapshot may take, besides the limit per byte of the file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
 /// A relation takes a dozen bytes packed, and 500 in memory; zstd hardly shrinks bitmaps. A restore takes four times as
 /// much, for its report on each relation.
 const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
-/// Some millions of relations.
+/// Maximum for any file: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
-/// A fork's eight bitmaps and, every few rows, a relation and its names.
+/// Memory per row: a fork's eight bitmaps and, every few rows, a relation and its names.
 const ROW_MEMORY_BYTES: u64 = 320;
 
 const CONTAINER_MEMORY_BYTES: u64 = 64;
@@ -362,7 +362,7 @@ fn check_shape(sealed: &Sealed, room: u64) -> Result<(), Flaw> {
     let rows = sealed.check_shape("snapshot", &COLUMNS, ROWS_PER_GROUP)?;
     let most = room / ROW_MEMORY_BYTES;
     if rows > most {
-        return Err(Flaw::TooLarge(format!("it has {rows} rows, of at most {most}")));
+        return Err(Flaw::TooLarge(format!("it has {rows} rows, but may have at most {most}")));
     }
     Ok(())
 }
@@ -413,7 +413,7 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
     Ok(columns)
 }
 
-/// Expects adjacent rows of a relation, and of a fork.
+/// Requires that rows of a relation, and of a fork, are adjacent.
 #[derive(Default)]
 pub struct Collector {
     pub relations: Vec<RelationMap>,

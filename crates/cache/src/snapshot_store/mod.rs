@@ -33,10 +33,10 @@ const OF_MACHINE: &str = "/var/lib/pgthaw";
 
 const EXTENSION: &str = "parquet";
 
-/// A greater number in a name is not pgthaw's.
+/// A name with a greater number is not pgthaw's.
 const NUMBER_MAX: u64 = 999_999_999_999;
 
-/// Attempts to lock a directory. Others hold the lock under a millisecond, to name a file.
+/// Attempts to lock a directory. Other processes hold the lock under a millisecond, to name a file.
 const LOCK_TRIES: u32 = 1000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -153,7 +153,7 @@ impl SnapshotStore {
         find_by_beginning(self.read_all().ok()?, name).ok()
     }
 
-    /// Removes drafts of killed takes. Root acts as the directory's owner.
+    /// Stores a snapshot, and removes drafts of killed takes. Root acts as the directory's owner.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation> {
         let MapSource { system_identifier, .. } = snapshot.map.source;
         let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
@@ -317,7 +317,7 @@ impl Generation {
         Err(Error::of_flaw(Flaw::NotOne(format!("it is {what}")), &self.path))
     }
 
-    /// An older pgthaw gave no number.
+    /// Names of an older pgthaw have no number.
     fn order(&self) -> (u64, &str) {
         let time = self.name.split('-').nth(1).unwrap_or_default();
         let number = time.split('.').nth(2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -326,10 +326,10 @@ impl Generation {
     }
 }
 
-/// Index in `old` of a snapshot worth more than all kept ones. Reads footers first, and verifies files only if it
-/// matters.
+/// Index in `old` of a snapshot that is much warmer than all kept ones. Reads footers first, and verifies files only if
+/// the result depends on it.
 fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option<Databases>) -> Option<usize> {
-    // All snapshots precede the next start, so the last start does not matter.
+    // All snapshots precede the server's next start, so the last start does not matter.
     let situation = Situation::now(LastStart::Unknown, Tiers::BOTH).among(databases);
     let is_whole = |one: &Generation| one.read_header().is_ok();
     let claims = old.iter().chain(kept).enumerate();
@@ -355,7 +355,6 @@ fn find_irreplaceable(old: &[Generation], kept: &[Generation], databases: Option
     }
 }
 
-/// `20261121-233005.123.42` in UTC, then the label.
 fn generation_name(taken_at: Timestamp, number: u64, label: Option<&str>) -> String {
     let time = taken_at.strftime("%Y%m%d-%H%M%S.%3f");
     label.map_or_else(|| format!("{time}.{number}"), |label| format!("{time}.{number}-{label}"))
@@ -416,7 +415,8 @@ pub struct Selected {
     pub server_started_at: Option<Timestamp>,
     /// The warmest snapshot, if the selected one has less than 80 % of its blocks in a tier.
     pub warmer: Option<Holding>,
-    /// Dropped databases with over 5 % of this snapshot or the alternative. The choice ignored their blocks.
+    /// Dropped databases with over 5 % of the blocks of this snapshot, or of the one otherwise selected. The choice
+    /// ignored their blocks.
     pub dropped_databases: Vec<String>,
 }
 
@@ -469,7 +469,7 @@ impl Candidates {
         Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
     }
 
-    /// `None` unless a restore prefers the result over `other` of another store.
+    /// `None` unless a restore would prefer the result to `other`, a snapshot in another store.
     pub fn select_over(&self, other: &SnapshotHeader, situation: &Situation) -> Option<Selected> {
         let selected = self.select(situation)?;
         let own = self.headers.iter().zip(&self.generations).find(|(_, one)| one.path == selected.holding.path)?.0;

@@ -1,5 +1,5 @@
 //! Preloads blocks for a job: finds its film, decides before the start, and reads a few blocks at a time so that the
-//! job's reads never wait long. Blocks that exceed memory are read in windows and dropped behind the job.
+//! job's reads never wait long. Blocks that exceed memory are read in windows, and evicted after use.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -48,7 +48,7 @@ pub struct Assist {
     pub device: DeviceProfile,
     /// Memory in which preloaded pages can stay; `None` if unknown.
     pub room: Option<Bytes>,
-    /// Part of `room` that shared memory does not occupy yet.
+    /// Part of `room` that shared_buffers will still occupy.
     pub untouched: Bytes,
     /// Server start, which emptied shared_buffers; `None` if unknown.
     pub started_at: Option<Timestamp>,
@@ -60,14 +60,14 @@ pub struct Planned {
     /// Name of the best film, if most of its blocks are gone.
     pub lost: Option<String>,
     pub decision: Decision,
-    /// Whether a film shows how the device serves the job.
+    /// Whether the film shows how fast the device serves the job.
     pub tells_device: bool,
     pub job: String,
     pub preloaded: Option<Preloaded>,
     pub remarks: Vec<String>,
     touched: Touched,
     had_workers: Option<bool>,
-    /// Inputs of a pending forecast without a preload.
+    /// Inputs of a forecast without a preload, computed while the job runs.
     unread: Option<(Assist, Like)>,
 }
 
@@ -149,7 +149,8 @@ impl Assist {
             job: header.job.clone(),
             lost,
             decision,
-            // Most blocks must come from the device. The time for lost relations would count as own work.
+            // The film shows the device's speed only if most blocks came from the device, and few relations are lost:
+            // their time would count as own work.
             tells_device: !header.totals.is_preloaded() && header.totals.is_fetched() && is_whole(&touched),
             had_workers: header.workers.map(|workers| workers > 0),
             remarks,
@@ -159,7 +160,7 @@ impl Assist {
         })
     }
 
-    /// Looks for a newer film if the best one lost many blocks. Older films lost the same.
+    /// Looks for a newer film if the best one lost many blocks, because older films lost the same ones.
     fn find_newer(&self, best: &Like, touched: &Touched) -> Result<Option<(Like, Touched)>> {
         let recorded_at = |like: &Like| like.films.last().map(|film| film.header().recorded_at);
         let mut after = recorded_at(best);
@@ -209,9 +210,9 @@ impl Assist {
         self.circumstances(header, header.bytes(touched.blocks()), 1.0 - touched.truncated_share())
     }
 
-    /// `touched`: bytes of the job; `part`: its share of the film's work, 0 to 1.
+    /// `touched`: bytes that the job will use; `part`: its share of the film's work, 0 to 1.
     fn circumstances(&self, header: &FilmHeader, touched: Bytes, part: f64) -> Circumstances {
-        // The job's reads fill shared_buffers and so occupy memory.
+        // The job's reads fill shared_buffers, which then occupy memory.
         let grown = self.untouched.min(touched);
         Circumstances {
             run: Run::of(header).part(part),
@@ -278,7 +279,7 @@ pub struct RunReceipt {
     pub decision: Decision,
     /// `None` if nothing was preloaded.
     pub preloaded: Option<Preloaded>,
-    /// Forecast and outcome. `None` unless the job succeeded, had a forecast and showed a session.
+    /// Forecast and outcome. `None` unless the job succeeded, had a forecast, and a session was seen.
     pub judged: Option<Judged>,
     /// `None` unless the server runs on this host.
     pub attended: Option<Attended>,
@@ -342,12 +343,12 @@ pub struct Judged {
     /// `took_seconds` ÷ `forecast_seconds` − 1.
     pub error_ratio: f64,
     /// Forecast without a preload, minus `wall_seconds`. `None` without a preload, with the film of another command, or
-    /// with an assumed device and no cold film.
+    /// if the device's speed is only assumed and no film is of a cold run.
     pub saved_seconds: Option<f64>,
 }
 
 impl Judged {
-    /// `None` without a forecast for the way. `RunReceipt::close` deducts the time after the job.
+    /// `None` without a forecast for the way to preload. `RunReceipt::close` deducts the time after the job.
     pub fn new(
         decision: &Decision,
         preloaded: Option<&Preloaded>,
@@ -379,7 +380,7 @@ pub struct OthersSeen {
 pub struct KeptFilm {
     pub path: PathBuf,
     pub totals: Totals,
-    /// Bytes loaded into the page cache during the job, also by others.
+    /// Bytes loaded into the page cache during the job, including those of other processes.
     pub fetched_bytes: Bytes,
     /// Bytes that pgthaw loaded for the job, without gaps.
     pub preloaded_bytes: Bytes,
@@ -418,7 +419,7 @@ pub const JOB_ENDED: &str = "the job had ended";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct Preloaded {
     pub reads: u64,
-    /// Bytes read that were not cached, gaps included.
+    /// Bytes read that were not cached, including gaps between the film's blocks.
     pub bytes: Bytes,
     pub seconds: f64,
     /// Bytes evicted after use, because the film does not use them again.
@@ -502,7 +503,7 @@ const STUCK: Duration = Duration::from_secs(30);
 /// Time limit to find the job's session.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that fetches a larger share of its requests itself does not follow its film. Checked after `JUDGED_FROM`
+/// A job that must fetch a larger share of its requests itself does not follow its film. Checked after `JUDGED_FROM`
 /// requested bytes.
 const FETCHED_SHARE_MAX: f64 = 0.5;
 const JUDGED_FROM: Bytes = Bytes(64 << 20);
@@ -521,12 +522,12 @@ struct State {
     /// Windows that are loaded, but not finished by the job.
     ahead: VecDeque<usize>,
     ahead_bytes: u64,
-    /// Blocks that stayed when the last window was dropped, by fork.
+    /// Blocks that stayed cached when the last window was evicted, by fork.
     behind: Vec<(usize, RoaringBitmap)>,
 }
 
 impl Windowed<'_> {
-    /// Loads windows until the job has ended or leaves its film.
+    /// Loads windows until the job has ended, or no longer follows its film.
     fn run(&self) -> Preloaded {
         let started = Instant::now();
         let mut state = State::default();
@@ -604,13 +605,13 @@ impl Windowed<'_> {
         Ok(())
     }
 
-    /// Drops finished windows, except blocks cached before or requested by others.
+    /// Evicts finished windows, except blocks that were cached before or requested by others.
     fn let_go(&self, state: &mut State) {
         let Some(position) = self.position() else { return };
         while let Some(at) = state.ahead.front().copied().filter(|at| position >= self.decision.windows[*at].until) {
             state.ahead.pop_front();
             state.ahead_bytes -= self.decision.windows[at].bytes.0;
-            // Pages that hint bits made dirty can be dropped once written. Retries once; the kernel evicts the rest
+            // Pages that hint bits made dirty can be evicted once written. Tries again once; the kernel evicts the rest
             // later.
             for (fork, blocks) in std::mem::take(&mut state.behind) {
                 self.drop_blocks(fork, &blocks, &mut state.done);
@@ -623,7 +624,7 @@ impl Windowed<'_> {
         }
     }
 
-    /// Blocks that stayed.
+    /// Returns the blocks that stayed cached.
     fn drop_blocks(&self, fork: usize, blocks: &RoaringBitmap, done: &mut Preloaded) -> RoaringBitmap {
         let files = self.means.files();
         let TouchedFork { path, fork, .. } = &self.touched.forks[fork];

@@ -1,5 +1,5 @@
-//! Attends a running job: finds its sessions by their clients. On request, isolates them, with the device share that
-//! others leave.
+//! Attends a running job: finds its sessions by their client processes. On request, isolates the sessions, and limits
+//! them to the share of the device that others leave.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,13 +21,14 @@ use postgres::{DataDirectory, leader_of};
 /// Interval between looks for new sessions and workers.
 pub const LOOK: Duration = Duration::from_millis(25);
 
-/// Maximum wait for a session after its client's end: it finishes its statement first. If the session reads nothing,
-/// pgthaw waits only `QUIET_FOR`. It reports waits from `TOLD_FROM` on.
+/// Maximum wait for a session whose client has ended: it first finishes its statement. If the session reads nothing,
+/// pgthaw waits only `QUIET_FOR`. It reports waits of `TOLD_FROM` or more.
 pub const WAITED_FOR: Duration = Duration::from_secs(10);
 const QUIET_FOR: Duration = Duration::from_secs(1);
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Looks per check for waiting processes, per choice of the share, and of the cache bound.
+/// Number of looks between checks for waiting processes, between choices of the share, and between choices of the cache
+/// bound.
 const LOOKS_PER_WAIT: u32 = 2;
 const LOOKS_PER_STEP: u32 = 8;
 const LOOKS_PER_BOUND: u32 = 40;
@@ -35,7 +36,7 @@ const LOOKS_PER_BOUND: u32 = 40;
 const OTHERS_MAX: usize = 64;
 
 /// Page cache bound of an isolated job: `UNUSED_SHARE` of unused memory, at least 1/`LIMIT_PARTS` of the server's
-/// memory limit. That minimum is `CACHE_MIN` (for read-ahead) to `CACHE_MAX` (others lose it).
+/// memory limit. That minimum is from `CACHE_MIN`, which read-ahead needs, to `CACHE_MAX`, because others lose it.
 const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
 const LIMIT_PARTS: u64 = 100;
@@ -50,9 +51,9 @@ pub struct Isolated {
     pub share_mean: f64,
     /// The job's least share of the disk, 0 to 1.
     pub share_min: f64,
-    /// Reads from the disk, with those of the preload.
+    /// Reads from the disk, including those of the preload.
     pub reads: u64,
-    /// Bytes read from the disk, with those of the preload.
+    /// Bytes read from the disk, including those of the preload.
     pub read_bytes: Bytes,
 }
 
@@ -108,7 +109,7 @@ pub struct Attend {
     pub isolation: Option<Isolation>,
     pub device: Option<DeviceNumber>,
     pub profile: Option<DeviceProfile>,
-    /// Sessions found by name.
+    /// Sessions found by name, not by client.
     pub named: Arc<Mutex<BTreeSet<u32>>>,
     pub progress: Arc<Progress>,
     /// The cache is restored afterwards, so pgthaw waits for sessions that outlive the job.
@@ -220,7 +221,7 @@ struct Apart {
     progress: Arc<Progress>,
     bound: Bytes,
     last: Seen,
-    /// Waiting processes of others, summed over looks.
+    /// Waiting processes of others, added up over the looks.
     waiting: u64,
     /// All shares so far; the first is the initial one.
     shares: Vec<f64>,
@@ -265,7 +266,8 @@ impl Apart {
 
     fn see(&self) -> Seen {
         let own = self.isolation.read_usage().unwrap_or_default();
-        // If the server has a limit, only its own reads compete. Otherwise all users of the device do.
+        // If the server has a limit, the job competes only with the server's reads; otherwise with all users of the
+        // device.
         let home = self.isolation.read_home_usage().filter(|_| self.share.has_ceiling);
         let others = home.unwrap_or_else(|| {
             let DeviceCounters { reads, read_bytes, .. } = self.devices.read().ok().flatten().unwrap_or_default();
@@ -338,20 +340,20 @@ fn since(now: ReadUsage, before: ReadUsage) -> ReadUsage {
 /// Minimum share, so that the job ends.
 const SHARE_MIN: f64 = 0.1;
 
-/// Share while the reads of others are unknown.
+/// The job's share while the reads of others are unknown.
 const SHARE_FIRST: f64 = 0.7;
 
 /// Maximum rise per step. A fall is not limited.
 const STEP: f64 = 0.1;
 
-/// Ignores smaller shares of others.
+/// If others use less than this share of the device, they are ignored.
 const USED_MIN: f64 = 0.01;
 
-/// Share left free so that others' reads do not queue; more if they wait.
+/// Share of the device left free so that others' reads do not queue. `SPARE_WAITED_FOR` applies while others wait.
 const SPARE: f64 = 0.05;
 const SPARE_WAITED_FOR: f64 = 0.2;
 
-/// From this mean of waiting processes on, others count as waiting.
+/// From this mean number of waiting processes on, others count as waiting.
 const WAITING_MIN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -420,7 +422,7 @@ impl Share {
     }
 
     fn limit(&self) -> ReadLimit {
-        // The whole device needs no limit. A device of unknown capacity can have none.
+        // A job with the whole device needs no limit. If the device's capacity is unknown, no limit can be computed.
         let is_free = self.ratio >= 1.0 && !self.has_ceiling;
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
@@ -457,7 +459,7 @@ struct Child {
     last: Asked,
 }
 
-/// Bytes requested from files, and fetched.
+/// Bytes requested from files, and fetched from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub requested: u64,
@@ -500,7 +502,7 @@ pub struct Changed {
 }
 
 impl Sessions {
-    /// `job` and its children are the clients.
+    /// `job`: pid of the command. It and its children are the clients.
     pub fn new(postmaster: u32, job: u32, progress: Arc<Progress>) -> Sessions {
         let mut whose = Whose::new(Wanted::command(&Arc::new(job.into())), Some(postmaster));
         whose.know_earlier();
@@ -515,7 +517,7 @@ impl Sessions {
         self.children.values().filter(|child| child.kind == Kind::Session).count()
     }
 
-    /// `named`: sessions with the job's names, with any client.
+    /// `named`: sessions found by name, with any client.
     pub fn look(&mut self, named: &BTreeSet<u32>) -> Changed {
         self.whose.postmaster_pid = Some(self.postmaster);
         let there: BTreeSet<u32> =
@@ -549,7 +551,7 @@ impl Sessions {
         match leader_of(&title) {
             Some(leader) if self.children.get(&leader).is_some_and(|leader| leader.kind.is_own()) => Kind::Worker,
             Some(_) => Kind::Other,
-            // Its title may still become a worker's.
+            // Its title may still become that of a worker.
             None if !title.starts_with(TITLE) && since.elapsed() < KNOWN_WITHIN => Kind::Unknown,
             None if title.contains(IO_WORKER) => Kind::Other,
             None if self.whose.of_listed(pid) == Verdict::Wanted => Kind::Session,
@@ -562,7 +564,7 @@ impl Sessions {
         child.kind = now;
         match (before.is_own(), now.is_own()) {
             (false, true) => {
-                // Requests before it joined were not the job's.
+                // The process's requests before it joined were not the job's.
                 child.first = Asked::read(pid).unwrap_or_default();
                 child.last = child.first;
                 let Progress { sessions_seen, workers_seen, .. } = &*self.progress;

@@ -18,11 +18,11 @@ use host::units::Bytes;
 /// A larger read would delay the job's own reads.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
 
-/// Share of memory for a preload: beyond it, its last blocks may evict its first.
+/// Share of memory that a preload may fill. Beyond it, the last blocks may evict the first ones.
 const ROOM_SHARE: f64 = 0.6;
 
-/// Windows that fit in memory: the next one loads while the job works on one. Windows above `WINDOW_MAX` merge no
-/// better.
+/// Windows that must fit in memory: the next one loads while the job works on one. Above `WINDOW_MAX`, windows merge
+/// reads no better.
 const WINDOWS_IN_ROOM: u64 = 3;
 const WINDOW_MAX: Bytes = Bytes(128 << 20);
 
@@ -31,26 +31,26 @@ const WINDOW_FORKS_MAX: u64 = 4 << 20;
 
 const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 
-/// A job whose small reads take this share of the device leaves none for a preload.
+/// If a job's small reads use this share of the device's reads, too few are left for a preload.
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
 /// Mean read in bytes above which the kernel reads ahead of a cold job (docs/films.md).
 const READ_AHEAD_MEAN: f64 = 40960.0;
 
-/// A device that delivered a larger multiple of the job's bytes also read for others.
+/// A device that delivered a larger multiple of the job's bytes also read for other processes.
 const OWN_BYTES_MAX: f64 = 1.5;
 
-/// Factors of a read's price, for plans with different gaps. The best plan wins.
+/// Factors on a read's price, for plans that read over fewer or more gaps. The fastest plan is chosen.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// Tried in turn if no such plan fits in memory. At 0 no gap is read over.
+/// Tried in turn if no plan of `READ_PRICES` fits in memory. With 0, no gap is read over.
 const TIGHT_READ_PRICES: [f64; 2] = [0.09, 0.0];
 
-/// A film is useless if a larger share is lost.
+/// A film is useless if a larger share of its blocks no longer exists.
 const LOST_MAX: f64 = 0.9;
 
-/// Minimum gain of loading before the job over loading beside it.
+/// Minimum gain of loading before the job over loading during it.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
 /// Forecast seconds of the job, by way to preload.
@@ -145,7 +145,7 @@ pub fn decide(
     }
 }
 
-/// Reason to read no film: the kernel reads ahead of the job.
+/// Why the film need not be read: the kernel already reads ahead of the job.
 pub fn read_ahead_reason(now: &Circumstances, touched: Bytes) -> Option<String> {
     let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= touched.0 as f64 * OWN_BYTES_MAX);
     let mean = mean_read(now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own)?;
@@ -157,13 +157,12 @@ pub fn lost_reason(touched: &Touched) -> Option<&'static str> {
     (touched.lost_share() > LOST_MAX).then_some("almost none of the film's blocks exist any more")
 }
 
-/// Forecasts the job without a preload.
 pub fn forecast_alone(touched: &Touched, now: Circumstances) -> Forecasts {
     let nothing = job_of(touched, &now, now.room).simulate(&[]);
     Forecasts { nothing, ..Forecasts::default() }
 }
 
-/// The job with `most` bytes of cache. If memory is short, refetches count as own work.
+/// The job with `most` bytes of page cache. If the missing blocks exceed them, time to refetch counts as own work.
 fn job_of(touched: &Touched, now: &Circumstances, most: Option<Bytes>) -> Job {
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let missing = touched.missing_blocks() * u64::from(now.geometry.block_size);
@@ -243,7 +242,7 @@ fn bytes_of(reads: &[Read], geometry: Geometry) -> Bytes {
     Bytes(blocks * u64::from(geometry.block_size))
 }
 
-/// Windows ahead of the job, if the device has reads left.
+/// Decides whether to preload windows ahead of the job, for which the device must have reads left.
 fn decide_windowed(
     job: &Job,
     missing: Bytes,
@@ -252,7 +251,7 @@ fn decide_windowed(
     cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>>,
 ) -> Result<Decision> {
     let does_not_fit = format!(
-        "{missing} of the film's blocks are not cached, but the page cache surely keeps only {most} (60 % of the memory for it)"
+        "{missing} of the film's blocks are not cached, but the page cache can safely keep only {most} (60 % of its memory)"
     );
     let mut forecasts = Forecasts { nothing: job.simulate(&[]), ..Forecasts::default() };
     let declined = |forecasts: Forecasts, why: &str| {
@@ -266,7 +265,7 @@ fn decide_windowed(
         None => [
             (!now.is_paced, "the film lacks the job's progress, which only `pgthaw run` records"),
             (!now.run.is_cold, "too many of the film's blocks were preloaded, so their order is not the job's"),
-            (most < WINDOW_ROOM_MIN, "that is too little to read ahead"),
+            (most < WINDOW_ROOM_MIN, "this memory is too small to read ahead of the job"),
         ]
         .into_iter()
         .find_map(|(is_so, why)| is_so.then(|| why.to_owned())),
@@ -300,7 +299,7 @@ fn gain(seconds: f64, nothing: f64) -> f64 {
     1.0 - seconds / nothing.max(f64::MIN_POSITIVE)
 }
 
-/// Includes the gain if it is too small.
+/// States the gain if it is too small.
 fn render_forecasts(seconds: f64, nothing: f64) -> String {
     let digits = digits_of(nothing);
     let told = format!("the forecast is {seconds:.digits$} s with a preload and {nothing:.digits$} s without");
@@ -324,7 +323,7 @@ fn mean_read(now: &Circumstances) -> Option<f64> {
     Some(now.device_bytes?.0 as f64 / reads as f64)
 }
 
-/// Reads/s of the film's job, if they are small and nearly saturate the device.
+/// Reads/s of the film's job, if its reads are small and nearly saturate the device.
 fn saturating_reads(now: &Circumstances) -> Option<f64> {
     let reads = now.run.device_reads? as f64;
     let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
@@ -347,10 +346,10 @@ fn by_first_touch(touched: &Touched, sorted: &[Read]) -> Vec<Read> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// Reads by file and position; cached ones are skipped later.
+    /// Reads by file and position. Cached blocks are skipped later.
     pub reads: Vec<Read>,
     pub bytes: Bytes,
-    /// Bytes requested from files when the job has finished the window.
+    /// Bytes that the job has requested from files when it has finished the window.
     pub until: Bytes,
     /// Blocks of each fork of `Touched::forks` that no later window touches.
     pub last_touched: Vec<RoaringBitmap>,
@@ -373,7 +372,7 @@ pub fn cut_windows<S: ChunkReader + 'static>(
         return Err(Error::of_flaw(Flaw::TooLarge(reason), film.path()));
     }
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
-    // A sample has too few repeated requests to fill windows.
+    // A sample of repeated requests is too small to fill windows.
     let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
         let is_asked = match event.kind {

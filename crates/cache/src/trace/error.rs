@@ -64,7 +64,7 @@ impl From<cache::Error> for Error {
 host::file_error!(Error);
 
 impl Error {
-    /// True if damaged: another film may be good.
+    /// True if the file is damaged: another film may be good.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Flawed { flaw, .. } if flaw.is_damage())
     }
@@ -96,7 +96,7 @@ impl Error {
                 return (Failed, Some(format!("record the job again, and remove this film: `rm -- {}`", quote(path))));
             }
             Error::KeptElsewhere { film, .. } => {
-                let hint = format!("the server's owner has one; give its path: {}", quote(film));
+                let hint = format!("the server's owner has such a film; give its path: {}", quote(film));
                 return (Usage, Some(hint));
             }
             Error::Flawed { flaw: Flaw::OtherFormat { .. }, .. } => {
@@ -121,7 +121,7 @@ impl Error {
                 Usage,
                 "`psql -c 'SELECT pid, application_name, query FROM pg_stat_activity'` lists the server processes; -h and -p select another server",
             ),
-            Error::AmbiguousFilm { .. } => (Usage, "give more of the name"),
+            Error::AmbiguousFilm { .. } => (Usage, "give more characters of the name"),
             Error::SeveralClusters { .. } => (
                 Usage,
                 "select the server with -h and -p, or -D, or give the film's name as shown by `pgthaw film show`",

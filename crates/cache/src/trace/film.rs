@@ -1,4 +1,4 @@
-//! A film and its Parquet file (docs/formats.md). Written and read by row group to limit memory. The file is untrusted,
+//! A film and its Parquet file (docs/formats.md), written and read by row group to limit memory. The file is untrusted,
 //! so each value is checked.
 
 use std::collections::{HashMap, HashSet};
@@ -30,13 +30,13 @@ use postgres::{Relation, RelationName, RelationPath, keep_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// Requested blocks that were cached before the film began or by pgthaw.
+    /// Requested blocks that were already cached, before the film or by pgthaw.
     Requested,
-    /// Blocks requested again; only for a sample chosen by a hash.
+    /// Blocks requested again, for a sample chosen by a hash.
     Again,
-    /// Blocks added to the page cache; also requested, if requests are visible.
+    /// Blocks loaded into the page cache; if requests are visible, also requested.
     Fetched,
-    /// Blocks in shared_buffers before the job began; their use is not proven.
+    /// Blocks in shared_buffers before the job; whether it used them is unknown.
     Buffers,
 }
 
@@ -81,7 +81,7 @@ pub struct Event {
     pub kind: EventKind,
     /// 0 if unknown.
     pub pid: u32,
-    /// Bytes that the job had requested, these blocks included; fetched bytes if requests are not visible.
+    /// Bytes that the job had requested, including these blocks; fetched bytes if requests are not visible.
     pub job_bytes: Bytes,
 }
 
@@ -89,13 +89,13 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT: &str = "pgthaw.film_format_version";
 
-/// Metadata key of the header without its cluster.
+/// Metadata key of the header, except for its cluster.
 const HEADER: &str = "pgthaw.film";
 
-/// Share of preloaded blocks above which the run time is not the job's alone.
+/// With a larger share of preloaded blocks, the run time is not that of the job alone.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// Share of fetched blocks below which a film does not show how the job fetches.
+/// With a smaller share of fetched blocks, a film does not show how the job fetches.
 const FETCHED_SHARE_MIN: f64 = 0.5;
 
 /// Header of a film.
@@ -111,7 +111,7 @@ pub struct FilmHeader {
     pub job: String,
     /// Description of the method that recorded the events.
     pub recorder: String,
-    /// pid of pgthaw, also in events that it caused.
+    /// pid of pgthaw, also in events that pgthaw caused.
     pub recorder_pid: u32,
     pub seconds: f64,
     /// Events lost because the kernel's buffer was full.
@@ -125,7 +125,7 @@ pub struct FilmHeader {
     pub device_reads: Option<u64>,
     /// Bytes read from the cluster's device, by all processes. `None` without a device.
     pub device_bytes: Option<Bytes>,
-    /// Bytes fetched for the job, but fetched before. `None` if not counted.
+    /// Bytes fetched for the job that had been fetched before. `None` if not counted.
     #[serde(rename = "fetched_again_bytes")]
     pub fetched_again: Option<Bytes>,
     /// Bytes requested from files by the job's sessions. If known, `job_bytes` of events counts these.
@@ -219,7 +219,7 @@ impl Totals {
         self.buffers_blocks > 0
     }
 
-    /// Blocks that the job needed. Those that pgthaw fetched first are recorded twice.
+    /// Blocks that the job needed. A preloaded block is recorded again when the job requests it.
     pub fn wanted_blocks(&self) -> u64 {
         self.fetched_blocks + self.found_blocks()
     }
@@ -426,7 +426,7 @@ impl FilmWriter {
 const PAGE_LIMITS: PageLimits = PageLimits { row_bytes: 128, last_page_bytes: None };
 const TEXT_BYTES_MAX: usize = 256;
 
-/// More relations than a film needs; 1.3 kB of memory each.
+/// More relations than any film needs. Each takes 1.3 kB of memory.
 const RELATIONS_MAX: usize = 1 << 17;
 
 /// Base limits, and the number that each byte of the file adds: a few bytes can encode many events and blocks, and each
@@ -587,7 +587,7 @@ impl Decoder {
         }
         let end = first.checked_add(blocks).filter(|_| first >= 0 && blocks > 0);
         let end = end.map(|end| end as u64).filter(|end| *end <= BLOCKS_MAX);
-        let end = end.ok_or_else(|| format!("no relation has {blocks} blocks from {first}"))?;
+        let end = end.ok_or_else(|| format!("no relation has {blocks} blocks from block {first} on"))?;
         let not_negative = |what, value: i64| u64::try_from(value).map_err(|_| format!("{value} is no {what}"));
         Ok(Event {
             time: Duration::from_micros(not_negative("time", time_us)?),
@@ -805,7 +805,7 @@ mod film_file_tests {
         let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
         let whole = fs::read(&path).unwrap();
         for (bytes, said) in [
-            (&whole[..whole.len() / 2], "it was cut off, or changed"),
+            (&whole[..whole.len() / 2], "it was truncated, or its end"),
             (&whole[..0], "it is empty"),
             (&b"select 1; select 2;"[..], "not a Parquet file"),
         ] {

@@ -1,5 +1,5 @@
-//! Restores the caches after a job: drops only pages it loaded, reloads only pages it evicted. If runs overlap, the
-//! last one restores the state before the first.
+//! Restores the caches after a job: evicts only pages that the job loaded, and reloads only pages that it evicted. If
+//! runs overlap, the last one restores the state from before the first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -88,7 +88,8 @@ pub struct EndedJob<'a> {
 }
 
 impl PuttingBack<'_> {
-    /// Drops the job's pages, restores the state in `left`, and measures. `left` is `None` while another run is active.
+    /// Evicts the job's pages, restores the state in `left`, and measures. `left` is `None` while another run is
+    /// active.
     pub async fn run(self, left: Option<&Left>, mut job: Option<EndedJob<'_>>) -> Result<PutBack> {
         let started = Instant::now();
         let (runs, remarks) = left.map_or((0, Vec::new()), |left| (left.runs, left.remarks.clone()));
@@ -278,7 +279,7 @@ fn compute_brought(before: &Map, came: &Came) -> Came {
     came.iter().filter_map(own).collect()
 }
 
-/// Raises usage counts from 0. Otherwise, a load may replace these blocks before it uses free buffers.
+/// Raises the `idle` blocks' usage counts from 0. Otherwise, a load may replace them before it uses free buffers.
 async fn use_once(server: &Server, before: &Map, idle: &HashMap<((u32, u32, u32), Fork), RoaringBitmap>) {
     let mut of_databases: BTreeMap<&str, Vec<(u32, Fork, &RoaringBitmap)>> = BTreeMap::new();
     for (relation, fork) in before.forks() {
@@ -316,7 +317,7 @@ fn count_dirty(brought: &Came, now: &Map) -> u64 {
     brought.iter().filter_map(of).sum()
 }
 
-/// Excludes blocks beyond the end of their file.
+/// Evicted blocks, except those beyond the end of their file.
 fn compute_gone(before: &Map, now: &Map) -> Map {
     let there = forks_of(now);
     let relations = filter_forks(before, |relation, fork| {
@@ -346,7 +347,7 @@ fn filter_forks(map: &Map, keep: impl Fn(&Relation, &ForkMap) -> Option<ForkMap>
 /// Minimum pause. A pause is at least as long as an attempt, so attempts take half a processor at most.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time without progress after which unwritten pages are given up.
+/// After this time without progress, pgthaw gives up on unwritten pages.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// Like `STUCK`, if no unwritten pages are known: kernels before 6.5 do not report them.
@@ -354,7 +355,7 @@ const STUCK_UNSEEN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Gone {
-    /// Bytes cached before the drop, remaining bytes, and their part not written yet.
+    /// Bytes cached before the eviction, bytes still cached, and the part of these not yet written.
     brought_bytes: Bytes,
     stayed_bytes: Bytes,
     unwritten_bytes: Bytes,
@@ -363,9 +364,9 @@ struct Gone {
     remarks: Vec<String>,
 }
 
-/// Drops blocks until no more are evicted. `own` filters the blocks that are still the job's. Even reads make pages
-/// dirty, by hint bits, and the kernel only starts to write such a page. Never calls fsync, which could hide a write
-/// error from the server.
+/// Evicts blocks until no more can be evicted. `own` selects the blocks that are still the job's. Even reads make pages
+/// dirty, by hint bits, and a first attempt only makes the kernel write such a page. Never calls fsync, which could
+/// hide a write error from the server.
 async fn drop_brought(files: Files<'_>, brought: Came, mut own: impl FnMut(Came) -> Came, control: &Control) -> Gone {
     let mut last = Instant::now();
     let mut gone = try_once(files, own(brought), control);
@@ -411,7 +412,7 @@ const BEFORE: &str = ".before.parquet";
 const CGROUPS: &str = ".cgroups.json";
 /// Suffix of files of active restores. Their names start with the pid.
 const RESTORE: &str = ".restore";
-/// Maximum file size. pgthaw writes two cgroups at most, one per cgroup version.
+/// Maximum size of the file that lists a run's cgroups. pgthaw writes two at most, one per cgroup version.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
 /// Older state of a killed run is not restored.
@@ -421,8 +422,8 @@ const STALE: SignedDuration = SignedDuration::from_hours(24);
 const TURN_TRIES: u32 = 20;
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Each run holds a lock and stores the cache contents before it. If it is killed, another run can restore them. Pages
-/// of a killed run's job stay cached: others may use them.
+/// Each run holds a lock and stores the cache contents from before the run. If it is killed, another run can restore
+/// them. Pages of a killed run's job stay cached: others may use them.
 #[derive(Debug)]
 pub struct Journals {
     directory: Directory,
@@ -436,7 +437,7 @@ pub struct Journal {
     lock: File,
 }
 
-/// State left by ended runs. While it exists, no other process cleans up.
+/// State left by ended runs. While this value exists, no other process cleans up.
 #[derive(Debug)]
 pub struct Left {
     /// Cache contents before the first run; `None` if no run protects them.
@@ -487,14 +488,14 @@ impl Journals {
             let name = format!("{beginning}{:016x}", rand::random::<u64>());
             let lock = self.directory.open_or_create(format!("{name}{ending}"), FILE_MODE).map_err(&failed)?;
             lock.lock().map_err(&failed)?;
-            // It may have been removed before it was locked.
+            // Another process may have removed the file before it was locked.
             if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
                 return Ok(Journal { name, lock });
             }
         }
     }
 
-    /// Also removes marks of killed restores, and returns the pids of other restores.
+    /// Also removes marker files of killed restores, and returns the pids of other restores.
     pub fn begin_restore(&self) -> Result<(Journal, Vec<u32>)> {
         let own = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
         let mut others = Vec::new();
@@ -512,7 +513,7 @@ impl Journals {
         let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
     }
 
-    /// Must run before any process moves there.
+    /// Must run before a process moves into these cgroups, so that a later run can remove them.
     pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<()> {
         let failed = self.failed("create a file in");
         let name = format!("{}{CGROUPS}", journal.name);
@@ -604,7 +605,7 @@ impl Journals {
         Ok(Some(Left { names, ..left }))
     }
 
-    /// Unreadable state is only reported, because this user owns the directory.
+    /// Unreadable state is reported, but is no error: the directory is this user's own.
     fn add(&self, left: &mut Left, name: &str, is_own: bool) {
         let before = match Snapshot::read(&self.path(name, BEFORE)) {
             Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => snapshot.map,

@@ -1,5 +1,5 @@
-//! Records a film in a thread that looks several times a second. The unprivileged source counts each file's cached
-//! pages (cachestat, fast), and lists them if a count changed.
+//! Records a film in a thread that polls its source several times a second. The unprivileged source counts each file's
+//! cached pages (cachestat, fast), and lists them if a count changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use postgres::RelationPath;
 
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
 
-/// Dropping it ends the thread and leaves no file.
+/// Dropping the recording ends the thread and leaves no file.
 #[derive(Debug)]
 pub struct Recording {
     going: Going,
@@ -37,7 +37,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// First writes the blocks of `map` in shared_buffers. `progress` has the job's position, if attended.
+    /// First records the blocks that `map` has in shared_buffers. `progress` has the job's position, if attended.
     pub fn begin(
         mut writer: FilmWriter,
         source: Box<dyn Source>,
@@ -65,12 +65,12 @@ impl Recording {
         Ok(Recording { going, thread, came, devices, before, is_nameless: false })
     }
 
-    /// Removes the label. The command failed, so its remaining reads are unknown, and no run may follow this film.
+    /// Removes the label: the command failed, so reads are missing, and no later run may preload by this film.
     pub fn without_name(self) -> Recording {
         Recording { is_nameless: true, ..self }
     }
 
-    /// The returned account keeps noting requests of others.
+    /// The returned account keeps recording requests of other processes.
     pub fn end(self) -> Result<(Recorded, Account), Error> {
         let ended = read_monotonic();
         let after = self.devices.read().ok().flatten();
@@ -229,7 +229,7 @@ impl Looking {
 /// Adjacent blocks touched since the last look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
-    /// Its time is monotonic.
+    /// Its time is that of the monotonic clock.
     pub event: Event,
     /// False for gaps that pgthaw reads over, and for unrequested fetches.
     pub is_of_film: bool,
@@ -260,7 +260,7 @@ impl Touch {
 }
 
 pub trait Source: Send {
-    /// The last look took `took`. Returns `false` when `over`.
+    /// Waits for the next look; the last one took `took`. Returns `false` when `over`.
     fn wait(&mut self, took: Duration, over: &Over) -> bool;
 
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error>;
@@ -279,7 +279,7 @@ pub trait Source: Send {
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum interval, in durations of a look. So looks take a twentieth of a processor at most.
+/// Minimum interval between looks, as a multiple of a look's duration: looks take at most a twentieth of a processor.
 const INTERVAL_LOOKS: u32 = 20;
 
 /// Blocks that pgthaw reads, by index of the map's relation.
@@ -331,7 +331,7 @@ pub struct Polling {
     relations: Vec<Arc<FilmRelation>>,
     segments: Vec<Segment>,
     own: Arc<Own>,
-    /// Bytes that pgthaw did not fetch.
+    /// Bytes fetched by other processes.
     fetched: Bytes,
 }
 

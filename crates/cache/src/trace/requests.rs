@@ -1,5 +1,5 @@
 //! The event source that sees requests and their processes, at kernel tracepoints. It reports the first request of each
-//! block, and all requests of a sample (SHARDS, see touched.rs). The sample's threshold only falls.
+//! block, and all requests of a sample of blocks (SHARDS, see touched.rs), which only shrinks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -55,10 +55,10 @@ pub struct Requests {
     /// Pages requested, by process and in total.
     pages_of: HashMap<u32, u64>,
     pages: u64,
-    /// Pages fetched again, by process, and in total for ended ones.
+    /// Pages fetched again, by process, and in total for ended processes.
     again_of: HashMap<u32, i64>,
     ended_again: i64,
-    /// Files that may get another segment.
+    /// Files whose fork may get another segment.
     grown: Vec<u32>,
     /// Number of files without room in the probe.
     left_out: u64,
@@ -430,7 +430,7 @@ impl Source for Requests {
         header.remarks.extend(self.whose.remarks());
         if self.left_out > 0 {
             let files = counted(self.left_out, "file");
-            header.remarks.push(format!("{files} grew or appeared during the recording and are incomplete"));
+            header.remarks.push(format!("the film lacks some requests for {files} that grew or appeared meanwhile"));
         }
         header.lost_events = self.watch.lost();
         if self.watch.blind_to_requests().is_none() {

@@ -12,7 +12,7 @@ use crate::warm::DeviceProfile;
 use crate::warm::plan::Read;
 use host::units::Bytes;
 
-/// Minimum share of own work in a job's run time; the rest waits for the device.
+/// Minimum share of own work in a job's run time; during the rest, the job waits for the device.
 const OWN_SHARE_MIN: f64 = 0.05;
 
 const CALIBRATIONS: usize = 5;
@@ -20,7 +20,7 @@ const CALIBRATIONS: usize = 5;
 /// Relative error at which calibration stops.
 const CALIBRATED: f64 = 0.01;
 
-/// A run with a smaller share of device time does not reveal the price of a read.
+/// A run that spent a smaller share of its time on the device does not show the price of a read.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
 /// Minimum gain of a preload, as a share of the job's time.
@@ -43,7 +43,7 @@ pub enum Way {
     Windowed,
 }
 
-/// If the device delivered a smaller share of the fetched bytes, other devices hold blocks.
+/// If the device delivered a smaller share of the fetched bytes, other devices hold some blocks.
 const DELIVERED_MIN: f64 = 0.5;
 
 /// Read-around lets a device deliver up to this multiple of the fetched bytes.
@@ -87,7 +87,7 @@ impl Run {
     pub fn of(header: &FilmHeader) -> Run {
         let totals = &header.totals;
         let fetched = header.bytes(totals.fetched_blocks).0 as f64;
-        // Refetched bytes beyond the repeated requests come from read-around.
+        // Bytes fetched again in excess of repeated requests come from read-around.
         let sampled = header.sampling.map_or(1.0, |sampled| f64::from(sampled.shift).exp2());
         let requested_again = header.bytes(totals.again_blocks).0 as f64 * sampled;
         let again = header.fetched_again.map_or(0.0, |again| again.0 as f64).min(requested_again);
@@ -124,13 +124,13 @@ impl Run {
 /// Concurrent reads of a preload. The job's reads queue behind them.
 pub const DEPTH: usize = 4;
 
-/// Mean number of concurrent processes that makes a job parallel.
+/// From this mean number of concurrently fetching processes on, a job is parallel.
 const SEVERAL: f64 = 1.5;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     steps: Vec<Step>,
-    /// Sorted by fork and position.
+    /// Indexes of `steps`, sorted by fork and position.
     order: Vec<u32>,
     blocks: u64,
     /// Seconds in which the job does not wait for the device.
@@ -181,18 +181,17 @@ fn seconds(device: &DeviceProfile, reads: f64, bytes: f64) -> f64 {
     of_reads + of_bytes - device.overlap * of_reads.min(of_bytes)
 }
 
-/// The kernel's default read-ahead size.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
-/// Read size that prices read-ahead. Larger reads are not assumed to save anything.
+/// Read size by which read-ahead is priced. Larger reads are not assumed to save anything.
 const LARGE_READ_BYTES: u64 = 512 << 10;
 
-/// Maximum share of single reads in a stretch that is read ahead.
+/// With a larger share of single-block reads, long stretches do not count as read ahead.
 const AHEAD_SINGLES_MAX: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Fetching {
-    /// Share of single reads in stretches too short for read-ahead, and in long ones.
+    /// Single reads per block, in stretches too short for read-ahead, and in long ones.
     short_singles: f64,
     long_singles: f64,
     ahead_blocks: u32,
@@ -200,9 +199,9 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// From counted reads of a cold run. Short stretches get up to one read per block (fewer with read-around). Long
-    /// stretches get the fewest possible reads plus those left over. Without a count, short stretches are read block by
-    /// block, long ones ahead.
+    /// Distributes the counted reads of a cold run. Long stretches first get the fewest possible reads, then short ones
+    /// up to one per block (fewer with read-around), then long ones the rest. Without a count, short stretches are read
+    /// block by block, long ones ahead.
     pub fn new(touched: &Touched, counted_reads: Option<u64>, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (mut short_blocks, mut long_blocks, mut long_fewest) = (0, 0, 0);
@@ -283,8 +282,8 @@ impl Cold {
         })
     }
 
-    /// Raises reads, bytes and overlap of the device to the values this run proves, and lowers the latency of a single
-    /// read.
+    /// Raises the device's reads per second, bandwidth and overlap to the values that this run proves, and lowers the
+    /// latency of a single read.
     fn prove(self, device: DeviceProfile, run_seconds: f64, block_size: u32) -> DeviceProfile {
         let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks * f64::from(block_size));
         let reads_per_second = device.reads_per_second.max(reads / run_seconds);
@@ -320,8 +319,8 @@ impl Job {
         // While one of several processes waits, the device serves the others.
         let device = DeviceProfile { alone_seconds: device.alone_seconds / at_once, ..device };
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
-        // Only time beyond the preload is certainly own work. A preload takes at least its bytes' time, because its
-        // reads are large.
+        // The job may have waited during the preload, so only the rest is certainly own work. A preload takes at least
+        // its bytes' time, because its reads are large.
         let preload_seconds = if proves { 0.0 } else { run.preloaded.0 as f64 / device.bandwidth.0.max(1) as f64 };
         let own_seconds = cold.own_seconds(run.seconds - preload_seconds, &device, block_size);
         let own_seconds = own_seconds.max(least);
@@ -340,7 +339,7 @@ impl Job {
         let mut job = Job { steps: cold_steps, order, blocks, own_seconds, readers, at_once, device, block_size };
         if proves {
             job.fetch_each(run.fetches);
-            // Pieces priced singly cost more than together, so calibrate to the recorded run.
+            // The prices of single pieces add up to more than the run took, so they are calibrated to it.
             match job.fetches_at_once() {
                 true => {
                     // Without misses, the busiest process's own work remains.
@@ -390,7 +389,8 @@ impl Job {
         (reads / missing, sum(&|step| step.seconds) / missing)
     }
 
-    /// Scales all prices until the simulation takes `run_seconds`: single pieces ignore overlaps. Returns the factor.
+    /// Scales all prices until the simulation takes `run_seconds`, because the price of a single piece ignores
+    /// overlaps. Returns the factor.
     fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
         let mut cheaper = 1.0;
         // Reads take so little of the run that the factor would diverge.
@@ -459,7 +459,7 @@ enum Reader {
 struct Simulation<'a> {
     job: &'a Job,
     readers: Vec<Reader>,
-    /// Each process's next place in its steps, and the number of steps begun.
+    /// Each process's index of its next step in `Job::readers`, and the number of steps begun by all.
     next: Vec<usize>,
     begun: usize,
     /// Time at which the last step began.
@@ -476,7 +476,7 @@ struct Simulation<'a> {
     /// Queued reads of the preload, and the next read to queue.
     preloads: usize,
     next_read: usize,
-    /// How often a process needed a read in flight.
+    /// How often a process needed blocks of a read in flight.
     met_on_its_way: u64,
     /// Steps that the kernel reads ahead; true if cached.
     ahead: BTreeMap<usize, bool>,
@@ -576,7 +576,7 @@ impl<'a> Simulation<'a> {
         self.readers[reader] = Reader::Fetches(at, step.reads);
     }
 
-    /// Whether a process waits for a preload's read in flight. In a parallel job every second one does. The others
+    /// Whether a process waits for a preload's read in flight. In a parallel job, every second process does. The others
     /// fetch the blocks themselves (docs/films.md).
     fn waits_for_what_comes(&mut self) -> bool {
         self.met_on_its_way += 1;

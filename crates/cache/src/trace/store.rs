@@ -17,8 +17,8 @@ use host::linux::own_program::state_in;
 /// Films kept under one label.
 pub const KEPT: usize = 7;
 
-/// A film of a new command with a smaller share of the largest film's blocks is a slip: `SELECT 1` under the wrong
-/// label.
+/// A film of a new command with a smaller share of the largest film's blocks is a mistake, such as `SELECT 1` under the
+/// wrong label.
 const SLIP_SHARE: f64 = 0.01;
 
 const BELOW_STATE: &str = "films";
@@ -36,10 +36,9 @@ pub enum Which {
 
 #[derive(Debug)]
 pub struct Like {
-    /// The last one was chosen. A film before it better shows the job alone. It is as large, preferably not preloaded,
-    /// and found the fewest blocks cached.
+    /// The last one was chosen. If another film as large better shows the job without other load, it comes first:
+    /// preferably not preloaded, with the fewest blocks found cached.
     pub films: Vec<Film<File>>,
-    /// Name of the chosen film.
     pub name: String,
     pub remarks: Vec<String>,
 }
@@ -117,7 +116,7 @@ impl FilmStore {
         Ok(self.0.forget(film)?)
     }
 
-    /// Opens the film that `name` refers to, with remarks on the choice. If several fit, another replaces a damaged
+    /// Opens the film that `name` refers to, with remarks on the choice. If several match, another replaces a damaged
     /// one.
     pub fn open_sound(&self, cluster: Option<u64>, name: &str, alone: bool) -> Result<(Film<File>, Vec<String>)> {
         let nowhere = || Films { root: self.root().to_owned(), films: Vec::new() };
@@ -162,7 +161,7 @@ impl FilmStore {
         Ok(films.into_iter().map(|(_, header)| header).collect())
     }
 
-    /// Databases, newest film first; `None` if unknown.
+    /// Databases that the films used, newest film first; `None` if unknown.
     pub fn databases(&self, which: &Which, cluster: u64) -> Option<Vec<String>> {
         let mut all = Vec::new();
         let headers = self.read_which(which, Some(cluster)).ok()?;
@@ -175,7 +174,7 @@ impl FilmStore {
         (!all.is_empty()).then_some(all)
     }
 
-    /// The database on which the newest films of all clusters agree: the cluster is not known yet.
+    /// First database of each cluster's newest film, if all agree: the server's cluster is not known yet.
     pub fn first_database(&self, which: &Which) -> Option<String> {
         let headers = self.read_which(which, None).ok()?;
         let mut firsts = headers.iter().map(FilmHeader::first_database);
@@ -187,8 +186,9 @@ impl FilmStore {
         Ok(self.labelled(cluster, label)?.into_iter().next().map(|one| one.path))
     }
 
-    /// Considers films of the most similar command with 80 % of the largest film's blocks. A warm job leaves a small
-    /// film. Prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`, older ones.
+    /// Considers films of the most similar command with at least 80 % of the largest film's blocks, because a warm job
+    /// leaves a small film. Prefers the newest of this weekday to the newest. Skips unreadable films and, with `after`,
+    /// earlier ones.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str, after: Option<Timestamp>) -> Result<Like> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -233,8 +233,8 @@ impl FilmStore {
         Ok(Like { films: Vec::new(), name: String::new(), remarks })
     }
 
-    /// True for a new command with nearly none of the largest film's blocks. As the newest it would stand for the job.
-    /// `lost` does not count, because most of its blocks are gone.
+    /// True for a new command with nearly none of the largest film's blocks: as the newest film, it would represent the
+    /// job. The film `lost` is not compared, because most of its blocks are gone.
     pub fn is_slip(&self, header: &FilmHeader, label: &str, lost: Option<&str>) -> Result<bool> {
         let films = self.labelled(header.source.system_identifier, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -243,8 +243,8 @@ impl FilmStore {
         Ok(!is_known && (header.totals.wanted_blocks() as f64) < largest * SLIP_SHARE)
     }
 
-    /// Keeps the newest `KEPT`, the largest, and two that best show the job alone. One is of all films, one of the
-    /// newest command (it may contain a date). `lost` is not spared.
+    /// Keeps the newest `KEPT`, the largest, and the two that best show the job without other load: of all films, and
+    /// of those of the newest command (which may contain a date). `lost` is kept only as one of the newest.
     pub fn prune(&self, cluster: u64, label: &str, lost: Option<&str>) -> Result<()> {
         let films = self.labelled(cluster, label)?;
         let known = read_headers(films.iter().filter(|one| Some(one.name.as_str()) != lost));
@@ -262,7 +262,8 @@ impl FilmStore {
     }
 }
 
-/// Index of the best film; `None` if all are empty. `films`: blocks and same weekday of each film, newest first.
+/// Index of the best film; `None` if all are empty. `films`: each film's blocks, and whether its weekday is today's,
+/// newest first.
 fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
     let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
     let whole = |blocks: u64| blocks as f64 >= largest as f64 * WHOLE;
@@ -301,7 +302,7 @@ impl Chosen {
         let why = if *alone { "shows the job best without other load" } else { "is the newest" };
         let of_others = if *has_others { "; those of other clusters were skipped" } else { "" };
         match films {
-            1 => has_others.then(|| format!("this film named {name} is of this server's cluster{of_others}")),
+            1 => has_others.then(|| format!("this film named {name} was recorded on this server's cluster{of_others}")),
             _ => Some(format!(
                 "pgthaw chose this film among {films} films of this command named {name}: it {why}{of_others}"
             )),
@@ -354,7 +355,7 @@ impl Films {
         (newest.system_identifier != cluster && films.all(|one| one.system_identifier != cluster)).then_some(newest)
     }
 
-    /// Removes this film, and all of other clusters.
+    /// Removes the film at `path`, and all films of other clusters.
     fn leave_out(&mut self, path: &Path) {
         let cluster = self.films.iter().find(|one| one.path == path).map(|one| one.system_identifier);
         self.films.retain(|one| one.path != path && Some(one.system_identifier) == cluster);

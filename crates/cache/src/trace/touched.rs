@@ -1,6 +1,7 @@
 //! Blocks that a job will touch, derived from films and compared with the cache; and a film's summary. An LRU cache
-//! still holds a block if it has room for all requested since (Mattson and others: Evaluation techniques for storage
-//! hierarchies, 1970). A hash-chosen sample suffices (SHARDS: Waldspurger and others, FAST 2015).
+//! still holds a block if it has room for all blocks requested since (Mattson and others: Evaluation techniques for
+//! storage hierarchies, 1970). A sample of blocks, chosen by a hash, suffices (SHARDS: Waldspurger and others, FAST
+//! 2015).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -22,13 +23,12 @@ use host::units::{BlockRange, Fork};
 use observe::pages::unit_hash;
 use postgres::{RelationName, RelationPath};
 
-/// Ordered pieces, 13 bytes each. A job with more pieces takes hours.
+/// Maximum pieces, 13 bytes each. A job with more takes hours.
 const PIECES_MAX: usize = 4 << 20;
 
 /// Up to this many blocks, single lookups beat a range count, which starts at the set's beginning.
 const ASKED_ONE_BY_ONE: u32 = 16;
 
-/// Blocks by file.
 type Buffers = HashMap<(RelationPath, Fork), RoaringBitmap>;
 
 const FETCHERS_MAX: u8 = 64;
@@ -53,7 +53,6 @@ pub struct TouchedFork {
     pub touched: RoaringBitmap,
     /// Touched blocks that the recorded job found in memory.
     pub found: RoaringBitmap,
-    /// Blocks cached now.
     pub resident: RoaringBitmap,
 }
 
@@ -66,7 +65,7 @@ pub struct Touched {
     /// Names of relations dropped or rewritten since.
     pub gone: Vec<String>,
     pub gone_blocks: u64,
-    /// Excluded blocks that may be needed, but are unproven.
+    /// Blocks excluded because it is unknown whether the job needs them.
     pub unproven_blocks: u64,
     /// Film blocks beyond the end of their file.
     pub truncated_blocks: u64,
@@ -77,9 +76,9 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads a job's films; the first one determines the order. Relations match by file and known name. Excludes blocks
-    /// seen only in shared_buffers, and counts them if `buffers_are_gone`. Without a map, all relations count as
-    /// existing and uncached.
+    /// Reads a job's films; the first one determines the order. Relations match if file and, if known, name are the
+    /// same. Excludes blocks seen only in shared_buffers, and counts them if `buffers_are_gone`. Without a map, all
+    /// relations count as existing and uncached.
     pub fn read<'a, S: ChunkReader + 'static>(
         films: &[&Film<S>],
         map: impl Into<Option<&'a Map>>,
@@ -155,9 +154,9 @@ impl Touched {
         Ok(touched)
     }
 
-    /// Counts uncached blocks of the job's relations that were in shared_buffers during all these films. Films miss
-    /// requests that shared_buffers served, but these may be others' requests. A film without a block proves that the
-    /// job does not need it. `buffers` has only films that recorded shared_buffers.
+    /// Counts uncached blocks of the job's relations that were in shared_buffers during all films. The job may need
+    /// them: films miss requests that shared_buffers served. If a film neither recorded a block nor saw it in
+    /// shared_buffers, the job does not need it. `buffers` has only films that recorded shared_buffers.
     fn count_unproven(&mut self, buffers: &[Buffers]) {
         for fork in &self.forks {
             let key = (fork.path.clone(), fork.fork);
@@ -205,8 +204,8 @@ impl Touched {
         touched.insert_range(start..end);
     }
 
-    /// Plans a preload of the missing blocks beside the job, by file and position. With `among`, reads these blocks,
-    /// cached or not.
+    /// Plans reads of the missing blocks during the job, by file and position. With `among`, reads these blocks, cached
+    /// or not.
     pub fn plan_reads(&self, among: Option<&[RoaringBitmap]>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
         let wanted = self.forks.iter().enumerate().map(|(at, fork)| {
             let (blocks, resident) = match among {
@@ -289,7 +288,7 @@ pub fn count_in(set: &RoaringBitmap, start: u32, blocks: u32) -> u32 {
     }
 }
 
-/// A path stands in for an unknown name.
+/// If a name is unknown, the relation's path is its name.
 fn is_same_name(now: &RelationName, then: &RelationName, path: &RelationPath) -> bool {
     now == then || [now, then].iter().any(|name| name.schema.is_empty() && name.name == path.to_string())
 }
@@ -467,7 +466,7 @@ impl MissRatioCurve {
     }
 }
 
-/// The number of its fork, and its position.
+/// Number of the block's fork, and its position there.
 type Block = (u32, u32);
 
 #[derive(Debug, Default)]
@@ -484,7 +483,7 @@ pub struct Reuse {
     /// Repeated requests since the sample last shrank.
     repeated: u64,
     first_requests: u64,
-    /// Number of requests by the blocks of memory with which they hit.
+    /// Number of requests by the memory, in blocks, that they need to hit.
     needed: BTreeMap<u64, u64>,
 }
 
@@ -562,7 +561,7 @@ fn round_up(blocks: u64) -> u64 {
 pub const COLUMNS: u64 = 120;
 pub const ROWS: u64 = 32;
 
-/// Pictures, up to 150 kB each. Relations touched first get one.
+/// Maximum pictures, up to 150 kB each. Relations touched first get one.
 const PICTURES_MAX: usize = 512;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -70,7 +70,7 @@ pub enum Verdict {
     Wanted,
     Other,
     Own,
-    /// Its session may still set a name.
+    /// Undecided: its session may still set a name.
     NotYet,
 }
 
@@ -80,7 +80,7 @@ pub struct Whose {
     pub postmaster_pid: Option<u32>,
     /// Start of this process, in ticks.
     begun: u64,
-    /// Living processes of the command by start in ticks: pids are reused.
+    /// Living processes of the command, with their start in ticks, because pids are reused.
     family: BTreeMap<u32, u64>,
     known: HashMap<u32, Verdict>,
     sessions: Vec<Session>,
@@ -99,7 +99,7 @@ pub struct Whose {
     command: u32,
     /// Unseen processes that count as the command's.
     unknown: u64,
-    /// Processes that count as the command's because no other read anything.
+    /// Processes that count as the command's because no other process read anything.
     alone: u64,
     pub trouble: Option<String>,
 }
@@ -128,7 +128,7 @@ impl Whose {
         verdict
     }
 
-    /// Returns others that are wanted now.
+    /// Queries the sessions. Returns others that have a wanted name now.
     pub fn refresh(&mut self) -> Vec<u32> {
         let Some(named) = self.wanted.named() else { return Vec::new() };
         let sessions = (named.ask)();
@@ -141,7 +141,7 @@ impl Whose {
         come_over
     }
 
-    /// For a command, known once one of its processes was seen.
+    /// Whether other processes can be ruled out: for a command, once one of its processes was seen.
     pub fn is_decided(&self) -> bool {
         self.has_seen_wanted || !self.is_of_command()
     }
@@ -230,12 +230,12 @@ impl Whose {
         let mut remarks = Vec::new();
         if self.unknown > 0 {
             let unknown = host::units::counted(self.unknown, "process");
-            remarks.push(format!("{unknown} ended before being identified: the reads count as the command's"));
+            remarks.push(format!("the reads of {unknown} that ended before being identified count as the command's"));
         }
         if self.alone > 0 {
             let alone = host::units::counted(self.alone, "process");
-            let why = "the reads count as the command's, because no other process requested anything";
-            remarks.push(format!("{alone} ended before being identified: {why}"));
+            let why = "count as the command's, because no other process requested anything";
+            remarks.push(format!("the reads of {alone} that ended before being identified {why}"));
         }
         remarks
     }
@@ -294,7 +294,7 @@ impl Whose {
         match client {
             Client::Member(member) if member == std::process::id() && member != command => Verdict::Own,
             Client::Member(_) => Verdict::Wanted,
-            // Noted, because an ended process cannot be classified.
+            // Noted now, because an ended process cannot be classified.
             Client::Other => {
                 self.strangers.insert(pid);
                 Verdict::Other

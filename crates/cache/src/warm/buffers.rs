@@ -148,7 +148,7 @@ impl BuffersTier<'_> {
         })
     }
 
-    /// `over_budget` blocks did not fit, for the reason `no_room`.
+    /// `over_budget` blocks were left out, for the reason `no_room`.
     fn row(
         &self,
         at: usize,
@@ -199,7 +199,7 @@ impl BuffersTier<'_> {
     }
 }
 
-/// Caps `fillable` by the `limit` of both tiers.
+/// Limits `fillable` blocks to the `limit` on both tiers. Returns the skip reason for the rest.
 fn cap(
     fillable: u64,
     budget: Option<u64>,
@@ -209,7 +209,7 @@ fn cap(
 ) -> (u64, SkipReason) {
     let reason = match budget {
         Some(_) => SkipReason::OverBudget,
-        // The unknown free buffers are the reason, not the limit.
+        // The reason is not the limit, but the unknown number of free buffers.
         None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
         None => SkipReason::NoFreeBuffer,
     };
@@ -275,7 +275,7 @@ pub struct BuffersTier<'a> {
     pub server: &'a Server,
     pub options: &'a RestoreOptions,
     pub host: &'a Host,
-    /// Upper bound; see `Crew`.
+    /// Maximum number; `Crew` chooses how many are used.
     pub connections: usize,
     /// Rest of the budget shared by both tiers.
     pub limit: Option<Bytes>,
@@ -362,7 +362,7 @@ struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// Connections that should be working.
+    /// Number of connections that should be working.
     wanted: AtomicUsize,
 }
 
@@ -499,7 +499,7 @@ const STATEMENTS_EACH: u64 = 2;
 /// Minimum throughput gain of one more connection.
 const NOTICEABLE: f64 = 1.1;
 
-/// Interval before retrying an addition that did not help: later blocks may be stored elsewhere.
+/// After this time, another connection is tried although the last did not help: later blocks may be stored elsewhere.
 const RETRY: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -514,9 +514,9 @@ struct Crew {
     connections: usize,
     /// Window's start, and totals by then.
     since: (Duration, Done),
-    /// Blocks per second before the last addition.
+    /// Blocks per second before the last connection was added.
     before: Option<f64>,
-    /// Time of the last addition without gain.
+    /// Time at which a connection was last added without gain.
     settled_at: Option<Duration>,
 }
 
@@ -579,14 +579,14 @@ impl Job {
     }
 }
 
-/// Maximum further passes. Loading sets a usage count of 1, even for 0; each further pass adds 1. Counts below 5 are
-/// one too high until the first clock sweep.
+/// Maximum passes after loading. Loading sets a usage count of 1, even for 0; each further pass adds 1. So counts below
+/// 5 are one too high until the first clock sweep.
 const PASSES_AGAIN_MAX: u8 = 4;
 
 #[derive(Debug)]
 struct JobPlan {
     pub jobs: Vec<Job>,
-    /// Blocks beyond the budget, per want.
+    /// Blocks beyond the budget, per wanted fork.
     pub over_budget: Vec<u64>,
 }
 

@@ -9,22 +9,21 @@ use super::traffic::Traffic;
 use host::linux::machine::LoadableMemory;
 use host::linux::page_cache::PageCache;
 
-/// Polling interval of waits.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Measures residency; counts forks.
+    /// Measures residency; progress counts forks.
     Measuring,
-    /// Reads into the page cache; counts bytes.
+    /// Reads into the page cache; progress counts bytes.
     Reading,
-    /// Measures residency again; counts forks.
+    /// Measures residency again; progress counts forks.
     Verifying,
-    /// Loads into shared_buffers; counts bytes.
+    /// Loads into shared_buffers; progress counts bytes.
     Buffers,
-    /// Evicts; counts forks.
+    /// Evicts; progress counts forks.
     Evicting,
-    /// Reads a volume for the first time; counts bytes.
+    /// Reads a volume for the first time; progress counts bytes.
     Hydrating,
 }
 
@@ -40,7 +39,7 @@ pub struct Unwatched;
 
 impl Watcher for Unwatched {}
 
-/// Stops a restore within one read per thread.
+/// Stops a restore once each thread has finished its current read.
 #[derive(Debug, Default)]
 pub struct Control {
     interrupted: AtomicBool,
@@ -88,7 +87,7 @@ pub trait Room: Send + Sync {
     /// Memory for cached pages, including those already cached; `None` if unknown.
     fn read_room(&self) -> Option<LoadableMemory>;
 
-    /// Age from which idle pages may be evicted despite free memory; `None` if they are not.
+    /// Age from which idle pages may be evicted despite free memory; `None` if they stay cached.
     fn idle_age(&self) -> Option<Duration>;
 }
 

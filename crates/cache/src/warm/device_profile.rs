@@ -50,17 +50,17 @@ pub enum ProfileSource {
     Default,
 }
 
-/// A read is large enough if its price is at most this share of its bytes' price.
+/// A read is large enough if its fixed price is at most this share of the price of its bytes.
 pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
-/// Maximum without a probe.
+/// Maximum read size without a probe.
 const TOLD_READ_MAX: u64 = 4 << 20;
 
-/// Fewer reads per second indicate a seeking head.
+/// A device with fewer reads per second has a seeking head.
 const SEEKING_READS_PER_SECOND: f64 = 1000.0;
 
 impl DeviceProfile {
-    /// The slower a device seeks, the larger its reads.
+    /// Uses the user's rates. The slower a device seeks, the larger its reads.
     pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;
@@ -84,7 +84,7 @@ impl DeviceProfile {
         (self.alone_seconds - 1.0 / self.reads_per_second).max(0.0)
     }
 
-    /// Device seconds unavailable to others.
+    /// Seconds in which the device cannot serve others because of these reads.
     pub fn shared_seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }

@@ -1,6 +1,6 @@
 //! Evicts relations from shared_buffers, if the server can, and from the page cache, without root. A checkpoint comes
-//! first, so that dirty buffers are not written into the page cache later. Files are measured immediately: the next
-//! query loads catalogs again.
+//! first, so that dirty buffers are not written into the page cache later. Cached pages are measured at once, because
+//! the next query loads catalogs again.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

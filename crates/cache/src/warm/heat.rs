@@ -1,7 +1,7 @@
 //! Heat of blocks relative to others. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching systems",
 //! eq. 4), a block used λ times in a buffer's lifetime is in shared_buffers with probability 1 − e^(−λ). So a window of
-//! which the share s had buffers has the heat −ln(1 − s). This separates index leaves from table pages, whose usage
-//! counts are mostly 0 or 1.
+//! blocks, of which the share s is in shared_buffers, has the heat −ln(1 − s). This separates index leaves from table
+//! pages, whose usage counts are mostly 0 or 1.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use roaring::RoaringBitmap;
 
 use crate::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
-/// Factors of usage counts, which multiply the window's heat. Low counts differ by chance. 5 is the maximum and stands
-/// for more uses, as of inner index pages.
+/// Factors by usage count on the heat of a block's window. Low counts differ by chance. 5 is the maximum and stands for
+/// more uses, as of inner index pages.
 const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
 /// Blocks per window: small enough to separate a table's newest part, large enough to average out chance.
 const WINDOW: u64 = 1024;
 
-/// Heats within this factor are one level.
+/// Heats that differ by at most this factor form one level.
 const LEVEL_RATIO: f64 = 1.5;
 
-/// Factors of page flags for a block only in the page cache: read ahead, read once, twice, more often. Flags count from
-/// the page's load, so equal blocks differ by chance. The steps are too small to justify separate reads.
+/// Factors by page flags, for a block only in the page cache: read ahead, read once, twice, more often. Flags count
+/// from the page's load, so equal blocks differ by chance. The factors differ too little to justify separate reads.
 const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 
-/// Thresholds of hot blocks: usage count; the kernel's active list; in shared_buffers in most snapshots, or eight times
-/// the usual reads.
+/// A block is hot with this usage count; on the kernel's active list; or in shared_buffers in most snapshots, or with
+/// eight times the usual reads.
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
@@ -34,7 +34,7 @@ const USUAL_SHARE_MAX: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
     os_heat: HeatSource,
-    /// Share of blocks that had a buffer; `None` if unknown.
+    /// Share of all blocks that were in shared_buffers; `None` if unknown.
     usual_share: Option<f64>,
 }
 
@@ -153,8 +153,8 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Opti
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// Uses per block in a buffer's lifetime. One block of the usual share is added, so that a small file without buffers
-/// is no hotter than usual. All are equal if buffers are unknown.
+/// Mean uses of a block in a buffer's lifetime. One block of the usual share is added, so that a small file without
+/// buffers is no hotter than usual. If the share is unknown, all are equal.
 fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
     let Some(usual_share) = usual_share else { return 1.0 };
     let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);

@@ -30,11 +30,9 @@ use host::linux::threads::{lock, on_threads};
 use host::units::Bytes;
 use postgres::{DataDirectory, Relation};
 
-/// Bytes of one read.
 const READ: u64 = 1 << 20;
 /// A power failure loses this much progress.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
-/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
 const FAILURES_MAX: usize = 20;
 
@@ -44,7 +42,6 @@ pub struct Hydration<'a> {
     /// Hot blocks of the same cluster.
     pub hot: Option<&'a Map>,
     pub threads: usize,
-    /// Bytes per second.
     pub max_rate: Option<Bytes>,
     pub sharing: Sharing,
     pub device: PlannedDevice,
@@ -71,7 +68,7 @@ pub struct HydrationReceipt {
     /// Bytes not read yet.
     pub left_bytes: Bytes,
     pub seconds: f64,
-    /// Last save of the earlier run that this one continues.
+    /// Last save of an interrupted run, which this run continues.
     pub resumed_from: Option<Timestamp>,
     /// An earlier complete run: this run read nothing.
     pub finished_before: Option<FinishedRun>,
@@ -154,7 +151,7 @@ impl Hydration<'_> {
             ..HydrationReceipt::default()
         };
         let is_finished = receipt.finished_before.is_some();
-        // The governor learns the speed of unread blocks during the run.
+        // The governor learns how fast the device delivers unread blocks.
         let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
         if !self.has_server {
             governor.note_no_server();
@@ -191,7 +188,7 @@ impl Work<'_> {
                 self.read_on(0);
                 return keep();
             };
-            // Without the watcher thread, reads do not yield.
+            // If the watcher cannot start, reads do not yield to the server.
             let watch = || self.governor.watch(self.hydration.traffic, &is_done);
             let _ = thread::Builder::new().spawn_scoped(scope, watch);
             let mut kept_at = Instant::now();
@@ -328,7 +325,6 @@ impl HydrationState {
         self.files.get(path).is_some_and(|runs| runs.iter().any(|(start, end)| (*start..*end).contains(&chunk)))
     }
 
-    /// Replaces all chunks.
     pub fn set<'a>(&mut self, done: impl Iterator<Item = (&'a str, u64)>) {
         let mut chunks: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         done.for_each(|(path, chunk)| chunks.entry(path).or_default().push(chunk));
@@ -371,7 +367,7 @@ impl StateStore {
         HydrationState::new(self.place.clone())
     }
 
-    /// Empty if none is stored for this place. A damaged file also yields a remark.
+    /// Stored progress, empty if there is none for this place. A damaged file also yields a remark.
     pub fn read(&self) -> Result<(HydrationState, Option<String>)> {
         let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
@@ -406,10 +402,10 @@ impl StateStore {
 
 // ---- chunks ----
 
-/// An interrupted chunk is read again.
+/// Bytes per chunk. A chunk whose read was interrupted is read again.
 pub const CHUNK: u64 = 8 << 20;
 
-/// 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
+/// Maximum number of chunks: 256 TB. Sparse files may claim more than any disk, and each chunk costs memory.
 const CHUNKS_MAX: u64 = 1 << 25;
 
 #[derive(Debug)]
@@ -423,8 +419,8 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Files needed at every server start come first, then by heat, then the write-ahead log, which only PostgreSQL
-    /// reads.
+    /// Puts files needed at every server start first, then relations by heat, then the write-ahead log, which only
+    /// PostgreSQL reads.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> linux::Result<Chunks> {
         let mut found = Found::default();
         found.walk(&directory.files, "")?;

@@ -35,8 +35,8 @@ pub struct Receipt {
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
     pub block_size: u32,
-    /// Whether the snapshot is of another cluster. `whole_rewritten`, `rewritten` and `dropped` then only mean other
-    /// files, or no relation of that name.
+    /// Whether the snapshot is of another cluster. `whole_rewritten` and `rewritten` then only mean another file,
+    /// `dropped` no relation of that name.
     pub is_other_cluster: bool,
     /// Nothing was read; `forecast` holds the planned reads.
     pub is_dry_run: bool,
@@ -59,23 +59,23 @@ pub struct Receipt {
     pub no_double: Option<NoDouble>,
     /// Why the restore ended early. `None` after a complete run.
     pub stopped_by: Option<StopReason>,
-    /// Sentences, also about skipped buffers of template databases.
+    /// Remarks as sentences, for example on skipped buffers of template databases.
     pub remarks: Vec<String>,
 }
 
 /// Bytes in the page cache that are also in shared_buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, crate::JsonSchema)]
 pub struct NoDouble {
-    /// Before their eviction.
+    /// Bytes cached in both tiers before the eviction.
     pub cached_before_bytes: Bytes,
-    /// After their eviction.
+    /// Bytes cached in both tiers after the eviction.
     pub cached_after_bytes: Bytes,
 }
 
 /// Forecast for shared_buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, crate::JsonSchema)]
 pub struct BuffersForecast {
-    /// Number of statements, with those that only raise usage counts.
+    /// Number of statements, including those that only raise usage counts.
     pub statements: u64,
     /// Bytes to load.
     pub load_bytes: Bytes,
@@ -194,53 +194,54 @@ pub struct Skipped {
     pub detail: Option<String>,
 }
 
-/// Why blocks are missing. Each reason begins with its exit status; of several, 3 precedes 1 and 0. Status 3 ignores
-/// less than 0.1 % of a tier's requested bytes, and less than 1 MB below 1 %.
+/// Why blocks are missing. Each description begins with the exit status; of several, 3 precedes 1 and 0. Status 3
+/// ignores less than 0.1 % of a tier's requested bytes, and less than 1 MB if that is below 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, crate::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// 0: the relation is not in the catalog.
+    /// Exit status 0: the relation is not in the catalog.
     Dropped,
-    /// 0: the file is missing for an unknown reason.
+    /// Exit status 0: the file is missing for an unknown reason.
     FileGone,
-    /// 0: the relation was rewritten, and its blocks have unknown positions. The page cache gets the whole fork if at
-    /// least half was requested.
+    /// Exit status 0: the relation was rewritten, so its blocks have unknown positions. The page cache gets the whole
+    /// fork if at least half was requested.
     Rewritten,
-    /// 0: the fork is shorter now.
+    /// Exit status 0: the fork is shorter now.
     Truncated,
-    /// 0: the database accepts no connections, as template0.
+    /// Exit status 0: the database accepts no connections, as template0.
     DatabaseUnreachable,
-    /// 3: no permission to read the file or its residency.
+    /// Exit status 3: no permission to read the file or its residency.
     NoPermission,
-    /// 1: a read failed.
+    /// Exit status 1: a read failed.
     ReadFailed,
-    /// 1: the limit on open files (`ulimit -n`) is too low.
+    /// Exit status 1: the limit on open files (`ulimit -n`) is too low.
     TooFewFiles,
-    /// 0: the budget went to hotter blocks.
+    /// Exit status 0: the budget went to hotter blocks.
     OverBudget,
-    /// 0: no memory to keep it cached.
+    /// Exit status 0: there is no memory to keep the blocks cached.
     NoMemory,
-    /// 0: read, but not resident afterwards.
+    /// Exit status 0: read, but not resident afterwards.
     DidNotStay,
-    /// 0: the restore was interrupted.
+    /// Exit status 0: the restore was interrupted.
     Interrupted,
-    /// The server bypasses the page cache (`debug_io_direct`): 3 with `--tier os`, 0 with shared_buffers.
+    /// The server bypasses the page cache (`debug_io_direct`). Exit status 3 with `--tier os`; 0 if shared_buffers were
+    /// requested.
     DirectIo,
-    /// No server runs: 1 with `--tier buffers`, 0 with the page cache only.
+    /// No server runs. Exit status 1 with `--tier buffers`; 0 if the page cache was requested.
     NoServer,
-    /// 1: the server disappeared, or does not answer.
+    /// Exit status 1: the server disappeared, or does not answer.
     ServerGone,
-    /// 3: the server refused the login.
+    /// Exit status 3: the server refused the login.
     LoginRefused,
-    /// 3: the role lacks a privilege in the server.
+    /// Exit status 3: the role lacks a privilege in the server.
     NoPrivilege,
-    /// 3: pg_prewarm is missing; 0 if only system catalogs were requested.
+    /// Exit status 3: pg_prewarm is missing. Exit status 0 if only system catalogs were requested.
     NoPrewarm,
-    /// 0: shared_buffers have no free buffer.
+    /// Exit status 0: shared_buffers have no free buffer.
     NoFreeBuffer,
-    /// 3: pg_buffercache is unreadable, and `--budget buffers=` is missing.
+    /// Exit status 3: pg_buffercache is unreadable, and `--budget buffers=` is missing.
     FreeBuffersUnknown,
-    /// 3: the data directory is not on this host.
+    /// Exit status 3: the data directory is not on this host.
     NoDataDirectory,
 }
 
@@ -282,7 +283,7 @@ impl StopReason {
     }
 }
 
-/// The first bound suits large caches, the second a few tables in `postgres`.
+/// The first bound suits large caches, the second a few tables in the database `postgres`.
 fn is_negligible(left: Bytes, asked: Bytes) -> bool {
     left.0 < asked.0 / 1000 || left.0 < (1 << 20).min(asked.0 / 100)
 }
@@ -292,7 +293,7 @@ impl Receipt {
         self.stopped_by == Some(StopReason::Interrupted)
     }
 
-    /// A missing privilege ranks first: it persists. `None` if all omissions were expected or negligible.
+    /// A missing privilege ranks first, because it persists. `None` if all omissions were expected or negligible.
     pub fn failure(&self) -> Option<ErrorKind> {
         if self.is_interrupted() {
             return Some(ErrorKind::Interrupted);
@@ -315,7 +316,7 @@ impl Receipt {
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),
-            // Such a server does not use the page cache.
+            // A server with direct I/O does not use the page cache.
             SkipReason::DirectIo if self.buffers.is_some() => None,
             // A database without user tables needs no pg_prewarm.
             SkipReason::NoPrewarm if !self.has_user_tables(&skipped.name.database) => None,

@@ -1,6 +1,7 @@
-//! Observes live traffic and decides the restore's share of the device. A saturated limit delays even single blocks: 80
-//! ms at 100 % of the bandwidth, 0.2 ms at 98 %. A server that rarely reads is hardly hurt just below saturation. One
-//! that always waits for the disk gains most from a fast finish. See docs/decisions/below-saturation.md.
+//! Observes live traffic and decides the restore's share of the device. A saturated device delays even single-block
+//! reads: 80 ms at 100 % of the bandwidth, 0.2 ms at 98 %. A server that rarely reads is hardly hurt just below
+//! saturation. A server that always waits for the disk gains most from a fast finish. See
+//! docs/decisions/below-saturation.md.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -17,15 +18,15 @@ use postgres::background_kind;
 
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Half a second of looks.
+/// Half a second of looks is remembered.
 const LOOKS: usize = 20;
 
 /// Interval between experiments, which lower the rate to test whether the restore makes traffic wait. Until the hot
 /// blocks are read, experiments delay traffic.
 const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Interval once the hot blocks are read: experiments are then cheap. Each failure after the first doubles it, up to
-/// the maximum.
+/// Interval between experiments once the hot blocks are read: they are then cheap. Each failure after the first doubles
+/// it, up to the maximum.
 const COLD_EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
@@ -34,7 +35,7 @@ const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Times of an experiment right after the hot blocks, whose last reads are in flight.
+/// Durations for the experiment right after the hot blocks, whose last reads are in flight.
 const SURE_EXPERIMENT_SETTLES: Duration = Duration::from_millis(300);
 const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 
@@ -42,23 +43,25 @@ const SURE_EXPERIMENT_LASTS: Duration = Duration::from_millis(500);
 /// (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
-/// Minimum if so few reads in flight reach the bandwidth. Each one delays the server's misses.
+/// Minimum reads in flight if so few already reach the bandwidth. Each one delays the server's misses.
 const REACHED_DEPTH_MIN: usize = 4;
 
-/// Initial depth, while a cold server's misses take most reads. A larger one slows the server, at the same restore rate
-/// (docs/decisions/reads-in-flight.md).
+/// Initial reads in flight, while a cold server's misses take most reads. More would slow the server, but not speed up
+/// the restore (docs/decisions/reads-in-flight.md).
 const SHARED_DEPTH_FIRST: usize = 8;
 
-/// Maximum depth beside flowing traffic, which has few misses.
+/// Maximum reads in flight beside flowing traffic, which has few misses.
 const FLOWING_DEPTH: usize = 4;
 
-/// Maximum depth: with more, others get next to nothing.
+/// Maximum reads in flight: with more, others get next to nothing.
 const SHARED_DEPTH_MAX: usize = 13;
 
-/// Minimum share of reads for others: below it, the depth falls. Alone on a cold cache, others use nearly all reads.
+/// If others get a smaller share of the reads, the restore keeps fewer in flight. Alone on a cold cache, others use
+/// nearly all reads.
 const OTHERS_SHARE_MIN: f64 = 0.35;
 
-/// Above this share, the depth rises: others' misses split the restore's reads, and a faster finish ends the misses.
+/// If others get a larger share, the restore keeps more in flight: others' misses split its reads, and a faster finish
+/// ends the misses.
 const OTHERS_SHARE_MAX: f64 = 0.5;
 
 /// Below this share of the bandwidth, the server's misses slow the restore: each costs a read and splits another.
@@ -67,10 +70,10 @@ const PUSHED_BELOW: f64 = 0.92;
 /// Bandwidth share of a gentle restore. Large reads at this rate use few reads per second.
 const GENTLE_SHARE: f64 = 0.3;
 
-/// Traffic flows once less than this share of its busy processes waits for the disk ...
+/// Waiting traffic flows once less than this share of its busy processes waits for the disk.
 const FLOWS_BELOW: f64 = 0.55;
 
-/// ... until more than this share does.
+/// Flowing traffic waits once more than this share of its busy processes does.
 const WAITS_ABOVE: f64 = 0.75;
 
 /// Mean busy processes per look below which traffic is idle.
@@ -84,7 +87,7 @@ const WRITERS: [&str; 3] = ["checkpointer", "background writer", "walwriter"];
 
 const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval of listing the processes, with many titles to read.
+/// Interval of listing the processes if there are many titles to read.
 const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a restore shares the device with the server's traffic.
@@ -139,13 +142,13 @@ pub struct Looks {
     load: Load,
     experiment_at: Duration,
     is_experiment: bool,
-    /// The experiment follows the hot blocks.
+    /// The current experiment follows right after the hot blocks.
     is_sure: bool,
     /// An experiment after the hot blocks is to start at once.
     is_due: bool,
     /// Failed experiments since traffic last flowed.
     failures: u32,
-    /// Interval before doubling.
+    /// Interval between experiments, before failures double it.
     interval: Duration,
 }
 
@@ -249,7 +252,7 @@ impl SharedDepth {
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
-            // Others are not the reason for unused bandwidth.
+            // Others read little, so they are not the reason for unused bandwidth.
             depth if others_share < OTHERS_SHARE_MIN => {
                 let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
                 (depth - depth.div_ceil(3)).max(least).min(most)
@@ -266,7 +269,7 @@ impl SharedDepth {
 }
 
 impl Sharing {
-    /// `share` of the bandwidth applies beside flowing traffic.
+    /// `share` of the bandwidth applies while traffic flows.
     pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize, share: f64) -> Allowed {
         let depth = threads.min(shared.0);
         let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
@@ -290,7 +293,7 @@ struct Backends {
     read_at: Option<Instant>,
     /// `None` without a postmaster.
     pids: Option<Vec<u32>>,
-    /// Processes per observed one.
+    /// Number of processes per observed one.
     step: usize,
 }
 

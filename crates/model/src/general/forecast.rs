@@ -381,7 +381,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Equal throughput is not enough: a rare read may read far ahead.
+    /// Steady throughput is not enough: a rare read may still read far ahead.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;

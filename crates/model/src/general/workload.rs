@@ -41,7 +41,7 @@ pub struct Access {
     pub runs_per_transaction: f64,
 }
 
-/// Shorter mean runs count as single pages.
+/// Accesses with a shorter mean run count as single pages.
 const LONGEST_POINT: f64 = 1.05;
 
 /// A run over this share of the class counts as a full scan.

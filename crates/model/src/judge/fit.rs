@@ -1,5 +1,5 @@
-//! Fits the closed form (Td, Tc, P) to a measured warm-up. By logarithms, cold and warm seconds count alike; Tukey's
-//! biweight discounts stalls and outliers.
+//! Fits the closed form (Td, Tc, P) to a measured warm-up. The fit uses logarithms, so cold and warm seconds count
+//! alike; Tukey's biweight discounts stalls and outliers.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;

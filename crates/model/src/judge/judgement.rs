@@ -25,7 +25,7 @@ pub struct Judgement {
     pub period_seconds: Option<f64>,
     /// Throughput of the level; if it was not reached, the fitted throughput.
     pub steady_tps: Option<f64>,
-    /// Distance from `steady_tps` to the ends of the true level's 95 % interval, as a difference of logarithms.
+    /// Half the width of the 95 % interval of `steady_tps`, as a difference of logarithms.
     pub level_error_share: Option<f64>,
     /// Mean throughput of the whole run.
     pub mean_tps: f64,
@@ -38,7 +38,7 @@ pub struct Judgement {
     /// Until 95 % of `steady_tps`; 0 if the run began there.
     pub to_95_seconds: Option<f64>,
     pub run_seconds: f64,
-    /// Length that a verdict of steady or periodic needs, if known.
+    /// Run length that a verdict of steady or periodic needs, if known.
     pub should_have_run_seconds: Option<f64>,
     pub fit: Option<Fit>,
     /// Why the model was not fitted.

@@ -8,7 +8,7 @@ use crate::compute_median;
 
 const LEAST_TAIL_VALUES: usize = 10;
 
-/// Minimum values of a level if device reads prove that it is warm.
+/// Minimum values in a level that device reads prove to be warm.
 const PROVEN_TAIL_VALUES: usize = 5;
 
 /// Largest fall of a steady tail. A fall needs fewer standard errors than a rise, because a false fall is visible on
@@ -103,10 +103,10 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
     rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
 }
 
-/// Each rule precedes those that would hide it.
+/// The first rule that applies decides, so each precedes those that would hide it.
 fn decide(series: &Series, tail: &Tail, least: usize) -> Reason {
     let rises = tail.trend.exceeds(SAME_LEVEL, INTERVAL) && !has_levelled_off(tail);
-    // Random arrivals are the only noise, so demand a clear fall.
+    // With a rate limit, random arrivals are the only noise, so only a clear fall counts.
     let fall_errors = if series.facts.is_rate_limited { INTERVAL } else { FALL_ERRORS };
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, fall_errors);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
@@ -161,7 +161,7 @@ fn find_unlike(tail: &Tail) -> Option<f64> {
 }
 
 fn told_seconds(series: &Series, tail: &Tail, least: usize) -> Option<f64> {
-    // A slow pattern may have shown twice; four repetitions take twice the time.
+    // The run may show a slow pattern twice. Four repetitions take twice the time.
     let again = find_unlike(tail).map_or(0.0, |_| 2.0 * series.seconds());
     let longer = |values: &usize| Some(values + values / 10 + 1).filter(|values| *values <= MOST_TOLD_VALUES);
     let mut lengths = std::iter::successors(Some(tail.len().max(least)), longer);
@@ -195,7 +195,7 @@ fn tell_standstills(series: &Series, tail: &Tail, from: f64) -> Option<String> {
     ))
 }
 
-/// Start of the level: the end of the rise, if enough remains.
+/// Start of the level: the end of the rise, if enough of the run remains.
 fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
     let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
@@ -231,7 +231,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, reason: Rea
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
     let reached = |share: f64| {
         let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
-        // An unreached time is never before the end of the run.
+        // A share that was not reached is forecast for the end of the run at the earliest.
         let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
         measured.or_else(|| if is_level { None } else { promised() })
     };

@@ -18,7 +18,7 @@ const EARLY_SHARE: f64 = 0.3;
 pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
-/// Faster before: a segment of `FASTER_SHARE` of the run exceeded the level by `FASTER_BEFORE`.
+/// The run was faster before if a segment of `FASTER_SHARE` of it exceeded the level by `FASTER_BEFORE`.
 const FASTER_BEFORE: f64 = 0.08;
 const FASTER_SHARE: f64 = 0.05;
 
@@ -28,12 +28,12 @@ const WARMING_SHARE: f64 = 0.75;
 /// Number of values whose mean separates noise from a different level.
 const SHORT_LEVEL: usize = 8;
 
-/// Throughput has leapt if the first half of the transactions below `LEAP_SHARE` caused less than `LEAP_PART` of the
-/// rise. The workload's own reads cause at least half (in logarithms), less noise.
+/// Throughput has leapt if, of the transactions before `LEAP_SHARE` of the level, the first half caused less than
+/// `LEAP_PART` of the rise. The workload's own reads cause at least half (in logarithms), less noise.
 const LEAP_SHARE: f64 = 0.5;
 const LEAP_PART: f64 = 0.25;
 
-/// A curve that starts higher rises too little to judge.
+/// A curve that starts at a larger share of its level rises too little to judge.
 const LEAP_FROM: f64 = 0.35;
 
 /// Share of the values that `find_span` ignores at each end.
@@ -82,7 +82,7 @@ pub(super) struct Tail {
     /// Measured by the curve's falls.
     pub noise: Noise,
     pub trend_seconds: f64,
-    /// The tail's trend. The error is from the noise of falls; for `fall`, of rises.
+    /// Trends of the tail. Errors are from the noise of falls, but that of `fall` from the noise of rises.
     pub trend: Trend,
     pub fall: Trend,
     pub late_trend: Trend,
@@ -229,7 +229,7 @@ fn without_period(rates: &[f64]) -> Vec<f64> {
     (0..rates.len()).map(mean).collect()
 }
 
-/// Medians hide a stall of one second in hours. A gap repeats the last value.
+/// Rates are medians, which hide a stall of one second in hours. A gap repeats the last rate.
 fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
     let mut rates = Vec::with_capacity(MOST_VALUES);
@@ -380,7 +380,7 @@ const SHORTEST: usize = 3;
 const LEAST_AUTOCORRELATION: f64 = 0.3;
 const LEAST_PROMINENCE: f64 = 0.25;
 
-/// Standard errors (1 ÷ √n) that exclude chance over many lags.
+/// Minimum autocorrelation in standard errors (1 ÷ √n): excludes chance over many lags.
 const ERRORS: f64 = 3.0;
 
 /// Minimum share of the variance explained by the period, and minimum range of throughput.

@@ -3,7 +3,8 @@ use super::tail::{Noise, Tail};
 use super::{Bucket, Series};
 use crate::WARM_SHARE;
 
-/// Probability of an unfinished rise: above `CERTAIN` the level is cold, above `LIKELY` unknown.
+/// If a rise is unfinished with a probability above `CERTAIN`, the level is cold; above `LIKELY`, its warmth is
+/// unknown.
 const CERTAIN: f64 = 0.95;
 const LIKELY: f64 = 0.35;
 
@@ -87,7 +88,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
             false => unknown(format!("its rise suggests that it ended at {share} of the warm throughput")),
         };
     }
-    // For a short time, a warm hot part and a slow rise look like a warm server.
+    // A warm hot part and a slow rise of the rest look for a short time like a warm server.
     if late {
         return unknown("its level began in the run's second half: a slow rise would not show".to_owned());
     }
@@ -122,7 +123,7 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
             format!("its {:.0} transactions could have read all {pages:.0} pages", series.transactions()),
         ),
         false => unknown(format!(
-            "a cold server with {pages:.0} pages would have been as flat over its {transactions:.0} transactions"
+            "the throughput of a cold server with {pages:.0} pages would be as flat over {transactions:.0} transactions"
         )),
     }
 }
@@ -134,10 +135,10 @@ fn find_unread_warmth(series: &Series, tail: &Tail, pages: Option<f64>, late: bo
 
 const MOST_STRETCHES: usize = 60;
 
-/// Ignored share of the curve, which shows the first pages.
+/// Ignored beginning of the curve, which shows how the first pages are read.
 const FROM: f64 = 0.5;
 
-/// Relative difference between real curves and these forms.
+/// Relative difference between real curves and the forms of the model.
 const MISFIT: f64 = 0.015;
 
 /// Clamps residuals, in standard deviations.
@@ -152,9 +153,9 @@ const UNFINISHED: f64 = 0.9;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Approach {
-    /// Share at the end, averaged over all forms.
+    /// Reached share of the warm throughput, averaged over all forms.
     pub share: f64,
-    /// Probability that it is less than 90 %.
+    /// Probability that this share is below 90 %.
     pub unfinished: f64,
 }
 
@@ -214,7 +215,7 @@ const CLIENTS_OF_CORES: f64 = 4.0;
 /// A shorter slow start may be due to connections, catalogs and limiter bursts.
 const SLOW_START_SECONDS: f64 = 10.0;
 
-/// Standard errors exceeded once in 160 times.
+/// Standard errors that chance exceeds once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
 /// Minimum transactions of a plateau, as a multiple of the pages.
@@ -225,14 +226,14 @@ const READ_PAGES: f64 = 3.0;
 
 const RISEN_SHARE: f64 = 0.8;
 
-/// Share of the minimal transactions; allows for read-ahead and other pages.
+/// Share of a computed minimum that counts, to allow for read-ahead and other pages.
 const OWN_RISE: f64 = 0.5;
 
 fn find_like_memory(series: &Series, tail: &Tail) -> Option<Warmth> {
     let clients = f64::from(series.facts.clients?);
     let seconds = clients / tail.level;
     let evidence = format!(
-        "the processors limited it: {clients} clients waited {:.3} ms per transaction, too short for a device",
+        "the processors limited throughput: {clients} clients waited {:.3} ms per transaction, too short for a device",
         1e3 * seconds
     );
     (seconds < MEMORY_SECONDS * (clients / CLIENTS_OF_CORES).max(1.0)).then(|| Warmth::known(true, evidence))

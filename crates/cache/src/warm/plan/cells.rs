@@ -9,7 +9,7 @@ const COLD: u8 = 0;
 /// Cached, or read by an earlier step.
 const RESIDENT: u8 = u8::MAX;
 
-/// Cells, each cold, resident, or heat level plus one.
+/// One byte per block: cold, resident, or heat level plus one.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     cells: Vec<u8>,
@@ -21,8 +21,8 @@ pub struct Cells {
 pub struct Run {
     pub start: u32,
     pub end: u32,
-    /// Unrequested blocks since the previous run. `None` for the first run, or after a resident block: there the kernel
-    /// splits reads.
+    /// Unrequested blocks since the previous run. `None` for the first run, and after a resident block, because the
+    /// kernel splits reads there.
     pub gap: Option<u16>,
 }
 
@@ -93,7 +93,7 @@ impl Cells {
     }
 }
 
-/// Relative to `start`.
+/// Visits ranges relative to `start`.
 fn for_each_range(blocks: &RoaringBitmap, start: u64, end: u64, mut visit: impl FnMut(std::ops::Range<usize>)) {
     let (Ok(first), Ok(last)) = (u32::try_from(start), u32::try_from(end - 1)) else { return };
     let mut ranges = blocks.range(first..=last);
@@ -135,7 +135,6 @@ impl<'a> Slices<'a> {
         Slices { wanted, fork, segment_blocks: segment_blocks.max(1).into(), largest_read, at: 0 }
     }
 
-    /// Fills `cells`.
     pub fn next(&mut self, cells: &mut Cells) -> Option<Slice> {
         let start = self.next_wanted()?;
         let segment_end = (start / self.segment_blocks + 1) * self.segment_blocks;
@@ -152,7 +151,8 @@ impl<'a> Slices<'a> {
         Some(Slice { fork: self.fork, start, end, is_head })
     }
 
-    /// Moves the end out of a run, to where a read would end anyway. Returns the blocks cut off.
+    /// If the end is within a run, moves it back to where a read would end anyway. Returns the number of blocks cut
+    /// off.
     fn cut_back(&self, cells: &mut Cells) -> u64 {
         let run = cells.last_run_start();
         let cut = (cells.len() - run) % self.largest_read;
@@ -200,7 +200,7 @@ pub struct WantedFork {
     /// block's hottest level counts.
     pub levels: Vec<(f32, RoaringBitmap)>,
     pub resident: RoaringBitmap,
-    /// In fork order; empty if irrelevant or unknown.
+    /// Positions on the device, in fork order; empty if irrelevant or unknown.
     pub places: Vec<Place>,
 }
 

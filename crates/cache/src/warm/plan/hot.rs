@@ -2,19 +2,19 @@
 
 use super::merge::Link;
 
-/// The hot part ends where heat per second falls by this factor ...
+/// The hot part ends at a drop, where heat per second falls by at least this factor.
 const DROP_MIN: f64 = 32.0;
 
-/// ... within this share of the plan's seconds (catalogs may lie between) ...
+/// A drop may extend over this share of the plan's seconds, because catalogs may lie between.
 const DROP_WITHIN: f64 = 0.02;
 
-/// ... with at most this share of heat left. An index is much hotter than its table, but useless alone.
+/// Maximum share of heat after a drop. An index is much hotter than its table, but useless alone.
 const LEFT_HEAT_MAX: f64 = 0.125;
 
-/// The part up to the next drop is hot too if it has this share of the heat. An index before it may have nearly all.
+/// Steps between two drops are also hot if they have this share of the heat: an index before them may have nearly all.
 const MORE_HEAT_MIN: f64 = 1.0 / 16.0;
 
-/// The hot part counts as begun when this share of its seconds is left: small catalogs may be read late.
+/// The hot part counts as begun when at most this share of its seconds is left: small catalogs may be read late.
 const LEFT_MAX: f64 = 0.06;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct Hot {
 
 #[derive(Clone, Copy)]
 struct End {
-    /// Sums up to the drop; `least` is the last step's heat per second.
+    /// Seconds and heat up to the drop; `least` is the heat per second of the last step before it.
     seconds: f64,
     heat: f64,
     least: f64,
@@ -42,7 +42,7 @@ impl Hot {
         let heats: Vec<f64> = cumulated(hottest_first.iter().map(|link| link.heat)).collect();
         let (within, all_heat) = (ends.last()? * DROP_WITHIN, *heats.last()?);
         let drops = hottest_first.iter().zip(&ends).zip(&heats).filter_map(|((link, seconds), heat)| {
-            // A cold rest lasts at least `within`.
+            // At least `within` seconds must follow a drop.
             let beyond = hottest_first.get(ends.partition_point(|end| end - seconds < within))?;
             let least = link.density();
             let is_drop = least > beyond.density() * DROP_MIN && all_heat - heat <= all_heat * LEFT_HEAT_MAX;
@@ -55,7 +55,7 @@ impl Hot {
         Some(Hot { least: end.least, seconds: end.seconds, left: end.seconds })
     }
 
-    /// Rest of an earlier plan's hot part; prices may differ.
+    /// Rest of an earlier plan's hot part. The new plan's prices may differ.
     pub fn left_of<'a>(earlier_least: f64, steps: impl Iterator<Item = &'a Link>) -> Hot {
         let least = earlier_least / DROP_MIN.sqrt();
         let seconds = steps.filter(|link| link.density() >= least).map(|link| link.seconds).sum();

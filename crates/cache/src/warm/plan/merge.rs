@@ -11,7 +11,7 @@ pub struct Prices<'a> {
     pub geometry: Geometry,
     /// In blocks.
     pub largest_read: u32,
-    /// Gaps of the whole plan; `None` if each slice decides.
+    /// Gaps that the whole plan reads over; `None` if each slice chooses its own.
     pub merging: Option<Merging>,
 }
 
@@ -34,7 +34,7 @@ impl Prices<'_> {
         self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
     }
 
-    /// Prices of the next slice, which uses up some of the plan's ties.
+    /// Returns the prices for this slice, and deducts the slice's gaps of length `gap` from `ties`.
     pub fn next(&mut self, cells: &Cells) -> Self {
         let here = *self;
         if let Some(Merging { gap, ties: ties @ 1.. }) = &mut self.merging {
@@ -51,7 +51,7 @@ pub struct Cost {
     pub blocks: u32,
 }
 
-/// Reads over gaps shorter than `gap` blocks, and over the first `ties` gaps of that length.
+/// Reads over gaps shorter than `gap` blocks, and over the first `ties` gaps of exactly that length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     gap: u16,
@@ -59,9 +59,7 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// One read per run.
     pub const NONE: Merging = Merging { gap: 0, ties: 0 };
-    /// Reads over every gap.
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 }
 
@@ -71,13 +69,13 @@ pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost
         return (merging, cost(cells, coldest, merging, prices.largest_read));
     }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    // The estimate does not cut joined reads to the largest read, so both extremes compete.
+    // The estimate does not cut joined reads to the largest read, so both extremes, no gap and all gaps, compete too.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
     costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
-/// Best gaps, if reading over each one saves a read.
+/// Best gaps, assuming that reading over each gap saves a read.
 fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> Merging {
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
@@ -113,7 +111,7 @@ pub fn for_each_read(cells: &Cells, coldest: u8, merging: Merging, largest_read:
     });
 }
 
-/// Visits stretches, not yet cut to the largest read.
+/// Visits stretches of runs joined by `merging`, not yet cut to the largest read.
 pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit: impl FnMut(u32, u32)) {
     let mut ties = merging.ties;
     let mut stretch: Option<(u32, u32)> = None;
@@ -141,7 +139,7 @@ pub fn for_each_stretch(cells: &Cells, coldest: u8, merging: Merging, mut visit:
 // one; others are joined (chain decomposition of Smith's rule for least weighted completion time). Passes fragment
 // reads, so their extra cost is limited.
 
-/// Minimum density ratio to the next pass. Each pass adds reads, which live traffic needs too.
+/// Minimum ratio of heat per second to the next pass's. Each pass adds reads, which live traffic needs too.
 const PASS_GAIN_MIN: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,11 +148,11 @@ pub struct Link {
     pub coldest: u8,
     pub merging: Merging,
     pub cost: Cost,
-    /// Includes colder blocks in gaps.
+    /// Includes colder blocks in gaps that are read over.
     pub wanted_blocks: u32,
     /// Sum over `wanted_blocks`.
     pub heat: f64,
-    /// Device seconds of the untrimmed link.
+    /// Device seconds, even if a budget then cuts the link.
     pub seconds: f64,
 }
 
@@ -164,7 +162,7 @@ impl Link {
     }
 }
 
-/// Passes by decreasing density. Reading hot blocks first may add the share `premium` to the device time.
+/// Passes by decreasing heat per second. Reading hot blocks first may add the share `premium` to the device time.
 pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>, premium: f64) -> Vec<Link> {
     let levels: Vec<u8> = slice.levels().collect();
     let Some(coldest) = levels.last() else { return Vec::new() };
@@ -228,7 +226,7 @@ const GAP_MAX: usize = 1024;
 /// Rounds, each using the reads counted in the last one.
 const ROUNDS: usize = 3;
 
-/// `None` if the prices add up, so each slice decides.
+/// Gaps of the whole plan. `None` if the prices of reads and bytes add up: each slice then chooses its own.
 pub fn choose_for_all(forks: &[WantedFork], prices: Prices<'_>, cells: &mut Cells) -> Option<Merging> {
     if prices.device.overlap == 0.0 {
         return None;
@@ -302,7 +300,7 @@ impl Gaps {
         }
     }
 
-    /// Best gaps, if all but `unsaved_reads` save one read each. Also returns the number of reads left.
+    /// Best gaps, if all but `unsaved_reads` of them save a read each. Also returns the number of reads left.
     fn choose(&self, prices: &Prices<'_>, unsaved_reads: u64) -> (Merging, u64) {
         let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
         let mut best = (prices.idle_seconds(reads, blocks), 0, 0, reads);

@@ -12,7 +12,7 @@ use host::units::Bytes;
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
 /// Maximum lead over the other stream beside live traffic, in reads (4 s on a common volume). A stream at this lead
-/// waits, and loses budget. So the lead exceeds the reads of catalogs beside a cold server's misses.
+/// waits, and loses budget. So the lead exceeds the reads that load catalogs while a cold server's misses compete.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 #[derive(Debug)]
@@ -26,15 +26,14 @@ pub struct Mix<'a> {
     debt: f64,
     begun: usize,
     hot: Option<Hot>,
-    /// False if the device would seek.
+    /// Whether adjacent reads may be joined; false if the device would seek.
     may_join: bool,
 }
 
 #[derive(Debug, Default)]
 struct Stream {
-    /// Next step to examine.
     next: usize,
-    /// Seconds of the plan before the step of the next reads.
+    /// Seconds of the plan before the current step.
     starts_at: f64,
     /// Reads, seconds and number of the current step.
     reads: VecDeque<Read>,

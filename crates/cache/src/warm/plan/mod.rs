@@ -59,11 +59,11 @@ impl Forecast {
     }
 }
 
-/// Beside others, reading hot blocks first may add this share of device time.
+/// While others use the device, reading hot blocks first may add this share of device time.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
-/// Price multiplier of a read beside others: eight clients with cold rows take two of three reads, so fewer, larger
-/// reads load hot blocks sooner.
+/// Factor on a read's price while others use the device: eight clients with cold rows take two of three reads, so
+/// fewer, larger reads load hot blocks sooner.
 const SHARED_READ_WORTH: f64 = 3.0;
 
 /// Users of the device while a plan runs.
@@ -160,7 +160,7 @@ impl Plan {
         Plan { earlier_hot_least, ..Plan::new(forks, self.geometry, self.device, situation, None) }
     }
 
-    /// Hot part of this plan, or the rest of an earlier one's.
+    /// Hot part of this plan, or the rest of an earlier plan's.
     fn hot(&self) -> Option<Hot> {
         let links = || self.ordered().map(|step| &step.link);
         Hot::of(links()).or_else(|| self.earlier_hot_least.map(|least| Hot::left_of(least, links())))

@@ -36,7 +36,7 @@ const SEQUENTIAL_READ: u64 = 1 << 20;
 /// Reads in flight for large reads. Few reach the bandwidth, and many delay a stop.
 const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Shares of time and bytes of one phase. The times leave room for last reads that a limiter delays.
+/// Shares of the probe's time and bytes for one phase. The times leave room for last reads that a limiter delays.
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
@@ -96,7 +96,7 @@ impl Probe<'_> {
 }
 
 impl Running<'_> {
-    /// Increases the depth until that gains nothing.
+    /// Increases the reads in flight until more gain nothing.
     fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>> {
         let mut points: Vec<DepthPoint> = Vec::new();
         for depth in DEPTHS {
@@ -215,7 +215,7 @@ struct Place {
     offset: u64,
 }
 
-/// Places, each used once before any repeats.
+/// Positions to read, each used once before any repeats.
 #[derive(Debug)]
 struct Places {
     places: Vec<Place>,
@@ -299,13 +299,13 @@ fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
 
 // ---- phase ----
 
-/// Initial time of a phase that does not count, at most this share. The kernel's limiter (blk-throttle) uses slices of
-/// 100 ms and allows more than two at first. Two reads always count, because a small budget allows only four of the
-/// largest.
+/// The first `DISCARDED` of a phase does not count, but at most this share. The kernel's limiter (blk-throttle) uses
+/// slices of 100 ms and allows the reads of more than two at first. Two reads always count, because a small budget
+/// allows only four of the largest.
 const DISCARDED: Duration = Duration::from_millis(200);
 const DISCARDED_RATIO: f64 = 0.25;
 
-/// A pause between bursts exceeds this multiple of the median interval, and this many seconds.
+/// An interval is a pause between bursts above this multiple of the median interval, and this many seconds.
 const PAUSE_RATIO: f64 = 10.0;
 const PAUSE_MIN: f64 = 0.01;
 
@@ -402,7 +402,7 @@ fn compute_rate(ends: &[f64]) -> Option<f64> {
     let pause = PAUSE_MIN.max(distances.get(distances.len() / 2)? * PAUSE_RATIO);
     let starts: Vec<usize> = (1..ends.len()).filter(|at| ends[*at] - ends[at - 1] > pause).collect();
     if let [first, .., last] = starts[..]
-        // Otherwise the pauses are single stalls.
+        // If bursts cover less than half of the time, the pauses are single stalls.
         && ends[last] - ends[first] > (ends[to] - ends[from]) / 2.0
     {
         (from, to) = (first, last);
@@ -475,7 +475,7 @@ pub struct Fit {
 
 // ---- fit ----
 
-/// Rates above this share of the best are equal: measurements vary as much.
+/// Rates above this share of the best count as equal, because measurements vary as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
 /// Minimum gain that justifies a greater depth.
 const GAIN_MIN: f64 = 1.05;
@@ -531,7 +531,7 @@ fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -> De
     DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
 }
 
-/// Minimizes the squares of the relative errors.
+/// Overlap that minimizes the squares of the relative errors.
 fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
     let (mut top, mut bottom) = (0.0, 0.0);
     for point in points {

@@ -17,7 +17,7 @@ const PROFILE: &str = "the device's profile";
 
 const FORMAT: u32 = 1;
 
-/// A measurement above this multiple of the limit ended before the limit took effect.
+/// A rate above this multiple of the limit was measured before the limit took effect.
 const UNFELT_RATIO: f64 = 1.15;
 
 /// Accepted ranges: a file is untrusted text.
@@ -51,7 +51,8 @@ pub struct StoredDevice {
 }
 
 impl DeviceRecord {
-    /// Uses the limit if the probe's budget ended before the limit took effect, after tenths of a second.
+    /// If the probe's budget ended before the cgroup's limit took effect (after tenths of a second), the profile gets
+    /// that limit.
     pub fn new(
         device: &BlockDevice,
         limit: ReadLimit,
@@ -127,7 +128,7 @@ impl ProfileStore {
         ProfileStore { directory: state_directory().join(DEVICES) }
     }
 
-    /// Without profiles, the device need not be identified, which is slow on a busy one.
+    /// Without profiles, the device need not be identified, which is slow if it is busy.
     pub fn is_empty(&self) -> bool {
         match self.directory.read_dir() {
             Ok(mut files) => files.next().is_none(),

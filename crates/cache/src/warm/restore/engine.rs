@@ -23,10 +23,10 @@ use ::host::linux::page_cache::{Activity, CachedFile, PageCounts, Window};
 use ::host::linux::threads::{lock, on_threads};
 use ::host::units::{BlockRange, Bytes, PageRange};
 
-/// Interval between checks of memory and eviction ...
+/// Memory and evictions are checked at this interval.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// ... or this many bytes.
+/// Memory and evictions are also checked whenever this many bytes were read.
 const LOOK_BYTES: u64 = 128 << 20;
 
 /// A plan is used for at least this multiple of its planning time.
@@ -34,7 +34,6 @@ const PLANNING_RATIO: u32 = 10;
 
 pub struct Engine<'a> {
     pub plan: &'a Plan,
-    /// Time to make the plan.
     pub planning: Duration,
     /// In plan order.
     pub forks: &'a [Planned],
@@ -49,7 +48,7 @@ pub struct Engine<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub reads: u64,
-    /// Uncached bytes when read, per fork in plan order.
+    /// Bytes not cached when read, per fork in plan order.
     pub fork_bytes: Vec<Bytes>,
     /// Bytes reread after eviction, and bytes dropped.
     pub memory: MemoryReceipt,
@@ -90,7 +89,7 @@ struct Work<'a> {
     staying: Staying,
     read_bytes: AtomicU64,
     outcome: Mutex<Outcome>,
-    /// After a failure, no stretch is read in order.
+    /// After a failure, no further stretch is read in order.
     in_order_fails: AtomicBool,
     windows: Mutex<BTreeMap<u64, Option<Window>>>,
 }
@@ -164,7 +163,7 @@ impl Work<'_> {
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
             let Some((slice, read)) = self.take() else {
-                // Threads would wait for a turn in vain.
+                // The other threads need not wait for a turn any more.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
@@ -229,14 +228,14 @@ impl Work<'_> {
             self.engine.governor.note_cold_rest();
         }
         drop(queue);
-        // Other threads read on meanwhile.
+        // The queue is unlocked, so other threads read on meanwhile.
         if begins {
             self.look_back(slice);
         }
         self.engine.host.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    /// True if the situation changed. A plan cut by a budget stays valid.
+    /// True if others began or ceased to use the device. A plan cut by a budget stays valid.
     fn find_outdated(&self) -> bool {
         let Engine { plan, planning, governor, .. } = self.engine;
         let is_outdated = governor.situation() != plan.situation
@@ -267,7 +266,7 @@ impl Work<'_> {
         }
     }
 
-    /// Stops only if dropping the unrequested blocks of gaps does not suffice.
+    /// Evicts the unrequested blocks of gaps first. Stops only if that does not suffice.
     fn stop_without_room(&self, read_bytes: u64) {
         if !self.has_room(read_bytes) {
             self.let_go();
@@ -368,8 +367,8 @@ impl Work<'_> {
         lock(&self.outcome).brought[read.fork] |= blocks;
     }
 
-    /// A second read moves hot pages to the kernel's active list, where pages read once cannot evict them. `read` takes
-    /// blocks of the segment.
+    /// A second read moves hot pages to the kernel's active list, where pages read once cannot evict them. `read` gets
+    /// block numbers of the segment, `range` those of the fork.
     fn keep_hot(
         &self,
         hot: &RoaringBitmap,
@@ -401,7 +400,7 @@ impl Work<'_> {
 
 // ---- let go ----
 
-/// Drops blocks of `brought` that are not `wanted`, also from the bitmaps. If `may_be_used`, keeps pages used since
+/// Evicts blocks of `brought` that are not `wanted`, also from `brought`. If `may_be_used`, keeps pages used since
 /// their load, or all if use is invisible.
 pub fn let_go(
     files: Files<'_>,
@@ -456,7 +455,7 @@ const GONE_RATIO_MAX: f64 = 0.1;
 
 #[derive(Debug, Default)]
 pub struct Staying {
-    /// Unchecked reads with slices, in order of completion.
+    /// Reads not checked yet, with slices, in order of completion.
     fresh: Mutex<VecDeque<(usize, Read)>>,
     sample: Mutex<Sample>,
 }
@@ -489,7 +488,7 @@ impl Staying {
         }
     }
 
-    /// Called after unrequested blocks were dropped.
+    /// Forgets all reads: unrequested blocks were evicted, so missing pages no longer prove short memory.
     pub fn forget(&self) {
         lock(&self.fresh).clear();
         *lock(&self.sample) = Sample::default();

@@ -25,7 +25,7 @@ const BURST_SPAN: Duration = Duration::from_millis(200);
 
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 
-/// Beside others, a bandwidth measurement counts only below this share of the device's reads per second.
+/// While others use the device, a bandwidth measurement counts only below this share of its reads per second.
 const READS_USED_MAX: f64 = 0.5;
 
 /// When less reading time is left, a restore beside waiting traffic uses all threads.
@@ -34,7 +34,8 @@ const LAST_STRETCH: Duration = Duration::from_millis(1500);
 /// Below this share of the bandwidth, reads per second are the bottleneck, not bytes.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Caps `read_worth`: a read costs this share of a largest read's transfer time. The rest is for small reads.
+/// Limits `read_worth`: a read's price is at most this share of a largest read's transfer time. The rest is for small
+/// reads.
 const LARGEST_READ_COST_MAX: f64 = 0.85;
 const READ_WORTH_STEP: f64 = 1.25;
 
@@ -48,7 +49,6 @@ const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
 /// in 0.2 s; this restore's own backend is busy for less.
 const BUSY_MIN: u32 = 8;
 
-/// Polling interval.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// State shared by all threads and passes.
@@ -151,7 +151,7 @@ impl Governor {
         self.lock().had_traffic
     }
 
-    /// A single busy process may be this restore's own backend.
+    /// Expects other users of the device if several processes are busy. A single one may be this restore's own backend.
     pub fn begin(&self, traffic: &dyn Traffic) {
         let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
         let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
@@ -236,7 +236,7 @@ impl Governor {
         self.lock().has_no_server = true;
     }
 
-    /// False for a server in another pid namespace.
+    /// False if the server is in another pid namespace.
     pub fn has_seen_server(&self) -> bool {
         self.lock().is_seen
     }
@@ -324,7 +324,7 @@ impl Governor {
         let part = self.part(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes));
         let mut seen = self.lock();
         seen.depth = allowed.depth;
-        // With a user's limit, that limit is the bottleneck, not the reads.
+        // If the user set a rate, it is the bottleneck, not the reads.
         seen.needed_per_read = if self.is_limited { Bytes(0) } else { seen.others.balance(part) };
         // The server's misses use the share too, except in a gentle restore, whose share is small already.
         let left = if part.reads.is_none() { part } else { seen.others.leave(part) };
@@ -464,9 +464,9 @@ const STEP: f64 = 0.75;
 
 const STRETCH: Duration = Duration::from_secs(1);
 
-/// Keeps a smaller share above this ratio of the server's work.
+/// A smaller share is kept if the server then does more than this multiple of its work.
 const GAIN_MIN: f64 = 1.05;
-/// Keeps a larger share from this ratio on.
+/// A larger share is kept if the server then does at least this multiple.
 const LOSS_MAX: f64 = 0.97;
 
 #[derive(Debug)]
@@ -474,7 +474,7 @@ pub struct Climb {
     share: f64,
     tried: Option<f64>,
     is_down: bool,
-    /// Start, and the server's CPU time by then.
+    /// Start of the stretch, and the server's CPU time by then.
     stretch: Option<(Duration, Duration)>,
     /// Mean busy CPUs at the chosen share, and at the largest.
     work: f64,

@@ -178,7 +178,7 @@ impl Restore {
         databases
     }
 
-    /// Unless all blocks are cached, the server reads the shared device, so limits apply.
+    /// Unless all blocks are cached, the server reads them from the shared device, so limits apply.
     async fn buffers_pass(
         &self,
         is_cached: bool,
@@ -210,7 +210,7 @@ impl Restore {
         }
     }
 
-    /// 0 if no server runs.
+    /// Memory to keep free for shared_buffers; 0 if no server runs.
     fn reserved(&self) -> Bytes {
         if self.host.traffic.read_busy().is_none() {
             return Bytes(0);
@@ -342,7 +342,7 @@ async fn second_pass(
     pass
 }
 
-/// Needed for a budget; `None` if the page cache plays no part.
+/// Requested blocks in the page cache; `None` without a budget, or if the page cache plays no part.
 async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -> Option<Cached> {
     let (place, catalog) = (this.place.clone().ok()?, catalog.ok()?);
     let bypasses = this.host.control.os_stopped_by() == Some(StopReason::DirectIo);
@@ -367,7 +367,9 @@ async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -
 
 fn why_gone(no_catalog: &Refusal) -> Refusal {
     match no_catalog.reason {
-        SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, "no running server can distinguish these"),
+        SkipReason::NoServer => {
+            Refusal::with_detail(SkipReason::FileGone, "without a server, dropped and rewritten relations look alike")
+        }
         _ => no_catalog.clone(),
     }
 }
@@ -473,7 +475,7 @@ pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
     if own.is_none() && of_server.is_none() {
         return None;
     }
-    // If memory runs out there, pgthaw should be killed, not the server.
+    // If the cgroup's memory runs out, pgthaw should be killed, not the server.
     volunteer_for_oom();
     let error = join_memory_of(postmaster_pid).err()?;
     Some(format!(

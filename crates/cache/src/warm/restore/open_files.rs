@@ -22,7 +22,7 @@ const OPEN_FILES_PART: u64 = 4;
 const OPEN_TRIES: u32 = 100;
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Closes the least recently used file.
+/// Open files, at most `most`: the least recently used is closed.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
     most: usize,

@@ -67,7 +67,7 @@ impl OsTier<'_> {
         entries.into_iter().zip(states).collect()
     }
 
-    /// Also measures again. A dry run only plans.
+    /// Plans, reads and measures again. A dry run only plans.
     pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>) -> Pass {
         // Files created in sequence tend to be adjacent on disk.
         measured.sort_by(|(one, _), (other, _)| (&one.path, one.fork).cmp(&(&other.path, other.fork)));
@@ -80,7 +80,7 @@ impl OsTier<'_> {
                     planned.push(one);
                     forks.push(fork);
                 }
-                // The catalog listed the file a moment ago.
+                // The catalog just listed the file, so the relation was dropped.
                 State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
                 State::Refused(why) => rows.push(entry.absent_row(&why)),
             }
@@ -102,7 +102,7 @@ impl OsTier<'_> {
         pass
     }
 
-    /// Does nothing unless the device seeks.
+    /// Finds the forks' positions if the device seeks.
     fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
         if !self.options.seeks {
             return;
@@ -146,13 +146,13 @@ impl OsTier<'_> {
         }
     }
 
-    /// Replans the rest when others appear or leave.
+    /// Plans the rest again when others begin or cease to use the device.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
         self.host.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         self.governor.begin_pass();
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Without the watcher thread, reads do not yield.
+            // If the watcher cannot start, reads do not yield to the server.
             let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(&*self.host.traffic, &is_done));
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
@@ -177,7 +177,7 @@ impl OsTier<'_> {
         Engine { plan, planning, forks, files, threads: options.threads, governor, host, resident_bytes }.run()
     }
 
-    /// Measures again: one load may have evicted another.
+    /// Measures again, because later reads may have evicted pages of earlier ones.
     fn verify(&self, job: &Job) -> Vec<State> {
         self.host.watcher.begin(Phase::Verifying, job.planned.len() as u64);
         let forks = job.planned.iter().zip(job.plan.forks());
@@ -196,7 +196,7 @@ impl OsTier<'_> {
             self.host.watcher.advance(1);
             state
         });
-        // Retries singly: the other threads closed their files.
+        // Retries one by one: the other threads have closed their files.
         for (state, fork) in states.iter_mut().zip(forks) {
             if matches!(state, State::Refused(why) if why.reason == SkipReason::TooFewFiles) {
                 *state = read_fork(&self.files, *fork);
@@ -219,7 +219,7 @@ impl OsTier<'_> {
         Plan::new(forks, self.files.geometry, self.options.device.profile, self.governor.situation(), Some(lost))
     }
 
-    /// Smaller of budget and memory, with its skip reason.
+    /// The smaller of budget and memory, with the skip reason for blocks beyond it.
     fn allow(
         &self,
         budget: Option<Bytes>,
@@ -252,7 +252,7 @@ impl Job {
         (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
     }
 
-    /// Missing blocks over budget, and the other missing ones.
+    /// Numbers of missing blocks beyond the budget, and of other missing blocks.
     fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
         let State::There(found) = state else { return (0, 0) };
         let one = &self.planned[fork];

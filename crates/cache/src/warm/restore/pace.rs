@@ -11,7 +11,6 @@ use crate::warm::{Control, PlannedDevice, ProfileSource};
 use ::host::linux::threads::lock;
 use ::host::units::Bytes;
 
-/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -35,7 +34,7 @@ struct Turns {
     /// Requested rate, and that rate within the user's limit.
     asked: Option<Rate>,
     rate: Option<Rate>,
-    /// End of the granted bytes, and of the reads.
+    /// Times at which granted bytes, and granted reads, end.
     bytes_free_at: Instant,
     reads_free_at: Instant,
 }
@@ -129,10 +128,10 @@ impl Turns {
 //
 // The profile's bandwidth, until full-speed reads show another.
 
-/// A stretch below this share of the bandwidth read small files.
+/// A stretch of time below this share of the bandwidth read small files, and does not count.
 const SHARE_MIN: f64 = 0.25;
 
-/// A device is faster only above this ratio: a limiter allows bursts after a lull.
+/// A device counts as faster only above this ratio: a limiter allows bursts after a lull.
 const FASTER_RATIO: f64 = 1.1;
 
 #[derive(Debug, Default)]
@@ -145,7 +144,7 @@ pub struct Bandwidth {
     before: Option<Bytes>,
     /// Rate of the previous stretch, if its reads were large and undisturbed.
     undisturbed: Option<Bytes>,
-    /// Rate of the previous stretch, if large, beside others and at the maximum depth.
+    /// Rate of the previous stretch, if its reads were large, at the maximum depth, and beside others'.
     pushed: Option<Bytes>,
 }
 
@@ -160,9 +159,9 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nobody,
-    /// Others, but more reads would gain nothing.
+    /// Others use the device, but more reads in flight would gain nothing.
     OthersPushed,
-    /// Others that may have taken the reads.
+    /// Others use the device, and may have lowered the rate.
     Others,
 }
 
@@ -201,17 +200,17 @@ impl Bandwidth {
 
 // ---- others ----
 //
-// The server's use of the device, and the rest.
+// The server's use of the device, and the rest for the restore.
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Minimum share of the device for the restore.
 const LEFT_MIN: f64 = 0.25;
 
-/// Minimum share of reads in `balance`: a cold server's misses leave few.
+/// Minimum share of reads in `balance`: a cold server's misses leave few to the restore.
 const LEFT_READS_MIN: f64 = 0.1;
 
-/// Above this share of the device's reads, others wait regardless of the restore's rate.
+/// If others use more than this share of the device's reads, they wait regardless of the restore's rate.
 const SHORT_ABOVE: f64 = 0.5;
 
 #[derive(Debug, Default)]
@@ -246,7 +245,7 @@ impl Others {
         self.bytes_per_second() / MISS_BYTES
     }
 
-    /// Bytes per read above which the restore uses up its bytes before its reads. `all` includes the others' rate.
+    /// Bytes per read above which the restore's bytes are used up before its reads. `all` includes the others' rate.
     pub fn balance(&self, all: Rate) -> Bytes {
         let Some(reads) = all.reads else { return Bytes(0) };
         let left_reads = left_of(reads, self.reads_per_second(), LEFT_READS_MIN).max(1.0);
@@ -277,8 +276,8 @@ fn left_of(all: f64, others: f64, least: f64) -> f64 {
 
 const SPAN: Duration = Duration::from_millis(200);
 
-/// A server that demands this multiple of the device's reads always waits. High, because the estimate assumes that the
-/// server has all CPUs.
+/// A server that demands this multiple of the device's reads always waits. It is high, because the estimate assumes
+/// that the server has all CPUs.
 const MISSES_MAX: f64 = 4.0;
 
 /// Minimum bytes of a cache miss.

@@ -39,7 +39,7 @@ pub struct RestoreOptions {
     pub is_dry_run: bool,
     /// The snapshot is of this cluster, so its paths are valid.
     pub same_cluster: bool,
-    /// Waits for the server's answer, because it may bypass the page cache.
+    /// Waits for the server's answer, because the server may bypass the page cache.
     pub awaits_server: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct RestoreOptions {
 pub struct Request {
     pub map: Map,
     pub tiers: Tiers,
-    /// Of the map's relations in order, then of the empty ones.
+    /// Identities of the map's relations in order, then of the empty ones.
     pub identities: Vec<Identity>,
 }
 
@@ -57,14 +57,14 @@ impl Request {
         Request { map, tiers, identities }
     }
 
-    /// Includes blocks for shared_buffers: large reads are faster than loading single blocks. A snapshot of
+    /// Includes blocks for shared_buffers, because large reads are faster than loading single blocks. A snapshot of
     /// shared_buffers alone has no other blocks.
     fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
         let reads_buffers = self.tiers.buffers || self.map.os != TierState::Measured;
         if reads_buffers { &fork.os | fork.all_buffers() } else { fork.os.clone() }
     }
 
-    /// One per fork with wanted blocks, at the snapshot's path.
+    /// One entry per fork with wanted blocks, at the snapshot's path.
     pub fn entries(&self) -> Vec<Entry> {
         let relations = self.map.relations.iter().enumerate();
         let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
@@ -143,7 +143,7 @@ impl Request {
         let now = catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path))?;
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
         match entry.found {
-            // The file has no blocks any more.
+            // The same file, but without blocks.
             FoundAs::SameFile => return Err(Refusal::because(SkipReason::Truncated)),
             FoundAs::WholeRewritten => {
                 (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
@@ -269,7 +269,7 @@ impl Entry {
     pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
         let Found { blocks, resident } = found;
         let asked_blocks = self.asks.blocks();
-        // A rewrite that left fewer blocks than requested, such as TRUNCATE.
+        // Blocks lost by a rewrite such as TRUNCATE.
         let gone = asked_blocks.saturating_sub(blocks);
         let (mut levels, mut truncated_blocks, left_out_blocks, found) = match &self.asks {
             Asks::Levels(levels) => (levels.clone(), 0, 0, self.found),

@@ -8,10 +8,10 @@ use pgbench::{
     parse_transaction,
 };
 
-/// Maximum delay between threads in a log.
+/// Maximum time by which lines of a log are out of order, as from several threads.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
-/// A later time is not in seconds.
+/// A later time is not in seconds since 1970.
 const LATEST_EPOCH: f64 = 1e11;
 
 const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
@@ -130,7 +130,7 @@ impl Reader {
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         let mut facts = Facts::of(&self.report);
         facts.clients = facts.clients.or((self.clients > 0).then_some(self.clients));
-        // Little's law, unless the rate is limited.
+        // Clients = throughput × latency (Little's law), unless the rate is limited.
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
         }

@@ -1,4 +1,4 @@
-//! Reads long stretches in order when alone on the device, for a third of the CPU time (docs/decisions/fill-engine.md).
+//! Alone on the device, reads long stretches in order, for a third of the CPU time (docs/decisions/fill-engine.md).
 
 use std::sync::atomic::Ordering;
 
@@ -27,7 +27,7 @@ impl Stretch<'_> {
 }
 
 impl Work<'_> {
-    /// Reads a stretch until others appear. Returns the rest for ordinary reads, which also report errors.
+    /// Reads a stretch until others use the device. Returns the rest for ordinary reads, which also report errors.
     pub(super) fn read_in_order(&self, slice: Option<usize>, read: Read, buffer: &mut Vec<u8>) -> Read {
         if self.has_failed(read.fork) {
             return read;
@@ -141,7 +141,7 @@ impl Work<'_> {
             && !self.in_order_fails.load(Ordering::Relaxed)
     }
 
-    /// End of reading in order. Read-ahead would fetch unwanted blocks beyond the stretch.
+    /// Where reading in order ends: read-ahead would fetch unwanted blocks beyond the stretch.
     fn in_order_end(&self, range: BlockRange, window: Window) -> u64 {
         let reach = window.reach().0.div_ceil(self.engine.files.geometry.block_size.into());
         let step = self.piece_blocks(window);
