@@ -72,7 +72,7 @@ pub use scratch::{
     CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, MarkedDirectory, OwnerMark, ScratchCluster, StopMode, has_cluster,
     has_server, hurry_clusters, remove_abandoned, remove_cluster,
 };
-pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text, keep_words};
+pub use secrets::{NOT_KEPT, keep_document, keep_record, keep_setting, keep_text, keep_words};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use server::{can_tell_at_once, tell_statistics};
 pub use shown_statement::show_statement;

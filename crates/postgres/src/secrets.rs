@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use host::failure::quote_argument;
@@ -138,6 +139,15 @@ fn keep_word(word: &str) -> String {
     }
     kept.dedup();
     keep_text(kept.iter().map(|word| quote_argument(word)).collect::<Vec<_>>().join(" "))
+}
+
+/// Hides secrets in all texts of a record.
+pub fn keep_record(record: &mut (impl Serialize + DeserializeOwned)) {
+    let Ok(mut document) = serde_json::to_value(&*record) else { return };
+    keep_document(&mut document);
+    if let Ok(kept) = serde_json::from_value(document) {
+        *record = kept;
+    }
 }
 
 pub fn keep_document(document: &mut Value) {

@@ -243,7 +243,7 @@ fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
         system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
         block_size,
         segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
-        shared_buffers_bytes: Bytes(shared_buffers_blocks * u64::from(block_size)),
+        shared_buffers_bytes: Bytes(shared_buffers_blocks.saturating_mul(u64::from(block_size))),
         data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
         io_direct: io_direct.is_some_and(|what| has_data(&what)),
         lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),

@@ -17,6 +17,7 @@ use crate::verdict::{JudgedForecast, judge_curve, judge_sweep, outline_trials};
 use host::failure::{ErrorKind, Explain};
 use host::files::{open_regular_or_pipe, read_text_at_most};
 use model::{Judgement, Reader, Series, judge};
+use postgres::keep_record;
 use terminal::Canvas;
 
 const FORECAST_BYTES_MAX: u64 = 64 << 20;
@@ -125,8 +126,9 @@ fn judge_forecasts(files: &[String], output: OutputArguments) -> Result<ExitStat
     let read = |path: &String| -> Result<JudgedForecast> {
         let text =
             read_text_at_most(path.as_ref(), FORECAST_BYTES_MAX).with_context(|| format!("cannot read {path}"))?;
-        let kept: JudgedForecast =
+        let mut kept: JudgedForecast =
             serde_json::from_str(&text).with_context(|| format!("{path} is not a judged forecast"))?;
+        keep_record(&mut kept);
         Ok(kept.judged_again())
     };
     let points = files.iter().map(read).collect::<Result<Vec<_>>>()?;

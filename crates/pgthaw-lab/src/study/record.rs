@@ -16,7 +16,7 @@ use model::{Judgement, Span};
 use observe::time::TrialTime;
 use observe::{DeviceUse, OsSample, WaitSample, Waits};
 use pgbench::QueryMode;
-use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_setting, keep_text};
+use postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta, keep_document, keep_record, keep_setting, keep_text};
 
 /// One run of a study, including its continuations after interruptions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, crate::JsonSchema, crate::TS)]
@@ -716,6 +716,7 @@ impl Record for SweepTrial {
         hide_texts(self.file_system.iter_mut().flat_map(|own| &mut own.commands));
         hide_texts(self.devices.iter_mut().flat_map(|one| &mut one.file_system).flat_map(|own| &mut own.commands));
         self.strategy_outcome.iter_mut().for_each(Record::hide_secrets);
+        self.verdicts.iter_mut().for_each(keep_record);
     }
 }
 
